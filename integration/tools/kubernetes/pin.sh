@@ -1,0 +1,20 @@
+#!/bin/sh
+# Pins k8s.io/kubernetes in this module: ./pin.sh v1.36.3
+#
+# The published module requires its staging modules (k8s.io/api, ...) at
+# v0.0.0 and replaces them by folders that only its repository has. The staging
+# modules are published as v0.Y.Z for Kubernetes v1.Y.Z, so one replace line for
+# each makes the module buildable from the proxy alone.
+set -eu
+version=${1:?usage: ./pin.sh v1.Y.Z}
+cd "$(dirname "$0")"
+
+rm -f go.mod go.sum
+go mod init github.com/ip-reaper/ip-reaper/integration/tools/kubernetes
+gomod=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')
+for module in $(sed -n 's/^\t\(k8s.io\/[a-z-]*\) v0.0.0$/\1/p;s/^\t\(k8s.io\/[a-z-]*\) v0.0.0 .*$/\1/p' "$gomod" | sort -u); do
+	go mod edit -replace "$module=$module@v0${version#v1}"
+done
+go get -tool "k8s.io/kubernetes/cmd/kube-apiserver@$version"
+go get -tool "k8s.io/kubernetes/cmd/kubectl@$version"
+go mod tidy
