@@ -1,0 +1,49 @@
+package policy
+
+import (
+	"cmp"
+	"time"
+)
+
+// Default returns the policy that a file with nothing but its apiVersion and
+// kind means. Each call returns a value of its own.
+func Default() Policy {
+	p := Policy{APIVersion: APIVersion, Kind: Kind}
+	p.setDefaults()
+	return p
+}
+
+// setDefaults fills in what is absent. What is present is left as it is, also
+// where it is not valid.
+func (p *Policy) setDefaults() {
+	setDefault(&p.DryRun, true)
+	setDefault(&p.GracePeriod, Duration{15 * time.Minute})
+	// The CNI ADD of a pod may take 4 minutes from its reservation to the
+	// address in the pod's status.
+	setDefault(&p.MinAge, Duration{5 * time.Minute})
+	if p.Namespaces.Include == nil {
+		p.Namespaces.Include = []string{"*"}
+	}
+	if p.Namespaces.Exclude == nil {
+		p.Namespaces.Exclude = []string{}
+	}
+	if p.Rules == nil {
+		p.Rules = []Rule{}
+	}
+	if p.Backends == nil {
+		p.Backends = map[string]Backend{}
+	}
+	p.Pods.Finished = cmp.Or(p.Pods.Finished, Hold)
+	p.Pods.Superseded = cmp.Or(p.Pods.Superseded, Release)
+	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)
+	setDefault(&p.Limits.MaxReleases, 0)
+	setDefault(&p.Limits.MaxFraction, 0.5)
+	setDefault(&p.Limits.MinEntries, 20)
+	p.Retention.StatefulSets = cmp.Or(p.Retention.StatefulSets, OrdinalInRange)
+}
+
+func setDefault[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}

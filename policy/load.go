@@ -1,0 +1,130 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode"
+
+	goyaml "go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxSize is the largest policy that is read, in bytes. It is also the most
+// that a ConfigMap holds.
+const maxSize = 1 << 20
+
+// Error is every mistake that was found in one policy.
+type Error struct {
+	// Messages has one mistake each, with the path of the field where there is
+	// one. It is never empty, and no message has a line break.
+	Messages []string
+}
+
+// Error returns the messages, one per line.
+func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
+
+// Load reads one policy in YAML or JSON. Backends are the names that this build
+// knows; any other is a mistake. Load returns the complete, valid policy, or
+// the zero Policy and an *Error.
+//
+// All mistakes are reported together, save that nothing is said about the
+// fields of what is not one well-formed document of the supported apiVersion
+// and kind.
+func Load(data []byte, backends []string) (Policy, error) {
+	raw, duplicates, err := toJSON(data)
+	if err != nil {
+		return Policy{}, mistakes([]string{err.Error()}, nil)
+	}
+	errs, err := checkHeader(raw)
+	if err != nil {
+		return Policy{}, mistakes([]string{err.Error()}, nil)
+	}
+	if len(errs) > 0 {
+		return Policy{}, mistakes(duplicates, errs)
+	}
+	var p Policy
+	errs = decode(raw, reflect.ValueOf(&p).Elem(), nil)
+	p.setDefaults()
+	errs = p.validate(backends, errs)
+	if len(errs) > 0 || len(duplicates) > 0 {
+		return Policy{}, mistakes(duplicates, errs)
+	}
+	return p, nil
+}
+
+// mistakes returns messages and errs as one Error.
+func mistakes(messages []string, errs field.ErrorList) *Error {
+	for _, err := range errs {
+		messages = append(messages, err.Error())
+	}
+	for i, m := range messages {
+		messages[i] = strings.Map(printable, m)
+	}
+	return &Error{Messages: messages}
+}
+
+// printable replaces what would break a line or move the cursor.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// toJSON returns the only document in data, a mapping, as JSON, and a message
+// for each key that a mapping has twice. The JSON has the last value of such a
+// key.
+func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
+	if len(data) > maxSize {
+		return nil, nil, fmt.Errorf("policy has %d bytes, the limit is %d", len(data), maxSize)
+	}
+	raw, err = yaml.YAMLToJSONStrict(data)
+	var duplicate *goyaml.TypeError
+	if errors.As(err, &duplicate) {
+		duplicates = duplicate.Errors
+		raw, err = yaml.YAMLToJSON(data)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	// The parser stops at the end of the first document.
+	var document any
+	documents := goyaml.NewDecoder(bytes.NewReader(data))
+	for range 2 {
+		err = documents.Decode(&document)
+	}
+	switch {
+	case !errors.Is(err, io.EOF):
+		return nil, nil, errors.New("policy must be one YAML document, has more")
+	case string(raw) == "null":
+		return nil, nil, fmt.Errorf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
+	case raw[0] != '{':
+		return nil, nil, errors.New("policy must be a mapping")
+	}
+	return raw, duplicates, nil
+}
+
+// checkHeader looks at apiVersion and kind alone: in another kind of file, or
+// in another version, every other field may mean something else. An error says
+// that the JSON cannot be read, as when it is nested too deeply.
+func checkHeader(raw []byte) (errs field.ErrorList, err error) {
+	var fields map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
+		return nil, err
+	}
+	for _, h := range []struct{ name, want string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
+		switch got, ok := fields[h.name]; {
+		case !ok || got == nil:
+			errs = append(errs, field.Required(field.NewPath(h.name), fmt.Sprintf("must be %q", h.want)))
+		case got != h.want:
+			errs = append(errs, field.NotSupported(field.NewPath(h.name), got, []string{h.want}))
+		}
+	}
+	return errs, nil
+}

@@ -1,0 +1,292 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+const header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
+
+var known = []string{"calico", "overlapping", "whereabouts"}
+
+func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
+	want := policy.Policy{
+		APIVersion:  "ip-reaper/v1alpha1",
+		Kind:        "ReapPolicy",
+		DryRun:      new(true),
+		GracePeriod: &policy.Duration{Duration: 15 * time.Minute},
+		MinAge:      &policy.Duration{Duration: 5 * time.Minute},
+		Namespaces:  policy.Namespaces{Include: []string{"*"}, Exclude: []string{}},
+		Rules:       []policy.Rule{},
+		Backends:    map[string]policy.Backend{},
+		Pods: policy.Pods{
+			Finished:   policy.Hold,
+			Superseded: policy.Release,
+			Unnamed:    policy.Hold,
+		},
+		Limits: policy.Limits{
+			MaxReleases: new(0),
+			MaxFraction: new(0.5),
+			MinEntries:  new(20),
+		},
+		Retention: policy.Retention{StatefulSets: policy.OrdinalInRange},
+	}
+	if diff := cmp.Diff(want, policy.Default()); diff != "" {
+		t.Errorf("Default (-want +got):\n%s", diff)
+	}
+	for name, data := range map[string]string{
+		"nothing but the header": header,
+		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nlimits: {}\nretention: {}\nrules: []\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := policy.Load([]byte(data), known)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestDefaultsAreNotShared(t *testing.T) {
+	*policy.Default().DryRun = false
+	policy.Default().Namespaces.Include[0] = "changed"
+	p := policy.Default()
+	if !*p.DryRun || p.Namespaces.Include[0] != "*" {
+		t.Errorf("a change to one Default shows in the next: %+v", p)
+	}
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	got, err := policy.Load([]byte(fullPolicy), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := policy.Duration{Duration: 24 * time.Hour}
+	want := policy.Policy{
+		APIVersion:  policy.APIVersion,
+		Kind:        policy.Kind,
+		DryRun:      new(false),
+		GracePeriod: &policy.Duration{Duration: 90 * time.Minute},
+		MinAge:      &policy.Duration{},
+		Namespaces:  policy.Namespaces{Include: []string{"team-*"}, Exclude: []string{"team-a"}},
+		Rules: []policy.Rule{{
+			Match: policy.Match{
+				Namespaces: []string{"db-*"},
+				Pods:       []string{"pg-[0-9]"},
+				Backends:   []string{"whereabouts", "over*"},
+			},
+			GracePeriod: &day,
+			MinAge:      &policy.Duration{Duration: 1500 * time.Millisecond},
+			Hold:        true,
+		}},
+		Backends: map[string]policy.Backend{
+			"calico":      {Enabled: policy.Auto},
+			"overlapping": {Enabled: policy.Off},
+			"whereabouts": {Enabled: policy.On},
+		},
+		Pods: policy.Pods{
+			Finished:   policy.Release,
+			Superseded: policy.Hold,
+			Unnamed:    policy.Release,
+		},
+		Limits: policy.Limits{
+			MaxReleases: new(100),
+			MaxFraction: new(1.0),
+			MinEntries:  new(0),
+		},
+		Retention: policy.Retention{StatefulSets: policy.Ignore},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+// fullPolicy has every field, each with another value than its default.
+const fullPolicy = header + `
+dryRun: false
+gracePeriod: 1h30m
+minAge: 0
+namespaces: {include: [team-*], exclude: [team-a]}
+rules:
+- match: {namespaces: ["db-*"], pods: ["pg-[0-9]"], backends: [whereabouts, "over*"]}
+  gracePeriod: 24h
+  minAge: 1.5s
+  hold: true
+backends:
+  calico: {enabled: auto}
+  overlapping: {enabled: false}
+  whereabouts: {enabled: true}
+pods: {finished: release, superseded: hold, unnamed: release}
+limits: {maxReleases: 100, maxFraction: 1, minEntries: 0}
+retention: {statefulSets: ignore}
+`
+
+// TestDryRun proves promise 5 as far as it is the policy's: nothing but an
+// explicit false is taken for one. YAML 1.1 has more words for it.
+func TestDryRun(t *testing.T) {
+	for _, tt := range []struct {
+		yaml    string
+		want    bool
+		refused string
+	}{
+		{yaml: "", want: true},
+		{yaml: "dryRun: true", want: true},
+		{yaml: "dryRun: yes", want: true},
+		{yaml: "dryRun: on", want: true},
+		{yaml: "dryRun: false", want: false},
+		{yaml: "dryRun: no", want: false},
+		{yaml: "dryRun: off", want: false},
+		{yaml: "dryRun:", refused: "dryRun: Required value: must not be null; leave the field out for its default"},
+		{yaml: "dryRun: null", refused: "dryRun: Required value: must not be null; leave the field out for its default"},
+		{yaml: "dryRun: ~", refused: "dryRun: Required value: must not be null; leave the field out for its default"},
+		{yaml: `dryRun: ""`, refused: "dryRun: Required value: must not be empty"},
+		{yaml: `dryRun: "false"`, refused: `dryRun: Invalid value: "false": must be true or false`},
+		{yaml: "dryRun: 'no'", refused: `dryRun: Invalid value: "no": must be true or false`},
+		{yaml: "dryRun: 0", refused: "dryRun: Invalid value: 0: must be true or false"},
+		{yaml: "dryRun: [false]", refused: "dryRun: Invalid value: must be true or false"},
+		{yaml: "dryrun: false", refused: "dryrun: Forbidden: unknown field, known are " + topFields},
+	} {
+		t.Run(tt.yaml, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+tt.yaml), known)
+			if tt.refused != "" {
+				wantRefusal(t, p, err, tt.refused)
+				return
+			}
+			if err != nil || p.DryRun == nil || *p.DryRun != tt.want {
+				t.Errorf("Load = %+v, %v, want DryRun %v", p, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	const (
+		more  = "policy must be one YAML document, has more"
+		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
+	)
+	for _, tt := range []struct {
+		name, data string
+		refused    []string
+	}{
+		{"one document", header, nil},
+		{"marked start", "---\n" + header, nil},
+		{"marked end", header + "...\n", nil},
+		{"JSON", `{"apiVersion": "ip-reaper/v1alpha1", "kind": "ReapPolicy"}`, nil},
+		{"at the size limit", header + strings.Repeat("#", 1<<20-len(header)), nil},
+
+		{"empty", "", []string{empty}},
+		{"only a comment", "# dryRun: false\n", []string{empty}},
+		{"null", "null", []string{empty}},
+		{"a list", "- ReapPolicy", []string{"policy must be a mapping"}},
+		{"a word", "ReapPolicy", []string{"policy must be a mapping"}},
+		{"two documents", header + "---\n" + header, []string{more}},
+		{"two documents in JSON", `{"apiVersion": "x"}{"kind": "y"}`, []string{more}},
+		{"second document empty", header + "---\n", []string{more}},
+		{"second document malformed", header + "---\n[", []string{more}},
+		{"first document empty", "---\n---\n" + header, []string{more}},
+		{"second document without a mark", header + "...\ndryRun: false\n", []string{more}},
+		{"over the size limit", header + strings.Repeat("#", 1<<20), []string{"policy has 1048624 bytes, the limit is 1048576"}},
+		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
+			[]string{"invalid character '[' exceeded max depth"}},
+		{"no YAML", header + "\tdryRun: false", []string{"yaml: line 3: found a tab character that violates indentation"}},
+		{"no number", header + "limits: {maxFraction: .nan}", []string{"json: unsupported value: NaN"}},
+		{"no header", "dryRun: false", []string{
+			`apiVersion: Required value: must be "ip-reaper/v1alpha1"`,
+			`kind: Required value: must be "ReapPolicy"`,
+		}},
+		{"another version", "apiVersion: ip-reaper/v2\nkind: ReapPolicy\nfields: [of, the, future]", []string{
+			`apiVersion: Unsupported value: "ip-reaper/v2": supported values: "ip-reaper/v1alpha1"`,
+		}},
+		{"another kind", "apiVersion: v1\nkind: ConfigMap\ndata: {}", []string{
+			`apiVersion: Unsupported value: "v1": supported values: "ip-reaper/v1alpha1"`,
+			`kind: Unsupported value: "ConfigMap": supported values: "ReapPolicy"`,
+		}},
+		{"header of wrong types", "apiVersion: 1\nkind:", []string{
+			`apiVersion: Unsupported value: 1: supported values: "ip-reaper/v1alpha1"`,
+			`kind: Required value: must be "ReapPolicy"`,
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := policy.Load([]byte(tt.data), known)
+			if len(tt.refused) > 0 {
+				wantRefusal(t, p, err, tt.refused...)
+			} else if diff := cmp.Diff(policy.Default(), p); err != nil || diff != "" {
+				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestExampleLoadsAsTheDefault(t *testing.T) {
+	got, err := policy.Load(policy.Example(), nil)
+	if diff := cmp.Diff(policy.Default(), got); err != nil || diff != "" {
+		t.Errorf("Load(Example): %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestCommentedExampleLoads uncomments what is no prose: prose has one space
+// after its #.
+func TestCommentedExampleLoads(t *testing.T) {
+	prose := regexp.MustCompile(`(?m)^# \S.*\n`)
+	mark := regexp.MustCompile(`(?m)^#`)
+	data := mark.ReplaceAll(prose.ReplaceAll(policy.Example(), nil), nil)
+	p, err := policy.Load(data, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != 1 {
+		t.Errorf("rules %+v, backends %+v, want the 2 and the 1 of the comments", p.Rules, p.Backends)
+	}
+}
+
+func TestDurationsAreWrittenAsByHand(t *testing.T) {
+	for _, text := range []string{"0s", "1ns", "1.5s", "10s", "1m", "10m", "1m10s", "1h", "10h", "1h10m", "1h0m10s", "20h"} {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(policy.Duration{Duration: d}); got != text {
+			t.Errorf("String of %v = %q, want %q", d, got, text)
+		}
+	}
+}
+
+// TestValuesRefuseNull is about decoders other than Load, which would leave a
+// zero and no error.
+func TestValuesRefuseNull(t *testing.T) {
+	var d policy.Duration
+	var s policy.Switch
+	for _, v := range []json.Unmarshaler{&d, &s} {
+		if err := v.UnmarshalJSON([]byte("null")); err == nil {
+			t.Errorf("%T takes null for %v", v, v)
+		}
+	}
+}
+
+// wantRefusal fails the test unless err is an *Error with exactly these
+// messages, one per line, and nothing was loaded.
+func wantRefusal(t *testing.T, p policy.Policy, err error, messages ...string) {
+	t.Helper()
+	var refusal *policy.Error
+	if !errors.As(err, &refusal) {
+		t.Fatalf("Load = %+v, %v, want an *Error", p, err)
+	}
+	if diff := cmp.Diff(messages, refusal.Messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if got, want := err.Error(), strings.Join(messages, "\n"); got != want {
+		t.Errorf("error = %q, want %q", got, want)
+	}
+	if diff := cmp.Diff(policy.Policy{}, p); diff != "" {
+		t.Errorf("a refused policy is applied in part:\n%s", diff)
+	}
+}

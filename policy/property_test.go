@@ -1,0 +1,141 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+func TestMarshalledPolicyLoadsAsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawPolicy(t)
+		for name, marshal := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": yaml.Marshal} {
+			data, err := marshal(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := policy.Load(data, known)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Fatalf("%s: %v (-want +got):\n%s\n%s", name, err, diff, data)
+			}
+		}
+	})
+}
+
+// drawPolicy draws a policy as Load returns it.
+func drawPolicy(t *rapid.T) policy.Policy {
+	pattern := rapid.OneOf(
+		rapid.StringMatching(`[a-z0-9.*?-]{1,9}`),
+		rapid.StringMatching(`[a-z]?\[\^?[a-f]-[g-z]\]\\[*?]`),
+		// What YAML takes for something else if it is not in quotes.
+		rapid.SampledFrom([]string{"no", "null", "1", "007", "1e3", "0x1f", ".5", ".nan", "-", "---", "...", "2001-01-01"}),
+	)
+	patterns := func(least int) []string { return rapid.SliceOfN(pattern, least, 3).Draw(t, "patterns") }
+	duration := func() *policy.Duration {
+		return &policy.Duration{Duration: time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "duration"))}
+	}
+	disposition := rapid.SampledFrom([]policy.Disposition{policy.Hold, policy.Release})
+	rules := []policy.Rule{}
+	for range rapid.IntRange(0, 3).Draw(t, "rules") {
+		r := policy.Rule{Hold: rapid.Bool().Draw(t, "hold")}
+		r.Match.Namespaces = patterns(1)
+		if rapid.Bool().Draw(t, "pods") {
+			r.Match.Pods = patterns(0)
+		}
+		if rapid.Bool().Draw(t, "backends") {
+			r.Match.Backends = []string{"cal*", "whereabouts"}
+		}
+		if rapid.Bool().Draw(t, "grace") {
+			r.GracePeriod, r.MinAge = duration(), duration()
+		}
+		rules = append(rules, r)
+	}
+	backend := rapid.Custom(func(t *rapid.T) policy.Backend {
+		return policy.Backend{Enabled: rapid.SampledFrom([]policy.Switch{policy.Auto, policy.On, policy.Off}).Draw(t, "enabled")}
+	})
+	return policy.Policy{
+		APIVersion:  policy.APIVersion,
+		Kind:        policy.Kind,
+		DryRun:      new(rapid.Bool().Draw(t, "dryRun")),
+		GracePeriod: duration(),
+		MinAge:      duration(),
+		Namespaces:  policy.Namespaces{Include: patterns(1), Exclude: patterns(0)},
+		Rules:       rules,
+		Backends:    rapid.MapOf(rapid.SampledFrom(known), backend).Draw(t, "backends"),
+		Pods: policy.Pods{
+			Finished:   disposition.Draw(t, "finished"),
+			Superseded: disposition.Draw(t, "superseded"),
+			Unnamed:    disposition.Draw(t, "unnamed"),
+		},
+		Limits: policy.Limits{
+			MaxReleases: new(rapid.IntMin(0).Draw(t, "maxReleases")),
+			MaxFraction: new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxFraction")),
+			MinEntries:  new(rapid.IntMin(0).Draw(t, "minEntries")),
+		},
+		Retention: policy.Retention{
+			StatefulSets: rapid.SampledFrom([]policy.StatefulSetRetention{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
+		},
+	}
+}
+
+// TestUnknownNamesGetTheMostCarefulTerms compares an unknown name with every
+// name that it may stand for.
+func TestUnknownNamesGetTheMostCarefulTerms(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPolicy(t)
+		name := rapid.StringMatching(`[a-z0-9][a-z0-9.-]{0,3}`)
+		namespace, pod := name.Draw(t, "namespace"), name.Draw(t, "pod")
+		backend := rapid.SampledFrom(known).Draw(t, "backend")
+		named := p.Terms(namespace, pod, backend)
+		for _, unknown := range []policy.Terms{
+			p.Terms("", pod, backend), p.Terms(namespace, "", backend), p.Terms("", "", backend), p.Terms("", "", ""),
+		} {
+			if unknown.InScope && !named.InScope || !unknown.Hold && named.Hold ||
+				unknown.Grace < named.Grace || unknown.MinAge < named.MinAge {
+				t.Fatalf("unknown name: %+v, it may be %s/%s: %+v", unknown, namespace, pod, named)
+			}
+		}
+	})
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(policy.Example())
+	f.Add([]byte(fullPolicy))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := policy.Load(data, known)
+		if err != nil {
+			var refusal *policy.Error
+			if !errors.As(err, &refusal) || len(refusal.Messages) == 0 {
+				t.Fatalf("error %#v has no messages", err)
+			}
+			if got := len(strings.Split(err.Error(), "\n")); got != len(refusal.Messages) {
+				t.Fatalf("%d lines for %d messages: %q", got, len(refusal.Messages), err)
+			}
+			if diff := cmp.Diff(policy.Policy{}, p); diff != "" {
+				t.Fatalf("a refused policy is applied in part:\n%s", diff)
+			}
+			return
+		}
+		if p.DryRun == nil || p.GracePeriod == nil || p.MinAge == nil ||
+			p.Limits.MaxReleases == nil || p.Limits.MaxFraction == nil || p.Limits.MinEntries == nil {
+			t.Fatalf("a nil is left in %+v", p)
+		}
+		again, err := yaml.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := policy.Load(again, known)
+		if diff := cmp.Diff(p, q); err != nil || diff != "" {
+			t.Fatalf("marshalled policy: %v (-want +got):\n%s\n%s", err, diff, again)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+const (
+	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, limits, retention"
+	isNull    = "Required value: must not be null; leave the field out for its default"
+	isEmpty   = "Required value: must not be empty"
+	noMatch   = "Required value: must have namespaces, pods or backends; what is meant for all reservations goes outside the rules"
+	noString  = "must be a string, in quotes if YAML takes it for something else"
+	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
+	noUnits   = `must be a duration in units from h to ns, such as "1h30m"`
+	backends  = `supported values: "calico", "overlapping", "whereabouts"`
+)
+
+func TestRefusals(t *testing.T) {
+	for _, tt := range []struct{ name, yaml, want string }{
+		{"unknown field", "nodes: {unreachable: hold}",
+			"nodes: Forbidden: unknown field, known are " + topFields},
+		{"unknown field of a backend", "backends: {calico: {datastore: auto}}",
+			"backends[calico].datastore: Forbidden: unknown field, known are enabled"},
+		{"unknown field of retention", "retention: {reservedIPs: []}",
+			"retention.reservedIPs: Forbidden: unknown field, known are statefulSets"},
+		{"field in another case", "limits: {MaxFraction: 0.1}",
+			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, minEntries"},
+		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
+			`gracePeriod: Invalid value: must be a duration, such as "15m"`},
+		{"unknown field that is no word", `"a\nb": 1`,
+			"a\uFFFDb: Forbidden: unknown field, known are " + topFields},
+		{"key twice", "minAge: 1m\nminAge: 2m", `line 4: key "minAge" already set in map`},
+
+		{"mapping wanted", "limits: 3", "limits: Invalid value: 3: must be a mapping"},
+		{"list wanted", "rules: {hold: true}", "rules: Invalid value: must be a list"},
+		{"list of patterns wanted", "namespaces: {exclude: kube-system}",
+			`namespaces.exclude: Invalid value: "kube-system": must be a list`},
+		{"string wanted", "namespaces: {exclude: [no]}",
+			"namespaces.exclude[0]: Invalid value: false: " + noString},
+		{"whole number wanted", "limits: {maxReleases: 1.5}",
+			"limits.maxReleases: Invalid value: 1.5: must be a whole number"},
+		{"whole number too large", "limits: {minEntries: 99999999999999999999}",
+			"limits.minEntries: Invalid value: 1e+20: must be a whole number"},
+		{"number wanted", "limits: {maxFraction: 50%}",
+			`limits.maxFraction: Invalid value: "50%": must be a number`},
+		{"boolean wanted", "rules: [{match: {pods: [a]}, hold: maybe}]",
+			`rules[0].hold: Invalid value: "maybe": must be true or false`},
+
+		{"null mapping", "limits:", "limits: " + isNull},
+		{"null list", "rules:", "rules: " + isNull},
+		{"null item", "rules: [null]", "rules[0]: " + isNull},
+		{"null duration", "gracePeriod: null", "gracePeriod: " + isNull},
+		{"null backend", "backends: {calico: }", "backends[calico]: " + isNull},
+		{"null switch", "backends: {calico: {enabled: }}", "backends[calico].enabled: " + isNull},
+
+		{"duration without unit", "gracePeriod: 15",
+			`gracePeriod: Invalid value: 15: must have a unit, such as "15s" or "15m"`},
+		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noUnits},
+		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noUnits},
+		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noUnits},
+		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noUnits},
+		{"empty duration", "gracePeriod: ''", "gracePeriod: " + isEmpty},
+		{"boolean duration", "gracePeriod: off", `gracePeriod: Invalid value: false: must be a duration, such as "15m"`},
+		{"negative grace", "gracePeriod: -5m", `gracePeriod: Invalid value: "-5m": must not be negative`},
+		{"negative age", "minAge: -1ns", `minAge: Invalid value: "-1ns": must not be negative`},
+		{"negative grace of a rule", "rules: [{match: {pods: [a]}, gracePeriod: -1h}]",
+			`rules[0].gracePeriod: Invalid value: "-1h": must not be negative`},
+		{"negative age of a rule", "rules: [{match: {pods: [a]}, minAge: -1h}]",
+			`rules[0].minAge: Invalid value: "-1h": must not be negative`},
+
+		{"nothing included", "namespaces: {include: []}",
+			"namespaces.include: Required value: must have a pattern; leave the field out for all namespaces"},
+		{"empty pattern", "namespaces: {exclude: ['']}", "namespaces.exclude[0]: " + isEmpty},
+		{"malformed pattern", "namespaces: {include: [a, 'b[']}",
+			`namespaces.include[1]: Invalid value: "b[": must be a glob pattern: syntax error in pattern`},
+		{"pattern malformed at its end", `rules: [{match: {pods: ["a*\\"]}}]`,
+			`rules[0].match.pods[0]: Invalid value: "a*\\": must be a glob pattern: syntax error in pattern`},
+		{"pattern in upper case", "namespaces: {exclude: [Kube-System]}",
+			`namespaces.exclude[0]: Invalid value: "Kube-System": ` + noPattern},
+		{"two patterns in one", "namespaces: {exclude: ['a,b']}",
+			`namespaces.exclude[0]: Invalid value: "a,b": ` + noPattern},
+		{"alternatives of a shell", "rules: [{match: {pods: ['{a}']}}]",
+			`rules[0].match.pods[0]: Invalid value: "{a}": ` + noPattern},
+		{"negation of a shell", "rules: [{match: {namespaces: ['[!a]']}}]",
+			`rules[0].match.namespaces[0]: Invalid value: "[!a]": ` + noPattern},
+		{"namespace with pod", "rules: [{match: {pods: [a/b]}}]",
+			`rules[0].match.pods[0]: Invalid value: "a/b": ` + noPattern},
+
+		{"rule without match", "rules: [{hold: true}]", "rules[0].match: " + noMatch},
+		{"empty match", "rules: [{match: {}}]", "rules[0].match: " + noMatch},
+		{"match of empty lists", "rules: [{match: {pods: [], backends: []}}]", "rules[0].match: " + noMatch},
+		{"misspelt match", "rules: [{match: {pod: [a]}}]",
+			"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends"},
+		{"rule for an unknown backend", "rules: [{match: {backends: [calico, whereabout]}}]",
+			`rules[0].match.backends[1]: Unsupported value: "whereabout": ` + backends},
+		{"rule for backends that none is", "rules: [{match: {backends: [z*]}}]",
+			`rules[0].match.backends[0]: Unsupported value: "z*": ` + backends},
+		{"empty pattern of backends", "rules: [{match: {backends: ['']}}]",
+			"rules[0].match.backends[0]: " + isEmpty},
+		{"malformed pattern of backends", "rules: [{match: {backends: ['[']}}]",
+			`rules[0].match.backends[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`},
+		{"unknown backend", "backends: {Calico: {}}",
+			`backends[Calico]: Unsupported value: "Calico": ` + backends},
+
+		{"switch in quotes", `backends: {calico: {enabled: "true"}}`,
+			`backends[calico].enabled: Invalid value: "true": must be auto, true or false, the last two without quotes`},
+		{"switch of numbers", "backends: {calico: {enabled: 1}}",
+			`backends[calico].enabled: Invalid value: 1: must be auto, true or false, the last two without quotes`},
+		{"unknown disposition", "pods: {finished: keep}",
+			`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`},
+		{"disposition in another case", "pods: {superseded: Hold}",
+			`pods.superseded: Unsupported value: "Hold": supported values: "hold", "release"`},
+		{"empty disposition", "pods: {unnamed: ''}", "pods.unnamed: " + isEmpty},
+		{"unknown retention", "retention: {statefulSets: all}",
+			`retention.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`},
+
+		{"negative releases", "limits: {maxReleases: -1}",
+			"limits.maxReleases: Invalid value: -1: must not be negative; 0 means no limit"},
+		{"no fraction", "limits: {maxFraction: 0}",
+			"limits.maxFraction: Invalid value: 0: must be above 0 and at most 1"},
+		{"fraction in percent", "limits: {maxFraction: 50}",
+			"limits.maxFraction: Invalid value: 50: must be above 0 and at most 1"},
+		{"negative entries", "limits: {minEntries: -20}",
+			"limits.minEntries: Invalid value: -20: must not be negative"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+tt.yaml), known)
+			wantRefusal(t, p, err, tt.want)
+		})
+	}
+}
+
+// TestNoBackendIsKnown shows that an empty list of backends is a list.
+func TestNoBackendIsKnown(t *testing.T) {
+	p, err := policy.Load([]byte(header+"backends: {calico: {}}"), nil)
+	wantRefusal(t, p, err, `backends[calico]: Unsupported value: "calico"`)
+}
+
+func TestAllMistakesAtOnce(t *testing.T) {
+	p, err := policy.Load([]byte(header+`
+dryRun: maybe
+gracePeriod: -5m
+minAge: 5
+node: {}
+limits: {maxFraction: 2, maxReleases: many, minEntries: -1}
+limits: {maxFraction: 2, maxReleases: many, minEntries: -1}
+namespaces: {include: [A, 1], exclude: []}
+rules:
+- {match: {pod: [a], backends: [etcd]}, gracePeriod: 1d}
+- 3
+- hold: true
+- {match: {pods: ["["]}}
+backends:
+  calico: {enabled: 1}
+  etcd:
+pods: {finished: keep, unnamed: [hold]}
+`), known)
+	wantRefusal(t, p, err,
+		`line 9: key "limits" already set in map`,
+		`dryRun: Invalid value: "maybe": must be true or false`,
+		`minAge: Invalid value: 5: must have a unit, such as "5s" or "5m"`,
+		"namespaces.include[1]: Invalid value: 1: "+noString,
+		"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends",
+		`rules[0].gracePeriod: Invalid value: "1d": `+noUnits,
+		"rules[1]: Invalid value: 3: must be a mapping",
+		"backends[calico].enabled: Invalid value: 1: must be auto, true or false, the last two without quotes",
+		"backends[etcd]: "+isNull,
+		"pods.unnamed: Invalid value: "+noString,
+		`limits.maxReleases: Invalid value: "many": must be a whole number`,
+		"node: Forbidden: unknown field, known are "+topFields,
+		`gracePeriod: Invalid value: "-5m": must not be negative`,
+		`namespaces.include[0]: Invalid value: "A": `+noPattern,
+		`rules[0].match.backends[0]: Unsupported value: "etcd": `+backends,
+		"rules[2].match: "+noMatch,
+		`rules[3].match.pods[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`,
+		`backends[etcd]: Unsupported value: "etcd": `+backends,
+		`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`,
+		"limits.maxFraction: Invalid value: 2: must be above 0 and at most 1",
+		"limits.minEntries: Invalid value: -1: must not be negative",
+	)
+}

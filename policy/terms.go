@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"path"
+	"time"
+)
+
+// Terms is what a policy says of one reservation. The zero value keeps it: it
+// is not in scope.
+type Terms struct {
+	InScope bool // its namespace is included and not excluded
+	Hold    bool // a rule says never to release it
+	Rule    int  // the index of the rule that decided, -1 if none did
+	Grace   time.Duration
+	MinAge  time.Duration
+}
+
+// Terms returns what p says of a reservation that backend holds for a pod. It
+// answers for a Policy that came from Load or Default.
+//
+// An empty name is one that the store does not tell, and only a pattern that
+// matches every name is sure to match it. So Terms gives such a reservation the
+// most careful terms of all that it may fall under: excluded if its namespace
+// may be, held if a rule that may match it says so, and otherwise with the
+// longest times. Its Rule is the first that holds it, or the first that may
+// match it.
+func (p Policy) Terms(namespace, pod, backend string) Terms {
+	t := Terms{
+		InScope: matchAny(p.Namespaces.Include, namespace) == yes &&
+			matchAny(p.Namespaces.Exclude, namespace) == no,
+		Rule: -1,
+	}
+	for i, r := range p.Rules {
+		covered := r.Match.covers(namespace, pod, backend)
+		if covered == no {
+			continue
+		}
+		if t.Rule < 0 || r.Hold && !t.Hold {
+			t.Rule = i
+		}
+		t.Hold = t.Hold || r.Hold
+		t.Grace = max(t.Grace, first(r.GracePeriod, p.GracePeriod))
+		t.MinAge = max(t.MinAge, first(r.MinAge, p.MinAge))
+		if covered == yes {
+			return t
+		}
+	}
+	t.Grace = max(t.Grace, first(p.GracePeriod))
+	t.MinAge = max(t.MinAge, first(p.MinAge))
+	return t
+}
+
+// first returns the first duration that is set, and 0 if none is.
+func first(durations ...*Duration) time.Duration {
+	for _, d := range durations {
+		if d != nil {
+			return d.Duration
+		}
+	}
+	return 0
+}
+
+// answer says whether a pattern matches a name. The zero value is ignorance,
+// and of two answers the lesser one is their conjunction.
+type answer int
+
+const (
+	no answer = iota - 1
+	maybe
+	yes
+)
+
+func (m Match) covers(namespace, pod, backend string) answer {
+	covered := yes
+	for _, part := range []struct {
+		patterns []string
+		name     string
+	}{{m.Namespaces, namespace}, {m.Pods, pod}, {m.Backends, backend}} {
+		if len(part.patterns) > 0 {
+			covered = min(covered, matchAny(part.patterns, part.name))
+		}
+	}
+	return covered
+}
+
+// matchAny says whether one of the patterns matches the name. It may match an
+// empty name, which stands for an unknown one, and a pattern that cannot be
+// read may match any.
+func matchAny(patterns []string, name string) answer {
+	matched := no
+	for _, pattern := range patterns {
+		ok, err := path.Match(pattern, name)
+		switch {
+		case ok:
+			return yes
+		case err != nil || name == "":
+			matched = maybe
+		}
+	}
+	return matched
+}

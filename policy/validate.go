@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// patternCharacters are those of the names of namespaces, pods and backends,
+// and those of globs. A pattern with any other, as in "Kube-System", "a,b",
+// "!a" or "{a,b}", cannot do what its writer meant: it would protect nothing.
+const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-." + `*?[]^\`
+
+// validate returns found, the mistakes that decoding found, and after them
+// those in the values of a policy with its defaults.
+func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorList {
+	errs := slices.Clone(found)
+	errs = append(errs, validateDuration(p.GracePeriod, field.NewPath("gracePeriod"))...)
+	errs = append(errs, validateDuration(p.MinAge, field.NewPath("minAge"))...)
+
+	namespaces := field.NewPath("namespaces")
+	if len(p.Namespaces.Include) == 0 {
+		errs = append(errs, field.Required(namespaces.Child("include"),
+			"must have a pattern; leave the field out for all namespaces"))
+	}
+	errs = append(errs, validatePatterns(p.Namespaces.Include, namespaces.Child("include"))...)
+	errs = append(errs, validatePatterns(p.Namespaces.Exclude, namespaces.Child("exclude"))...)
+
+	for i, r := range p.Rules {
+		errs = append(errs, r.validate(backends, found, field.NewPath("rules").Index(i))...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
+		if !slices.Contains(backends, name) {
+			errs = append(errs, field.NotSupported(field.NewPath("backends").Key(name), name, backends))
+		}
+	}
+
+	pods := field.NewPath("pods")
+	errs = append(errs, validateEnum(p.Pods.Finished, pods.Child("finished"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Pods.Superseded, pods.Child("superseded"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
+	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
+	return append(errs, validateEnum(p.Retention.StatefulSets,
+		field.NewPath("retention", "statefulSets"), OrdinalInRange, Ignore)...)
+}
+
+func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	m, match := r.Match, at.Child("match")
+	// A rule that decoding found fault with may have been meant to match
+	// something.
+	faulty := slices.ContainsFunc(found, func(err *field.Error) bool {
+		return strings.HasPrefix(err.Field, at.String())
+	})
+	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty {
+		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
+			"what is meant for all reservations goes outside the rules"))
+	}
+	errs = append(errs, validatePatterns(m.Namespaces, match.Child("namespaces"))...)
+	errs = append(errs, validatePatterns(m.Pods, match.Child("pods"))...)
+	errs = append(errs, validatePatterns(m.Backends, match.Child("backends"))...)
+	for i, pattern := range m.Backends {
+		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
+		if pattern != "" && !slices.ContainsFunc(backends, known) {
+			errs = append(errs, field.NotSupported(match.Child("backends").Index(i), pattern, backends))
+		}
+	}
+	errs = append(errs, validateDuration(r.GracePeriod, at.Child("gracePeriod"))...)
+	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
+}
+
+func (l *Limits) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if *l.MaxReleases < 0 {
+		errs = append(errs, field.Invalid(at.Child("maxReleases"), *l.MaxReleases, "must not be negative; 0 means no limit"))
+	}
+	if f := *l.MaxFraction; f <= 0 || f > 1 {
+		errs = append(errs, field.Invalid(at.Child("maxFraction"), f, "must be above 0 and at most 1"))
+	}
+	if *l.MinEntries < 0 {
+		errs = append(errs, field.Invalid(at.Child("minEntries"), *l.MinEntries, "must not be negative"))
+	}
+	return errs
+}
+
+func validateDuration(d *Duration, at *field.Path) field.ErrorList {
+	if d != nil && d.Duration < 0 {
+		return field.ErrorList{field.Invalid(at, d.String(), "must not be negative")}
+	}
+	return nil
+}
+
+func validateEnum[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if !slices.Contains(values, value) {
+		return field.ErrorList{field.NotSupported(at, string(value), values)}
+	}
+	return nil
+}
+
+func validatePatterns(patterns []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, pattern := range patterns {
+		foreign := func(r rune) bool { return !strings.ContainsRune(patternCharacters, r) }
+		if strings.ContainsFunc(pattern, foreign) {
+			errs = append(errs, field.Invalid(at.Index(i), pattern,
+				`must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`))
+		} else if _, err := path.Match(pattern, ""); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), pattern, "must be a glob pattern: "+err.Error()))
+		}
+	}
+	return errs
+}
