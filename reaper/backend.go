@@ -1,0 +1,77 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// MaxBatch is the most warrants that one call of Backend.Release gets. It
+// keeps the confirmation fresh until the write, and a JSON patch of two
+// operations an entry far below the 10,000 that an API server accepts
+// (maxJSONPatchOperations in k8s.io/apiserver).
+const MaxBatch = 1000
+
+// A Backend is a store of reservations.
+//
+// Methods are called from several goroutines, Release never twice at the same
+// time for one unit.
+type Backend interface {
+	// Name identifies the backend in policies, logs and reports.
+	Name() string
+
+	// List yields every unit with every entry, those that it cannot attribute
+	// included. A unit that cannot be read is yielded as a *UnitError and
+	// hides no other. Any other error means that the listing is incomplete,
+	// and ends it; ErrNotInstalled says that there is no such store here.
+	List(ctx context.Context) iter.Seq2[Unit, error]
+
+	// Release gives back the entries that the warrants name, all of one unit
+	// and at most MaxBatch, with as few writes as the store allows. It answers
+	// for each warrant, in the same order:
+	//
+	//   nil           the store does not hold the entry any more, also when
+	//                 somebody else removed it
+	//   ErrChanged    the entry is no longer what was listed, and stays
+	//   ErrReturned   the owner came back in the midst of it, and has it
+	//   ErrKept       the backend keeps it for a reason of its own
+	//   ErrNoWarrant  the warrant is not valid
+	//   ErrAgain      nothing was decided: try again with fresh warrants
+	//
+	// or any error that wraps one of them; every other error is final for this
+	// run. It changes nothing that no warrant names, keeps byte for byte what
+	// it does not understand, and writes nothing under a cancelled context.
+	Release(ctx context.Context, unit string, ws []Warrant) []error
+}
+
+// A Mender is a Backend whose release takes several writes, so that a crash
+// can leave one half done (Reservation.Interrupted).
+type Mender interface {
+	Backend
+
+	// Mend gives an interrupted entry back to the owner it had. It answers nil
+	// when the entry is whole again or gone.
+	Mend(ctx context.Context, r Reservation) error
+}
+
+// What Release and List answer with; see there.
+var (
+	ErrNotInstalled = errors.New("the store is not installed in this cluster")
+	ErrChanged      = errors.New("the entry changed hands")
+	ErrReturned     = errors.New("the owner came back")
+	ErrKept         = errors.New("kept")
+	ErrNoWarrant    = errors.New("no valid warrant")
+	ErrAgain        = errors.New("not decided")
+)
+
+// A UnitError is a unit that could not be read. It hides no other unit.
+type UnitError struct {
+	Unit string
+	Err  error
+}
+
+// Error names the unit and what is wrong with it.
+func (e *UnitError) Error() string { return e.Unit + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnitError) Unwrap() error { return e.Err }

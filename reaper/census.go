@@ -1,0 +1,193 @@
+package reaper
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Pod is what verdicts need of a pod object.
+type Pod struct {
+	Ref PodRef
+	UID string
+
+	// Finished is set for phase Succeeded or Failed.
+	Finished bool
+
+	// Addresses are all that the pod shows, wherever it shows them: in its
+	// status, in the Multus network-status of any interface, in Calico's
+	// annotations.
+	Addresses []netip.Addr
+
+	// Interfaces are the addresses that the Multus network-status shows, by
+	// interface name.
+	Interfaces map[string][]netip.Addr
+
+	// Sandbox is the ID of the sandbox that the pod shows, if it does.
+	Sandbox string
+
+	// Mute is set for a pod that is not finished and ought to show an address
+	// but does not, or whose network-status cannot be read.
+	Mute bool
+}
+
+// shows reports whether the pod shows the address.
+func (p Pod) shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
+
+// A StatefulSet is what verdicts need of a StatefulSet object.
+type StatefulSet struct {
+	Namespace string
+	Name      string
+	Start     int // first ordinal
+	Replicas  int
+}
+
+// Presence is what is known about a pod. The zero value is ignorance.
+type Presence int
+
+// The two kinds of knowledge, and their absence.
+const (
+	Unknown Presence = iota
+	Present
+	Absent
+)
+
+// A Cluster answers who is alive. Every answer is read from the API server's
+// store, never from a cache.
+type Cluster interface {
+	// Pods lists every pod of the cluster. It is complete or an error.
+	Pods(ctx context.Context) ([]Pod, error)
+
+	// StatefulSets lists every StatefulSet. It is complete or an error.
+	StatefulSets(ctx context.Context) ([]StatefulSet, error)
+
+	// Pod reads one pod. Absent means that the API server itself said that
+	// there is no such pod; whatever else went wrong is Unknown and an error.
+	Pod(ctx context.Context, ref PodRef) (Pod, Presence, error)
+}
+
+// A Census is everyone who was alive at one time. It is complete: NewCensus is
+// given everything or is not called. The zero Census knows nothing and keeps
+// everything. It is safe for concurrent use.
+type Census struct {
+	began     time.Time
+	pods      map[PodRef]Pod
+	byAddress map[netip.Addr][]PodRef
+	sandboxes map[string]bool
+	sets      map[PodRef]StatefulSet
+	mute      int
+	fresh     map[PodRef]look // overrides pods
+}
+
+// NewCensus indexes complete lists whose reading began at the given time.
+func NewCensus(began time.Time, pods []Pod, sets []StatefulSet) Census {
+	c := Census{
+		began:     began,
+		pods:      make(map[PodRef]Pod, len(pods)),
+		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
+		sandboxes: make(map[string]bool),
+		sets:      make(map[PodRef]StatefulSet, len(sets)),
+	}
+	for _, p := range pods {
+		c.pods[p.Ref] = p
+		for _, ip := range p.Addresses {
+			c.byAddress[ip] = append(c.byAddress[ip], p.Ref)
+		}
+		if p.Sandbox != "" {
+			c.sandboxes[p.Sandbox] = true
+		}
+		if p.Mute {
+			c.mute++
+		}
+	}
+	for _, s := range sets {
+		c.sets[PodRef{s.Namespace, s.Name}] = s
+	}
+	return c
+}
+
+// TakeCensus reads everything that verdicts need; sets says whether that
+// includes StatefulSets.
+func TakeCensus(ctx context.Context, cluster Cluster, sets bool) (Census, error) {
+	began := time.Now()
+	pods, err := cluster.Pods(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list pods: %w", err)
+	}
+	var all []StatefulSet
+	if sets {
+		if all, err = cluster.StatefulSets(ctx); err != nil {
+			return Census{}, fmt.Errorf("list statefulsets: %w", err)
+		}
+	}
+	return NewCensus(began, pods, all), nil
+}
+
+// Size returns the number of pods.
+func (c Census) Size() int { return len(c.pods) }
+
+// pod answers from the lists.
+func (c Census) pod(ref PodRef) (Pod, Presence) {
+	if c.began.IsZero() {
+		return Pod{}, Unknown
+	}
+	if l, ok := c.fresh[ref]; ok {
+		return l.pod, l.presence
+	}
+	if p, ok := c.pods[ref]; ok {
+		return p, Present
+	}
+	return Pod{}, Absent
+}
+
+// wanted reports whether a StatefulSet still wants a pod of this name, so that
+// it is coming back.
+func (c Census) wanted(ref PodRef) bool {
+	dash := strings.LastIndexByte(ref.Name, '-')
+	if dash < 0 {
+		return false
+	}
+	set, ok := c.sets[PodRef{ref.Namespace, ref.Name[:dash]}]
+	if !ok {
+		return false
+	}
+	text := ref.Name[dash+1:]
+	ordinal, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(ordinal) != text {
+		return false
+	}
+	return ordinal >= set.Start && ordinal < set.Start+set.Replicas
+}
+
+// showing returns the pods that show the address.
+func (c Census) showing(ip netip.Addr) []Pod {
+	var pods []Pod
+	for _, ref := range c.byAddress[ip] {
+		if _, again := c.fresh[ref]; !again {
+			pods = append(pods, c.pods[ref])
+		}
+	}
+	for _, p := range c.fresh {
+		if p.presence == Present && p.pod.shows(ip) {
+			pods = append(pods, p.pod)
+		}
+	}
+	return pods
+}
+
+// A look is what a second look at one pod found.
+type look struct {
+	pod      Pod
+	presence Presence
+}
+
+// with returns the census as it stands after a second look at some of its
+// pods. The receiver stays as it is.
+func (c Census) with(fresh map[PodRef]look) Census {
+	c.fresh = fresh
+	return c
+}

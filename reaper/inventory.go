@@ -1,0 +1,108 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Status is how well a backend did. The zero value is failure.
+type Status int
+
+// The states of a backend, from worst to best.
+const (
+	StatusFailed  Status = iota // nothing is known of its store
+	StatusPartial               // some units or releases failed
+	StatusSkipped               // it was not looked at, and the message says why
+	StatusOK
+)
+
+// String returns the word that reports use.
+func (s Status) String() string {
+	switch s {
+	case StatusPartial:
+		return "partial"
+	case StatusSkipped:
+		return "skipped"
+	case StatusOK:
+		return "ok"
+	default:
+		return "failed"
+	}
+}
+
+// A Listing is what one backend listed.
+type Listing struct {
+	Backend string
+	Status  Status
+	Message string // why, where the status is not StatusOK
+	Units   []Unit
+
+	errs []error
+}
+
+// An Inventory is what all backends listed before the census was taken. Only
+// TakeInventory makes one that Judge believes.
+type Inventory struct {
+	Listings []Listing
+
+	ended time.Time
+}
+
+// TakeInventory lists every backend, one after the other. What a backend could
+// not read is in its Listing and does not stop the others. A backend in
+// required must find its store; another is skipped where there is none.
+func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool) Inventory {
+	inv := Inventory{Listings: make([]Listing, 0, len(backends))}
+	for _, b := range backends {
+		inv.Listings = append(inv.Listings, list(ctx, b, required(b.Name())))
+	}
+	inv.ended = time.Now()
+	return inv
+}
+
+// list reads one backend to its end.
+func list(ctx context.Context, b Backend, required bool) Listing {
+	l := Listing{Backend: b.Name(), Status: StatusOK}
+	for unit, err := range b.List(ctx) {
+		var unreadable *UnitError
+		switch {
+		case err == nil:
+			for i := range unit.Reservations {
+				unit.Reservations[i].Backend = l.Backend
+				unit.Reservations[i].Unit = unit.Name
+			}
+			l.Units = append(l.Units, unit)
+		case errors.As(err, &unreadable):
+			l.Status = StatusPartial
+			l.errs = append(l.errs, err)
+		case errors.Is(err, ErrNotInstalled) && !required:
+			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error()}
+		default:
+			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), errs: append(l.errs, err)}
+		}
+	}
+	if len(l.errs) > 0 {
+		l.Message = l.errs[0].Error()
+	}
+	return l
+}
+
+// claim is one backend's record that a pod has an address.
+type claim struct {
+	pod    PodRef
+	unit   string
+	domain string // of the unit
+}
+
+// claims indexes a listing by address.
+func (l Listing) claims() map[netip.Addr][]claim {
+	m := make(map[netip.Addr][]claim)
+	for _, u := range l.Units {
+		for _, r := range u.Reservations {
+			m[r.IP] = append(m[r.IP], claim{r.Owner.Pod, u.Name, u.Domain})
+		}
+	}
+	return m
+}

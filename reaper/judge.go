@@ -1,0 +1,258 @@
+package reaper
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// addWindow is the shortest time after which an entry that a newer sandbox
+// seems to have replaced is believed, whatever the policy says. While a new
+// sandbox is being set up, its pod still shows the old one's address, and the
+// new entry looks like the superseded one. The kubelet gives a sandbox 4
+// minutes: twice its runtimeRequestTimeout of 2 (k8s.io/cri-client, RunPodSandbox).
+const addWindow = 4 * time.Minute
+
+// A Verdict is what Judge concluded of one reservation.
+type Verdict struct {
+	Reservation Reservation
+	Standing    Standing
+	Reason      Reason
+
+	// Note adds what the reason does not say, such as which other pod shows
+	// the address. A reservation in use with a note is a disagreement that an
+	// operator should see.
+	Note string
+
+	// FirstSeen is when a run first saw it ownerless, without a break since;
+	// Due is when its grace period is over. Both are zero unless it is
+	// Suspected or Orphaned.
+	FirstSeen time.Time
+	Due       time.Time
+
+	remember bool
+	orphan   Orphan
+}
+
+// An Orphan is a reservation that a complete census has no owner for, and that
+// has been ownerless for its grace period. Only Judge makes one. It is a
+// suspicion: only Confirm makes a permission of it.
+type Orphan struct {
+	unit        *Unit
+	reservation Reservation
+	reason      Reason
+	claims      map[netip.Addr][]claim
+}
+
+// Reservation returns what is suspected; the zero Reservation for a zero
+// Orphan.
+func (o Orphan) Reservation() Reservation { return o.reservation }
+
+// Judge gives every reservation of the inventory one verdict and one reason.
+// It is pure: the same arguments give the same verdicts, in the same order. A
+// census that was begun before the inventory was complete is not believed.
+func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Verdict {
+	if inv.ended.IsZero() || c.began.Before(inv.ended) {
+		c = Census{}
+	}
+	var verdicts []Verdict
+	for _, listing := range inv.Listings {
+		claims := listing.claims()
+		for i := range listing.Units {
+			unit := &listing.Units[i]
+			for _, r := range unit.Reservations {
+				verdicts = append(verdicts, judge(now, p, c, l, Orphan{unit: unit, reservation: r, claims: claims}))
+			}
+		}
+	}
+	return verdicts
+}
+
+// judge weighs one reservation, wrapped in the orphan that it may turn out to
+// be.
+func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict {
+	r := o.reservation
+	f := assess(p, c, o)
+	v := Verdict{Reservation: r, Standing: f.standing, Reason: f.reason, Note: f.note}
+	if f.standing != Suspected {
+		return v
+	}
+	terms := p.Terms(r.Owner.Pod.Namespace, r.Owner.Pod.Name, r.Backend)
+	switch {
+	case !terms.InScope:
+		v.Standing, v.Reason = Held, OutOfScope
+	case terms.Hold:
+		v.Standing, v.Reason = Held, RuleHold
+	case r.Token == "":
+		v.Standing, v.Reason = Held, NoToken
+	case !r.Interrupted && !r.Created.IsZero() && now.Sub(r.Created) < terms.MinAge:
+		v.Standing, v.Reason = Held, TooYoung
+	}
+	if v.Standing == Held {
+		return v
+	}
+
+	wait := terms.Grace
+	if f.reason == SandboxReplaced {
+		wait = max(wait, terms.MinAge, addWindow)
+	}
+	if r.Interrupted {
+		wait = 0
+	}
+	v.remember = wait > 0
+	v.FirstSeen = l.since(r.id(), now)
+	v.Due = v.FirstSeen.Add(wait)
+	if !now.Before(v.Due) {
+		v.Standing = Orphaned
+		o.reason = f.reason
+		v.orphan = o
+	}
+	return v
+}
+
+// A finding is what the census says of a reservation, before policy terms and
+// time have their say: Suspected means that it has no owner.
+type finding struct {
+	standing Standing
+	reason   Reason
+	note     string
+}
+
+// assess looks for an owner. The first row that matches decides.
+func assess(p policy.Policy, c Census, o Orphan) finding {
+	r := o.reservation
+	if r.Unreadable != "" {
+		return finding{Held, Unreadable, r.Unreadable}
+	}
+	if !r.IP.IsValid() {
+		return finding{Held, Unreadable, "the entry has no address"}
+	}
+	if r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "" {
+		return assessUnnamed(p, c, o)
+	}
+	if c.began.IsZero() {
+		return finding{Held, NoCensus, ""}
+	}
+	if by, ok := shownBy(p, c, o); ok {
+		if by == r.Owner.Pod {
+			return finding{InUse, PodPresent, ""}
+		}
+		return finding{InUse, AddressInUse, "shown by pod " + by.String()}
+	}
+
+	switch pod, presence := c.pod(r.Owner.Pod); presence {
+	case Present:
+		return assessPresent(p, pod, o)
+	case Absent:
+		if p.Retention.StatefulSets == policy.OrdinalInRange && c.wanted(r.Owner.Pod) {
+			return finding{Held, Retained, "its StatefulSet brings the pod back"}
+		}
+		return finding{Suspected, PodAbsent, ""}
+	default:
+		return finding{Held, NoCensus, ""}
+	}
+}
+
+// assessPresent judges an entry whose pod exists but does not show the address.
+func assessPresent(p policy.Policy, pod Pod, o Orphan) finding {
+	uid := o.reservation.Owner.UID
+	if uid != "" && pod.UID != "" && uid != pod.UID {
+		return finding{Suspected, PodReplaced, ""}
+	}
+	if other, ok := superseded(pod, o); ok {
+		return disposed(p.Pods.Superseded, SandboxReplaced, "the pod has "+other.String())
+	}
+	if pod.Finished {
+		return disposed(p.Pods.Finished, PodFinished, "")
+	}
+	return finding{InUse, PodPresent, ""}
+}
+
+// assessUnnamed looks for the owner of an entry that names no pod.
+func assessUnnamed(p policy.Policy, c Census, o Orphan) finding {
+	r := o.reservation
+	if r.Owner.Pod != (PodRef{}) || r.Owner.Sandbox == "" {
+		return finding{Held, OwnerUnknown, "it names no pod"}
+	}
+	if c.began.IsZero() {
+		return finding{Held, NoCensus, ""}
+	}
+	if by, ok := shownBy(p, c, o); ok {
+		return finding{InUse, AddressInUse, "shown by pod " + by.String()}
+	}
+	switch {
+	case c.sandboxes[r.Owner.Sandbox]:
+		return finding{InUse, PodPresent, "a pod shows its sandbox"}
+	case p.Pods.Unnamed != policy.Release:
+		return finding{Held, OwnerUnknown, "it names a sandbox only"}
+	case c.mute > 0:
+		return finding{Held, OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"}
+	}
+	return finding{Suspected, SandboxAbsent, ""}
+}
+
+// disposed turns a policy's word into a finding.
+func disposed(d policy.Disposition, reason Reason, note string) finding {
+	if d == policy.Release {
+		return finding{Suspected, reason, note}
+	}
+	return finding{Held, reason, note}
+}
+
+// shownBy returns a pod that shows the reservation's address, and so protects
+// it, whoever the entry names.
+//
+// A pod that another entry of the same backend gives this very address, in
+// another network, is no witness: the address that it shows is that one. A
+// finished pod is none where the policy releases what finished pods hold, nor
+// for its own entry.
+func shownBy(p policy.Policy, c Census, o Orphan) (PodRef, bool) {
+	r := o.reservation
+	for _, pod := range c.showing(r.IP) {
+		if pod.Finished && (pod.Ref == r.Owner.Pod || p.Pods.Finished == policy.Release) {
+			continue
+		}
+		if pod.Ref == r.Owner.Pod || !o.claimedElsewhere(pod.Ref) {
+			return pod.Ref, true
+		}
+	}
+	return PodRef{}, false
+}
+
+// claimedElsewhere reports whether the pod has an entry of its own for this
+// address, in another unit of another domain.
+func (o Orphan) claimedElsewhere(pod PodRef) bool {
+	for _, c := range o.claims[o.reservation.IP] {
+		known := c.domain != "" && o.unit.Domain != ""
+		if c.pod == pod && c.unit != o.reservation.Unit && known && c.domain != o.unit.Domain {
+			return true
+		}
+	}
+	return false
+}
+
+// superseded reports whether the pod proves that the interface of this entry
+// has another address of the same unit now, and which. The proof is an address
+// that the pod shows on that interface and that a sibling entry gives to it. An
+// entry that names no interface is compared with all of the pod's.
+func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
+	if pod.Mute || len(pod.Interfaces) == 0 {
+		return netip.Addr{}, false
+	}
+	r := o.reservation
+	for _, sibling := range o.unit.Reservations {
+		if sibling.Owner.Pod != r.Owner.Pod || sibling.Owner.Interface != r.Owner.Interface ||
+			sibling.Unreadable != "" || sibling.IP == r.IP {
+			continue
+		}
+		for name, shown := range pod.Interfaces {
+			same := r.Owner.Interface == "" || r.Owner.Interface == name
+			if same && slices.Contains(shown, sibling.IP) {
+				return sibling.IP, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}

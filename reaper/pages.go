@@ -1,0 +1,74 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// A PageFunc reads the page of a list that the token leads to, the first one
+// for an empty token, and returns the token of the next, empty at the end.
+type PageFunc[T any] func(ctx context.Context, token string) (items []T, next string, err error)
+
+// Pages reads a paged list of the API server to its end. A page that answers
+// 410 Expired restarts the list, since what was read before belongs to another
+// time; what is returned is a whole list or an error, never a part. Pages that
+// fail for a passing reason are read again.
+func Pages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
+	const restarts = 3
+	for attempt := 0; ; attempt++ {
+		all, err := readPages(ctx, page)
+		if err == nil || !apierrors.IsResourceExpired(err) || attempt == restarts {
+			return all, err
+		}
+	}
+}
+
+// readPages reads from the first page to the last.
+func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
+	var all []T
+	for token := ""; ; {
+		var items []T
+		var next string
+		backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
+		err := retry.Do(ctx, backoff, func(ctx context.Context) error {
+			var err error
+			items, next, err = page(ctx, token)
+			if errors.Is(Transient(err), ErrAgain) {
+				return retry.RetryableError(err)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if next == "" {
+			return all, nil
+		}
+		token = next
+	}
+}
+
+// Transient wraps an error of a request to the API server in ErrAgain where the
+// request may do better later: the connection failed, somebody else wrote, the
+// server is busy or broken. Other errors, and nil, are returned as they are.
+func Transient(err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, errors.Is(err, ErrAgain):
+		return err
+	case !errors.As(err, &status):
+		return fmt.Errorf("%w: %w", ErrAgain, err)
+	}
+	code := status.Status().Code
+	if code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
+		return fmt.Errorf("%w: %w", ErrAgain, err)
+	}
+	return err
+}

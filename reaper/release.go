@@ -1,0 +1,158 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+	"golang.org/x/sync/errgroup"
+)
+
+// errNoAnswer is a backend that broke its contract.
+var errNoAnswer = errors.New("the backend did not answer for it")
+
+// release carries out the plan: backend by backend in their order, since one
+// store's release may rest on another's, and the units of each concurrently.
+func (r *run) release(ctx context.Context, plan Plan, census Census) {
+	confirmer := NewConfirmer(r.Policy, r.Cluster, census, len(plan.due))
+	for _, b := range r.Backends {
+		units := make(map[string][]int)
+		var order []string
+		for _, i := range plan.due {
+			res := plan.verdicts[i].Reservation
+			if res.Backend != b.Name() {
+				continue
+			}
+			if units[res.Unit] == nil {
+				order = append(order, res.Unit)
+			}
+			units[res.Unit] = append(units[res.Unit], i)
+		}
+		if len(order) > 0 {
+			r.progress("releasing in %s: %d units", b.Name(), len(order))
+		}
+		var g errgroup.Group
+		g.SetLimit(r.Concurrency)
+		for _, unit := range order {
+			g.Go(func() error {
+				for batch := range slices.Chunk(units[unit], MaxBatch) {
+					r.releaseBatch(ctx, b, unit, plan, confirmer, batch)
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // every failure is already in the report
+		r.mend(ctx, b, plan)
+	}
+}
+
+// releaseBatch releases some entries of one unit, and tries again for those
+// that were not decided, each time with fresh warrants.
+func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Plan, confirmer *Confirmer, batch []int) {
+	undecided := batch
+	var last []error
+	backoff := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewExponential(100*time.Millisecond)))
+	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
+		undecided, last = r.attempt(ctx, b, unit, plan, confirmer, undecided)
+		if len(undecided) > 0 {
+			return retry.RetryableError(last[0])
+		}
+		return nil
+	})
+	for n, i := range undecided {
+		if last == nil {
+			r.settle(i, Kept, err) // it was never begun
+			continue
+		}
+		r.settle(i, Failed, last[n])
+	}
+	if len(undecided) > 0 {
+		r.fail(fmt.Errorf("%s: release %d of %s: %w", b.Name(), len(undecided), unit, err))
+	}
+}
+
+// attempt confirms and releases once. It settles what was decided and returns
+// the rest, with an error for each.
+func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, confirmer *Confirmer, batch []int) ([]int, []error) {
+	orphans := make([]Orphan, len(batch))
+	for n, i := range batch {
+		orphans[n] = plan.verdicts[i].orphan
+	}
+	warrants, errs := confirmer.Confirm(ctx, orphans)
+	var sure []Warrant
+	var where []int
+	for n, err := range errs {
+		if err == nil {
+			sure = append(sure, warrants[n])
+			where = append(where, n)
+		}
+	}
+	if len(sure) > 0 {
+		answers := b.Release(ctx, unit, sure)
+		for n := range sure {
+			errs[where[n]] = errNoAnswer
+			if n < len(answers) {
+				errs[where[n]] = answers[n]
+			}
+		}
+	}
+
+	var undecided []int
+	var why []error
+	for n, i := range batch {
+		switch err := errs[n]; {
+		case err == nil:
+			r.settle(i, Released, nil)
+		case errors.Is(err, ErrReturned):
+			r.settle(i, Returned, err)
+		case errors.Is(err, ErrChanged):
+			r.settle(i, Changed, err)
+		case errors.Is(err, ErrKept):
+			r.settle(i, Kept, err)
+		case errors.Is(err, ErrAgain):
+			undecided = append(undecided, i)
+			why = append(why, err)
+		default:
+			r.settle(i, Failed, err)
+			r.fail(fmt.Errorf("%s: release %s of %s: %w", b.Name(), plan.verdicts[i].Reservation.Key, unit, err))
+		}
+	}
+	return undecided, why
+}
+
+// settle writes down what became of one reservation. Units are released
+// concurrently, but each entry belongs to one unit.
+func (r *run) settle(i int, outcome Outcome, err error) {
+	e := &r.report.Entries[i]
+	e.Outcome = outcome
+	if err != nil {
+		e.Error = err.Error()
+	}
+	r.Logger.Info("release", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
+		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
+}
+
+// mend gives the entries whose release an earlier run left half done, and that
+// turned out not to be orphans, back to their owners.
+func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
+	mender, ok := b.(Mender)
+	if !ok {
+		return
+	}
+	for i, v := range plan.verdicts {
+		e := r.report.Entries[i]
+		if v.Reservation.Backend != b.Name() || !v.Reservation.Interrupted ||
+			e.Outcome == Released || e.Outcome == Failed || ctx.Err() != nil {
+			continue
+		}
+		if err := mender.Mend(ctx, v.Reservation); err != nil {
+			r.settle(i, Failed, err)
+			r.fail(fmt.Errorf("%s: give %s back: %w", b.Name(), v.Reservation.Key, err))
+			continue
+		}
+		r.settle(i, Returned, nil)
+	}
+}

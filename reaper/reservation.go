@@ -1,0 +1,79 @@
+package reaper
+
+import (
+	"math/big"
+	"net/netip"
+	"time"
+)
+
+// A PodRef names a pod. It is a name, not an identity: a StatefulSet brings a
+// different pod back under the same PodRef. The zero PodRef names no pod.
+type PodRef struct {
+	Namespace string
+	Name      string
+}
+
+// String returns namespace/name.
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
+// An Owner is what a store knows of whom it gave an address to. Any field may
+// be empty.
+type Owner struct {
+	Pod       PodRef
+	UID       string // of the pod
+	Sandbox   string // container ID of the pod sandbox
+	Interface string // inside the sandbox, such as net1
+	Node      string
+}
+
+// A Reservation is one address that a store holds, as it was listed.
+type Reservation struct {
+	Backend string // set by TakeInventory
+	Unit    string // set by TakeInventory: the name of the unit that holds it
+	Key     string // the entry's own name within the unit
+	IP      netip.Addr
+	Owner   Owner
+
+	// Token is what the store compares before it lets the entry go, so that it
+	// refuses if the entry changed hands. Without one nothing is released.
+	Token string
+
+	// Created is when the address was reserved; zero where the store does not
+	// say.
+	Created time.Time
+
+	// Unreadable says in words why the entry could not be understood. Such an
+	// entry is reported and never released; its other fields may be empty.
+	Unreadable string
+
+	// Interrupted is set for an entry whose release a crash cut short. Its
+	// owner is the one it had before, and the suspicion is ripe: the run that
+	// began the release had proved it.
+	Interrupted bool
+}
+
+// id is the identity that the ledger remembers. It contains the token, so that
+// an entry that changed hands is a new one.
+func (r Reservation) id() string {
+	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Token
+}
+
+// A Unit is one stored object that holds reservations, and that is written as
+// a whole: a pool, a block, a reservation object of its own.
+type Unit struct {
+	Name string // unique within the backend, such as kube-system/10.0.0.0-24
+
+	// Range is what the unit hands addresses out of. It is not valid for a
+	// unit that is no pool; such a unit is left out of the report's pools.
+	Range netip.Prefix
+
+	// Capacity is how many addresses Range can give to pods; nil if unknown.
+	Capacity *big.Int
+
+	// Domain names the network that the addresses belong to. The same address
+	// may be in use in two networks at once, and units of different domains
+	// never compete for it. Empty means that the store does not tell.
+	Domain string
+
+	Reservations []Reservation
+}

@@ -1,0 +1,56 @@
+package reaper
+
+import "fmt"
+
+// tally fills in the report's figures, and the status of backends whose releases
+// failed, from its entries.
+func (r *Report) tally() {
+	r.Summary = Counts{}
+	backends := make(map[string]*Counts, len(r.Backends))
+	for i := range r.Backends {
+		r.Backends[i].Counts = Counts{}
+		backends[r.Backends[i].Name] = &r.Backends[i].Counts
+	}
+	gone := make(map[[2]string]int, len(r.Pools))
+	for _, e := range r.Entries {
+		r.Summary.add(e)
+		backends[e.Backend].add(e)
+		if e.Outcome == Released || e.Outcome == Planned {
+			gone[[2]string{e.Backend, e.Pool}]++
+		}
+	}
+	for i := range r.Backends {
+		b := &r.Backends[i]
+		if b.Status == StatusOK && b.Failed > 0 {
+			b.Status, b.Message = StatusPartial, fmt.Sprintf("%d releases failed", b.Failed)
+		}
+	}
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		p.AllocatedAfter = p.AllocatedBefore - gone[[2]string{p.Backend, p.Name}]
+	}
+}
+
+// add counts one entry.
+func (c *Counts) add(e Entry) {
+	c.Reservations++
+	switch e.Verdict {
+	case InUse:
+		c.InUse++
+	case Suspected:
+		c.Suspected++
+	case Orphaned:
+		c.Planned++
+	default:
+		c.Held++
+	}
+	switch e.Outcome {
+	case Released:
+		c.Released++
+	case Changed, Returned:
+		c.Changed++
+	case Failed:
+		c.Failed++
+	case Kept, Planned:
+	}
+}
