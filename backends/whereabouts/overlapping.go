@@ -1,0 +1,150 @@
+package whereabouts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// OverlappingName is the name of the backend that NewOverlapping returns.
+const OverlappingName = "overlapping"
+
+// Overlapping is the backend for OverlappingRangeIPReservations: one object for
+// each address that ranges may share. Its releases rest on those of Pools, and
+// have to come after them.
+//
+// A resourceVersion does not notice that such a reservation is in use again: a
+// pod that comes back under the same name finds its own name in it and writes
+// nothing. So a release first replaces the owner (see tombstone), and only then
+// asks who is alive.
+type Overlapping struct {
+	client rest.Interface
+
+	mu       sync.Mutex
+	holdings map[holding]string // the pool that has it
+	readAt   time.Time
+}
+
+// NewOverlapping returns the backend over a client of
+// whereabouts.cni.cncf.io/v1alpha1.
+func NewOverlapping(client rest.Interface) *Overlapping { return &Overlapping{client: client} }
+
+// Name implements reaper.Backend.
+func (*Overlapping) Name() string { return OverlappingName }
+
+// List implements reaper.Backend. Every reservation is a unit of its own.
+func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		items, err := list(ctx, b.client, overlappingResource)
+		if err != nil {
+			yield(reaper.Unit{}, err)
+			return
+		}
+		pools, err := readPools(ctx, b.client)
+		if err != nil {
+			yield(reaper.Unit{}, err)
+			return
+		}
+		for _, item := range items {
+			var o object
+			unit := reaper.Unit{}
+			err := decode(item, &o)
+			if err == nil {
+				unit = overlappingUnit(o, pools[o.Metadata.Namespace])
+			} else {
+				err = &reaper.UnitError{Unit: o.unit(), Err: err}
+			}
+			if !yield(unit, err) {
+				return
+			}
+		}
+	}
+}
+
+// overlappingUnit understands one reservation object.
+func overlappingUnit(o object, pools []pool) reaper.Unit {
+	r := reaper.Reservation{
+		Key:     o.Metadata.Name,
+		Token:   token(o),
+		Created: o.Metadata.CreationTimestamp.Time,
+	}
+	u := reaper.Unit{Name: o.unit()}
+	name, err := parseName(o.Metadata.Name, pools)
+	if err != nil {
+		r.Unreadable = err.Error()
+	} else {
+		r.IP = name.ip
+		u.Domain = cmp.Or(name.network, unnamed)
+	}
+	var spec v1alpha1.OverlappingRangeIPReservationSpec
+	if err := decode(o.Spec, &spec); err != nil {
+		r.Unreadable = fmt.Sprintf("spec: %v", err)
+	}
+	podRef := spec.PodRef
+	if podRef == tombstone {
+		podRef, r.Interrupted = o.Metadata.Annotations[ownerAnnotation], true
+	}
+	r.Owner = reaper.Owner{Sandbox: spec.ContainerID, Interface: spec.IfName}
+	if podRef != "" {
+		r.Owner.Pod = readOwner(podRef)
+	}
+	u.Reservations = []reaper.Reservation{r}
+	return u
+}
+
+// readPools reads all pools that can be understood, by namespace. A pool that
+// cannot is nobody's witness; Pools reports it.
+func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, error) {
+	items, err := list(ctx, client, poolResource)
+	if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
+		return nil, err
+	}
+	pools := make(map[string][]pool)
+	for _, item := range items {
+		if p, err := readPool(item); err == nil {
+			pools[p.Metadata.Namespace] = append(pools[p.Metadata.Namespace], p)
+		}
+	}
+	return pools, nil
+}
+
+// A holding is an address that a pool holds for a pod.
+type holding struct {
+	ip  netip.Addr
+	pod reaper.PodRef
+}
+
+// heldBy returns the pool that still holds the address for this owner, or an
+// empty string. It reads the pools anew, at most once a second: what an owner
+// takes after that look is found by looking at the owner.
+func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.readAt) > time.Second {
+		readAt := time.Now()
+		pools, err := readPools(ctx, b.client)
+		if err != nil {
+			return "", err
+		}
+		b.holdings = make(map[holding]string)
+		for _, p := range slices.Concat(slices.Collect(maps.Values(pools))...) {
+			for _, r := range p.reaperUnit().Reservations {
+				b.holdings[holding{r.IP, r.Owner.Pod}] = p.unit()
+			}
+		}
+		b.readAt = readAt
+	}
+	return b.holdings[holding{r.IP, r.Owner.Pod}], nil
+}

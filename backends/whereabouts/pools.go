@@ -1,0 +1,189 @@
+package whereabouts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// PoolsName is the name of the backend that Pools returns.
+const PoolsName = "whereabouts"
+
+// Pools is the backend for the allocations in IPPools, of all namespaces,
+// networks and node slices. An allocation's token is the entry itself, as it is
+// stored: a pod that adopts it rewrites its id, and then a release fails.
+type Pools struct{ client rest.Interface }
+
+// NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1.
+func NewPools(client rest.Interface) *Pools { return &Pools{client} }
+
+// Name implements reaper.Backend.
+func (*Pools) Name() string { return PoolsName }
+
+// List implements reaper.Backend. The entries of a pool come in the order of
+// their addresses, unreadable ones first.
+func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		items, err := list(ctx, b.client, poolResource)
+		if err != nil {
+			yield(reaper.Unit{}, err)
+			return
+		}
+		for _, item := range items {
+			p, err := readPool(item)
+			if err != nil {
+				err = &reaper.UnitError{Unit: p.unit(), Err: err}
+			}
+			if !yield(p.reaperUnit(), err) {
+				return
+			}
+		}
+	}
+}
+
+// reaperUnit is the pool as the engine sees it.
+func (p pool) reaperUnit() reaper.Unit {
+	u := reaper.Unit{Name: p.unit(), Range: p.prefix, Capacity: capacity(p.prefix)}
+	if network, ok := poolPrefix(p.name, p.prefix); ok {
+		u.Domain = cmp.Or(network, unnamed)
+	}
+	for key, entry := range p.allocations {
+		u.Reservations = append(u.Reservations, p.reservation(key, entry))
+	}
+	slices.SortFunc(u.Reservations, func(a, b reaper.Reservation) int {
+		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key))
+	})
+	return u
+}
+
+// reservation understands one allocation.
+func (p pool) reservation(key string, entry json.RawMessage) reaper.Reservation {
+	r := reaper.Reservation{Key: key, Token: string(entry)}
+	ip, err := addressAt(p.prefix, key)
+	if err != nil {
+		r.Unreadable = err.Error()
+	}
+	r.IP = ip
+	var allocation v1alpha1.IPAllocation
+	if err := decode(entry, &allocation); err != nil {
+		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
+		return r
+	}
+	r.Owner = reaper.Owner{
+		Sandbox:   allocation.ContainerID,
+		Interface: allocation.IfName,
+	}
+	if allocation.PodRef != "" {
+		r.Owner.Pod = readOwner(allocation.PodRef)
+	}
+	return r
+}
+
+// An operation is one step of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// Release implements reaper.Backend: one JSON patch that tests and removes each
+// entry. It does not test the pool's resourceVersion, so that others may add
+// and remove theirs meanwhile; any writer of the plugin does test it, and so
+// cannot bring back what was removed.
+func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	entries := make(map[int]reaper.Reservation, len(ws))
+	var patch []operation
+	for i, w := range ws {
+		r, err := w.Reservation()
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		entries[i] = r
+		// Keys are decimal numbers here, so the path needs no escaping.
+		path := "/spec/allocations/" + r.Key
+		patch = append(patch,
+			operation{Op: "test", Path: path, Value: json.RawMessage(r.Token)},
+			operation{Op: "remove", Path: path})
+	}
+	if len(patch) == 0 {
+		return errs
+	}
+	err := b.patch(ctx, unit, patch)
+	if apierrors.IsInvalid(err) {
+		b.explain(ctx, unit, entries, err, errs)
+		return errs
+	}
+	if apierrors.IsNotFound(err) {
+		err = nil // the pool is gone, and its entries with it
+	}
+	for i := range entries {
+		errs[i] = reaper.Transient(err)
+	}
+	return errs
+}
+
+// patch applies the operations all together or not at all.
+func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%w: encode the patch: %w", reaper.ErrKept, err)
+	}
+	namespace, name := splitUnit(unit)
+	return b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
+		Body(body).Do(ctx).Error()
+}
+
+// explain finds out why the API server refused a patch as invalid, and fills in
+// the answers. Either a test failed, because an entry is not what it was: then
+// the others may go in another patch. Or the pool that would be left does not
+// satisfy its schema, which the answer tells by naming fields: trying again
+// would not help.
+func (b *Pools) explain(ctx context.Context, unit string, entries map[int]reaper.Reservation, refusal error, errs []error) {
+	current, err := b.read(ctx, unit)
+	var status apierrors.APIStatus
+	schema := errors.As(refusal, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0
+	for i, r := range entries {
+		entry, held := current[r.Key]
+		switch {
+		case err != nil:
+			errs[i] = reaper.Transient(err)
+		case !held:
+			errs[i] = nil
+		case !bytes.Equal(entry, []byte(r.Token)):
+			errs[i] = fmt.Errorf("%w: it is now %s", reaper.ErrChanged, entry)
+		case schema:
+			errs[i] = fmt.Errorf("the API server would not accept what is left of the pool: %w", refusal)
+		default:
+			errs[i] = fmt.Errorf("%w: another entry of the pool changed", reaper.ErrAgain)
+		}
+	}
+}
+
+// read returns the allocations of a pool as they are now; none for a pool that
+// is gone.
+func (b *Pools) read(ctx context.Context, unit string) (map[string]json.RawMessage, error) {
+	var p pool
+	o, err := get(ctx, b.client, poolResource, unit)
+	if apierrors.IsNotFound(err) {
+		return p.allocations, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.object = o
+	return p.allocations, p.readSpec()
+}

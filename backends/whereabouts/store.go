@@ -1,0 +1,153 @@
+// Package whereabouts releases what the Whereabouts IPAM plugin
+// (github.com/k8snetworkplumbingwg/whereabouts) keeps reserved: the
+// allocations of its IPPools, and its overlapping-range reservations. These are
+// two backends, since either can leak without the other.
+//
+// Objects are read and written as raw JSON: an entry is compared and removed as
+// the store has it, fields that this program does not know included.
+package whereabouts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned/scheme"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The resources of the group whereabouts.cni.cncf.io. Their full names matter
+// to people: Calico has IPPools too.
+const (
+	poolResource        = "ippools"
+	overlappingResource = "overlappingrangeipreservations"
+)
+
+// pageSize is how many objects a list request asks for.
+const pageSize = 500
+
+// An object is what is read of any stored object.
+type object struct {
+	Metadata struct {
+		Namespace         string            `json:"namespace"`
+		Name              string            `json:"name"`
+		UID               string            `json:"uid"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+		Annotations       map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+// unit is the name by which reports call the object.
+func (o object) unit() string { return o.Metadata.Namespace + "/" + o.Metadata.Name }
+
+// splitUnit undoes unit.
+func splitUnit(unit string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(unit, "/")
+	return namespace, name
+}
+
+// decode reads JSON case-sensitively, as the API server does. What it does not
+// know is ignored; nothing that is decoded here is ever written back.
+func decode(data []byte, into any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+// list reads every object of a resource, in all namespaces, by quorum reads. It
+// returns an error that wraps reaper.ErrNotInstalled where the resource does
+// not exist.
+func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
+	items, err := reaper.Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
+		options := metav1.ListOptions{Limit: pageSize, Continue: token}
+		data, err := client.Get().Resource(resource).VersionedParams(&options, scheme.ParameterCodec).Do(ctx).Raw()
+		if err != nil {
+			return nil, "", err
+		}
+		var page struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		if err := decode(data, &page); err != nil {
+			return nil, "", fmt.Errorf("decode: %w", err)
+		}
+		return page.Items, page.Metadata.Continue, nil
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, v1alpha1.SchemeGroupVersion.Group)
+	case err != nil:
+		return nil, fmt.Errorf("list %s.%s: %w", resource, v1alpha1.SchemeGroupVersion.Group, err)
+	}
+	return items, nil
+}
+
+// get reads one object by a quorum read.
+func get(ctx context.Context, client rest.Interface, resource, unit string) (object, error) {
+	namespace, name := splitUnit(unit)
+	data, err := client.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Raw()
+	if err != nil {
+		return object{}, err
+	}
+	var o object
+	if err := decode(data, &o); err != nil {
+		return object{}, fmt.Errorf("decode %s: %w", unit, err)
+	}
+	return o, nil
+}
+
+// readOwner understands a podref: namespace/name. Anything else is kept as the
+// name of a pod without a namespace, which is no owner but can be reported.
+func readOwner(podRef string) reaper.PodRef {
+	namespace, name, ok := strings.Cut(podRef, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return reaper.PodRef{Name: podRef}
+	}
+	return reaper.PodRef{Namespace: namespace, Name: name}
+}
+
+// A pool is an IPPool as it was read.
+type pool struct {
+	object
+	name        string
+	prefix      netip.Prefix
+	allocations map[string]json.RawMessage
+}
+
+// readPool understands an IPPool. The object comes back even with an error, as
+// far as it could be read.
+func readPool(data json.RawMessage) (pool, error) {
+	var p pool
+	if err := decode(data, &p.object); err != nil {
+		return p, fmt.Errorf("decode: %w", err)
+	}
+	return p, p.readSpec()
+}
+
+// readSpec understands the spec of the object that was read.
+func (p *pool) readSpec() error {
+	p.name = p.Metadata.Name
+	var spec struct {
+		Range       string                     `json:"range"`
+		Allocations map[string]json.RawMessage `json:"allocations"`
+	}
+	if len(p.Spec) == 0 {
+		return errors.New("no spec")
+	}
+	if err := decode(p.Spec, &spec); err != nil {
+		return fmt.Errorf("decode spec: %w", err)
+	}
+	p.allocations = spec.Allocations
+	prefix, err := parseRange(spec.Range)
+	p.prefix = prefix
+	return err
+}

@@ -1,0 +1,173 @@
+package whereabouts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A tombstone stands in a reservation's podref while it is being released. No
+// pod can have that name, so every pod that asks for the address sees a foreign
+// owner and takes another one. The annotation keeps the owner for the case that
+// it turns out to be alive, or that the release is cut short.
+const (
+	tombstone       = "_ip-reaper/_released"
+	ownerAnnotation = "ip-reaper/owner"
+)
+
+// token is what a reservation is compared by: the object and its version.
+func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceVersion }
+
+// Release implements reaper.Backend, for the one entry of its unit:
+//
+//  1. no pool may hold the address for this owner any more: a reservation that
+//     goes before its pool entry lets another range take the address, and the
+//     ADD of the owner, should it come back, would spin on its old entry;
+//  2. the tombstone is put in, if the object is what was listed;
+//  3. the owner is looked at again: whoever saw the reservation as its own
+//     before step 2 exists by now;
+//  4. the object is deleted, if it still is what step 2 made of it; or, if the
+//     owner is there, it gets its name back.
+//
+// What a crash leaves after step 2 is listed as interrupted and taken up there.
+func (b *Overlapping) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	for i, w := range ws {
+		errs[i] = b.release(ctx, unit, w)
+	}
+	return errs
+}
+
+// release is the protocol above.
+func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant) error {
+	r, err := w.Reservation()
+	if err != nil {
+		return err
+	}
+	held, err := b.heldBy(ctx, r)
+	if err != nil {
+		return reaper.Transient(err)
+	}
+	if held != "" {
+		return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
+	}
+	if r, err = w.Reservation(); err != nil {
+		return err // it took too long to read the pools
+	}
+	buried, err := b.bury(ctx, unit, r)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return reaper.Transient(err)
+	}
+
+	w, err = w.Renew(ctx)
+	if errors.Is(err, reaper.ErrReturned) {
+		if back := b.restore(ctx, unit, buried, r.Owner.Pod); back != nil {
+			return reaper.Transient(back)
+		}
+		return err
+	}
+	if err == nil {
+		_, err = w.Reservation()
+	}
+	if err != nil {
+		return err
+	}
+	return reaper.Transient(b.remove(ctx, unit, buried))
+}
+
+// bury puts the tombstone into the object as it was listed, and returns what it
+// is then. It takes up a tombstone that stands there already, for the same
+// owner.
+func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservation) (object, error) {
+	if !r.Interrupted {
+		var listed object
+		listed.Metadata.UID, listed.Metadata.ResourceVersion, _ = strings.Cut(r.Token, "/")
+		o, err := b.patch(ctx, unit, listed, tombstone, r.Owner.Pod.String())
+		if !apierrors.IsConflict(err) {
+			return o, err
+		}
+	}
+	now, err := get(ctx, b.client, overlappingResource, unit)
+	if err != nil {
+		return object{}, err
+	}
+	if stands := overlappingUnit(now, nil).Reservations[0]; !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
+		return object{}, reaper.ErrChanged
+	}
+	return now, nil
+}
+
+// restore puts the owner back where the tombstone stands.
+func (b *Overlapping) restore(ctx context.Context, unit string, buried object, owner reaper.PodRef) error {
+	_, err := b.patch(ctx, unit, buried, owner.String(), nil)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// patch sets the owner and the annotation of exactly this version of an object,
+// and nothing else of it. A nil annotation removes it.
+func (b *Overlapping) patch(ctx context.Context, unit string, version object, podRef string, annotation any) (object, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":             version.Metadata.UID,
+			"resourceVersion": version.Metadata.ResourceVersion,
+			"annotations":     map[string]any{ownerAnnotation: annotation},
+		},
+		"spec": map[string]any{"podref": podRef},
+	})
+	if err != nil {
+		return object{}, err
+	}
+	namespace, name := splitUnit(unit)
+	data, err := b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
+		Body(body).Do(ctx).Raw()
+	if err != nil {
+		return object{}, err
+	}
+	var o object
+	return o, decode(data, &o)
+}
+
+// remove deletes exactly this version of the object.
+func (b *Overlapping) remove(ctx context.Context, unit string, version object) error {
+	namespace, name := splitUnit(unit)
+	uid := types.UID(version.Metadata.UID)
+	err := b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+			UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
+		}}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Mend implements reaper.Mender: it puts the owner back where a tombstone
+// stands.
+func (b *Overlapping) Mend(ctx context.Context, r reaper.Reservation) error {
+	now, err := get(ctx, b.client, overlappingResource, r.Unit)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stands := overlappingUnit(now, nil).Reservations[0]
+	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
+		return nil // somebody else mended it
+	}
+	return b.restore(ctx, r.Unit, now, r.Owner.Pod)
+}
