@@ -1,0 +1,315 @@
+package main_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ip-reaper/ip-reaper"
+
+// A room is a package of the design, or several by a pattern of path.Match.
+type room struct {
+	name string
+	may  []string // the rooms that it may import
+	why  string
+}
+
+// rooms is the table of the design. The first room whose name matches is the
+// package's.
+var rooms = []room{
+	{".", []string{"policy", "reaper", "reaper/cluster", "backends", "backends/*"},
+		"main wires everything"},
+	{"policy", nil,
+		"policy is what the operator wrote, and knows nothing else of ours"},
+	{"reaper", []string{"policy"},
+		"reaper is the domain; it knows the policy, but no store and no cluster"},
+	{"reaper/cluster", []string{"policy", "reaper"},
+		"reaper/cluster is the Kubernetes side of the domain; it knows no store"},
+	{"backends", []string{"policy", "reaper", "backends/*"},
+		"backends is the list of backends and nothing else"},
+	{"backends/backendtest", []string{"policy", "reaper"},
+		"the conformance suite is for any backend, ours or not"},
+	{"backends/*", []string{"reaper"},
+		"a backend knows the domain and its own store, not the policy and no other backend"},
+	{"deploy", nil,
+		"deploy holds manifests and their tests"},
+}
+
+// strangers are packages that no program of ours links.
+var strangers = []struct{ prefix, why string }{
+	{module + "/integration", "integration tests the binary from outside"},
+	{module + "/backends/backendtest", "the conformance suite is for tests"},
+	{"testing", "the binary links no test code"},
+	{"sigs.k8s.io/controller-runtime", "the binary runs once and exits; it has no caches and no controllers"},
+	{"k8s.io/client-go/kubernetes/fake", "fakes are for tests"},
+	{"github.com/google/go-cmp", "comparing is for tests"},
+	{"github.com/onsi", "no test framework"},
+	{"github.com/rogpeppe/go-internal", "testscript is for tests"},
+	{"github.com/stretchr/testify", "no test framework"},
+	{"go.uber.org/goleak", "leak checks are for tests"},
+	{"pgregory.net/rapid", "properties are for tests"},
+	{"github.com/k8snetworkplumbingwg/whereabouts/pkg/storage", "whereabouts' own store rewrites whole pools"},
+	{"github.com/k8snetworkplumbingwg/whereabouts/pkg/reconciler", "whereabouts' reconciler deletes on an API error"},
+}
+
+// vague are names that say nothing about what a package holds.
+var vague = []string{"pkg", "internal", "util", "utils", "common", "types"}
+
+// A listed is what go list says about one package.
+type listed struct {
+	Dir          string
+	ImportPath   string
+	Name         string
+	Module       *struct{ Main bool }
+	GoFiles      []string
+	CgoFiles     []string
+	IgnoredFiles []string `json:"IgnoredGoFiles"`
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// ours reports whether the package is of the root module.
+func (l listed) ours() bool { return l.Module != nil && l.Module.Main }
+
+func TestArrows(t *testing.T) {
+	for _, broken := range brokenArrows(goList(t, "./...")) {
+		t.Error(broken)
+	}
+}
+
+func TestBinaryLinksNoTestCode(t *testing.T) {
+	pkgs := goList(t, ".")
+	if last := pkgs[len(pkgs)-1]; last.ImportPath != module || last.Name != "main" || len(last.GoFiles) == 0 {
+		t.Fatalf("the last listed is package %s of %s with files %v, want our main", last.Name, last.ImportPath, last.GoFiles)
+	}
+	for _, broken := range linkedStrangers(pkgs) {
+		t.Error(broken)
+	}
+}
+
+func TestPackagesHaveNamesThatSaySomething(t *testing.T) {
+	for _, broken := range vagueNames(goList(t, "./...")) {
+		t.Error(broken)
+	}
+}
+
+func TestNothingHappensOnImport(t *testing.T) {
+	for _, pkg := range goList(t, "./...") {
+		if !pkg.ours() {
+			continue
+		}
+		for _, name := range slices.Concat(pkg.GoFiles, pkg.CgoFiles, pkg.IgnoredFiles) {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, decl := range file.Decls {
+				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+					t.Errorf("%s: func init: what a program does starts in main", fset.Position(f.Pos()))
+				}
+			}
+		}
+	}
+}
+
+// TestBrokenRulesAreSeen breaks each rule in a made-up listing.
+func TestBrokenRulesAreSeen(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		from string
+		to   string
+		want int
+	}{
+		{"policy imports the domain", "policy", "reaper", 1},
+		{"the domain imports the policy", "reaper", "policy", 0},
+		{"the domain imports its Kubernetes side", "reaper", "reaper/cluster", 1},
+		{"the domain imports the list", "reaper", "backends", 1},
+		{"the domain imports a backend", "reaper", "backends/whereabouts", 1},
+		{"the Kubernetes side imports the domain", "reaper/cluster", "reaper", 0},
+		{"the Kubernetes side imports a backend", "reaper/cluster", "backends/whereabouts", 1},
+		{"the list imports a backend", "backends", "backends/whereabouts", 0},
+		{"the list imports the suite", "backends", "backends/backendtest", 1},
+		{"the list imports the Kubernetes side", "backends", "reaper/cluster", 1},
+		{"a backend imports the domain", "backends/whereabouts", "reaper", 0},
+		{"a backend imports the policy", "backends/whereabouts", "policy", 1},
+		{"a backend imports another", "backends/whereabouts", "backends/overlapping", 1},
+		{"a backend imports the suite", "backends/whereabouts", "backends/backendtest", 1},
+		{"the suite imports a backend", "backends/backendtest", "backends/whereabouts", 1},
+		{"main imports a backend", ".", "backends/whereabouts", 0},
+		{"main imports the suite", ".", "backends/backendtest", 1},
+		{"main imports the integration tests", ".", "integration/reap", 1},
+		{"a package has no room", "reaper/helpers", "policy", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := brokenArrows([]listed{invented(tt.from, tt.to)})
+			if len(got) != tt.want {
+				t.Errorf("brokenArrows = %q, want %d", got, tt.want)
+			}
+		})
+	}
+
+	t.Run("a test imports the integration tests", func(t *testing.T) {
+		pkg := invented("reaper")
+		pkg.XTestImports = []string{module + "/integration/reap"}
+		if got := brokenArrows([]listed{pkg}); len(got) != 1 {
+			t.Errorf("brokenArrows = %q, want 1", got)
+		}
+	})
+	t.Run("the binary links a test framework", func(t *testing.T) {
+		got := linkedStrangers([]listed{
+			{ImportPath: "testing/fstest"},
+			{ImportPath: "testingx"},
+			{ImportPath: "sigs.k8s.io/controller-runtime/pkg/envtest"},
+		})
+		if len(got) != 2 {
+			t.Errorf("linkedStrangers = %q, want 2", got)
+		}
+	})
+	t.Run("a package is called types", func(t *testing.T) {
+		got := vagueNames([]listed{invented("reaper/types"), invented("internal/deep"), invented("policy")})
+		if len(got) != 2 {
+			t.Errorf("vagueNames = %q, want 2", got)
+		}
+	})
+}
+
+// brokenArrows names the imports among our packages that the table of rooms
+// does not have, and the packages that it does not have.
+func brokenArrows(pkgs []listed) []string {
+	var broken []string
+	for _, pkg := range pkgs {
+		if !pkg.ours() {
+			continue
+		}
+		from, ok := roomOf(pkg.ImportPath)
+		if !ok {
+			broken = append(broken, fmt.Sprintf("%s: the design has no such room", pkg.ImportPath))
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			if within(imported, module) && !from.mayImport(imported) {
+				broken = append(broken, fmt.Sprintf("%s imports %s: %s", pkg.ImportPath, imported, from.why))
+			}
+		}
+		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
+			if within(imported, module+"/integration") {
+				broken = append(broken, fmt.Sprintf("a test of %s imports %s, which is a module of its own", pkg.ImportPath, imported))
+			}
+		}
+	}
+	return broken
+}
+
+// linkedStrangers names the packages among all that a program links which it
+// should not.
+func linkedStrangers(pkgs []listed) []string {
+	var broken []string
+	for _, pkg := range pkgs {
+		for _, s := range strangers {
+			if within(pkg.ImportPath, s.prefix) {
+				broken = append(broken, fmt.Sprintf("the binary links %s: %s", pkg.ImportPath, s.why))
+			}
+		}
+	}
+	return broken
+}
+
+// vagueNames names our packages with a vague word in their path or as their
+// name.
+func vagueNames(pkgs []listed) []string {
+	var broken []string
+	for _, pkg := range pkgs {
+		if !pkg.ours() {
+			continue
+		}
+		words := append(strings.Split(relative(pkg.ImportPath), "/"), pkg.Name)
+		for _, word := range vague {
+			if slices.Contains(words, word) {
+				broken = append(broken, fmt.Sprintf("%s: %q does not say what the package holds", pkg.ImportPath, word))
+				break
+			}
+		}
+	}
+	return broken
+}
+
+// mayImport reports whether the room has an arrow to the package. The suite has
+// a room of its own and is not one of the backends.
+func (r room) mayImport(importPath string) bool {
+	to, ok := roomOf(importPath)
+	return ok && slices.Contains(r.may, to.name)
+}
+
+// roomOf finds a package's room.
+func roomOf(importPath string) (room, bool) {
+	for _, r := range rooms {
+		if ok, err := path.Match(r.name, relative(importPath)); err == nil && ok {
+			return r, true
+		}
+	}
+	return room{}, false
+}
+
+// relative returns the package's path in our module, "." for the root.
+func relative(importPath string) string {
+	return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/"), ".")
+}
+
+// within reports whether the import path is the prefix or below it.
+func within(importPath, prefix string) bool {
+	return importPath == prefix || strings.HasPrefix(importPath, prefix+"/")
+}
+
+// invented returns a package of ours that imports others of ours.
+func invented(from string, to ...string) listed {
+	l := listed{
+		ImportPath: path.Join(module, from),
+		Name:       path.Base(path.Join(module, from)),
+		Module:     &struct{ Main bool }{true},
+	}
+	for _, t := range to {
+		l.Imports = append(l.Imports, path.Join(module, t))
+	}
+	return l
+}
+
+// goList returns the packages that match and all that they depend on.
+func goList(t *testing.T, pattern string) []listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
+		"-json=Dir,ImportPath,Name,Module,GoFiles,CgoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports", pattern)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v\n%s", pattern, err, stderr.Bytes())
+	}
+	var pkgs []listed
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg listed
+		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, pkg)
+	}
+}

@@ -1,0 +1,121 @@
+// Command ip-reaper gives back the addresses that IPAM stores hold for pods
+// that no longer exist.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The exit codes are a contract that users script against.
+const (
+	exitDone        = 0
+	exitUnexpected  = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitLimit       = 4
+	exitInterrupted = 130
+)
+
+const exitStatus = `EXIT STATUS
+  0    done, also when there was nothing to do
+  1    unexpected: nobody could be asked who is alive; nothing was released
+  2    a wrong flag or policy; nothing was contacted
+  3    partial: a backend, a pool or a release failed, the rest is done
+  4    a limit refused the plan; nothing was released
+  130  interrupted; what was not begun is kept
+`
+
+// A world is what the program has of its surroundings.
+type world struct {
+	env      func(key string) string
+	stdout   io.Writer
+	stderr   io.Writer
+	terminal bool // stderr is one
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	w := world{
+		env:      os.Getenv,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	code := run(ctx, w, os.Args[1:])
+	stop()
+	os.Exit(code) //nolint:gocritic // stop was called
+}
+
+// run is the program without the process around it.
+func run(ctx context.Context, w world, args []string) int {
+	cmd := newRoot(w)
+	cmd.SetArgs(args)
+	cmd.SetOut(w.stdout)
+	cmd.SetErr(w.stderr)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil {
+		printError(w.stderr, err)
+	}
+	return exitCode(ctx, err)
+}
+
+// A usageError is a mistake in what the user typed, with what to type instead.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// exitCode maps every error to its code.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		usage   *usageError
+		invalid *policy.Error
+		limit   *reaper.LimitError
+		partial *reaper.PartialError
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage), errors.As(err, &invalid):
+		return exitUsage
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &limit):
+		return exitLimit
+	case errors.As(err, &partial):
+		return exitPartial
+	default:
+		return exitUnexpected
+	}
+}
+
+// printError tells the user what went wrong and what to do.
+func printError(stderr io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "ip-reaper: %s\n", strings.TrimRight(line, "\n"))
+	}
+	var usage *usageError
+	var limit *reaper.LimitError
+	switch {
+	case errors.As(err, &usage) && usage.hint != "":
+		fmt.Fprintf(stderr, "hint: %s\n", usage.hint)
+	case errors.As(err, &limit):
+		fmt.Fprintf(stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// formats are the report's forms, by the name that --output takes.
+var formats = map[string]func(io.Writer, reaper.Report) error{
+	"table":    func(w io.Writer, r reaper.Report) error { return printText(w, r, false) },
+	"wide":     func(w io.Writer, r reaper.Report) error { return printText(w, r, true) },
+	"markdown": printMarkdown,
+	"json":     printJSON,
+	"yaml":     printYAML,
+}
+
+func printJSON(w io.Writer, r reaper.Report) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+func printYAML(w io.Writer, r reaper.Report) error {
+	data, err := yaml.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+// A table is a heading and rows of as many cells.
+type table struct {
+	heading []string
+	rows    [][]string
+}
+
+// tables are the report as people read it.
+func tables(r reaper.Report, wide bool) []table {
+	backends := table{heading: []string{"BACKEND", "STATUS", "RESERVATIONS", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	for _, b := range r.Backends {
+		backends.rows = append(backends.rows, []string{
+			b.Name, b.Status.String(), strconv.Itoa(b.Reservations), strconv.Itoa(b.InUse), strconv.Itoa(b.Held),
+			strconv.Itoa(b.Suspected), strconv.Itoa(b.Counts.Planned), strconv.Itoa(b.Released), strconv.Itoa(b.Changed),
+			strconv.Itoa(b.Failed), b.Message,
+		})
+	}
+	pools := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER"}}
+	for _, p := range r.Pools {
+		size := "unknown"
+		if p.Capacity != nil {
+			size = p.Capacity.String()
+		}
+		pools.rows = append(pools.rows, []string{
+			p.Name, p.Range, size, strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
+		})
+	}
+	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
+	if wide {
+		entries.heading = append(entries.heading, "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE")
+	}
+	for _, e := range r.Entries {
+		entries.rows = append(entries.rows, entryRow(e, wide))
+	}
+	return []table{backends, pools, entries}
+}
+
+// entryRow is one line of the last table.
+func entryRow(e reaper.Entry, wide bool) []string {
+	ip := e.IP
+	if ip == "" {
+		ip = "key " + e.Key
+	}
+	note := e.Note
+	if e.Error != "" {
+		note = e.Error
+	}
+	row := []string{
+		ip, e.Backend, e.Pool, strings.Trim(e.Owner.Namespace+"/"+e.Owner.Pod, "/"),
+		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
+	}
+	if wide {
+		row = append(row, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due))
+	}
+	return row
+}
+
+// clock is a time for a column; nothing for none.
+func clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// conclusion is the report in one sentence.
+func conclusion(r reaper.Report) string {
+	s := r.Summary
+	if r.Run.DryRun {
+		return fmt.Sprintf("dry run: %d of %d reservations would be released, nothing was written", s.Planned, s.Reservations)
+	}
+	return fmt.Sprintf("released %d of %d reservations (%d planned, %d changed meanwhile, %d failed)",
+		s.Released, s.Reservations, s.Planned, s.Changed, s.Failed)
+}
+
+// printText prints columns for a terminal.
+func printText(w io.Writer, r reaper.Report, wide bool) error {
+	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, t := range tables(r, wide) {
+		if len(t.rows) == 0 {
+			continue
+		}
+		for _, row := range append([][]string{t.heading}, t.rows...) {
+			for i, cell := range row {
+				row[i] = visible(cell)
+			}
+			fmt.Fprintln(tabs, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		}
+		if err := tabs.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(w, "warning:", visible(warning))
+	}
+	_, err := fmt.Fprintln(w, conclusion(r))
+	return err
+}
+
+// printMarkdown prints the tables for an issue or a chat.
+func printMarkdown(w io.Writer, r reaper.Report) error {
+	for _, t := range tables(r, false) {
+		if len(t.rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(t.heading, " | "), strings.Repeat(" --- |", len(t.heading)))
+		for _, row := range t.rows {
+			for i, cell := range row {
+				row[i] = strings.ReplaceAll(visible(cell), "|", `\|`)
+			}
+			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "**Warning:** %s\n\n", visible(warning))
+	}
+	_, err := fmt.Fprintln(w, conclusion(r))
+	return err
+}
+
+// visible keeps what a store contains from moving the reader's cursor or the
+// columns.
+func visible(cell string) string {
+	return strings.Map(func(c rune) rune {
+		if strconv.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, cell)
+}
