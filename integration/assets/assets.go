@@ -1,0 +1,90 @@
+// Package assets finds the programs that the integration tests and the demo
+// run: real etcd, API server, kubectl and CNI plugins, and ip-reaper itself.
+package assets
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const module = "github.com/ip-reaper/ip-reaper/integration"
+
+// Root returns the folder of the integration module. It looks upwards, first
+// from the working directory and then from where the running program lies, so
+// that tests find it in any package, and the demo from the repository's root.
+func Root() (string, error) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, start := range starts {
+		for dir := start; ; dir = filepath.Dir(dir) {
+			for _, candidate := range []string{dir, filepath.Join(dir, "integration")} {
+				if isRoot(candidate) {
+					return candidate, nil
+				}
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", fmt.Errorf("no module %s at or above %s", module, strings.Join(starts, " or "))
+}
+
+func isRoot(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return false
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	return strings.TrimSpace(string(first)) == "module "+module
+}
+
+// Path returns the absolute path of a program in integration/bin. The error
+// says which make target builds the program if it is not there.
+func Path(name string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		target := "assets"
+		if name == "ip-reaper" {
+			target = "build"
+		}
+		return "", fmt.Errorf("run make %s: %w", target, err)
+	}
+	return path, nil
+}
+
+// ModuleDir returns the folder that holds the source of a module this one
+// requires, at the version required.
+func ModuleDir(ctx context.Context, path string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w: %s", path, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	dir := strings.TrimSpace(string(out))
+	if dir == "" {
+		return "", fmt.Errorf("find module %s: not in the module cache, run go mod download", path)
+	}
+	return dir, nil
+}

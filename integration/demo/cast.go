@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+const (
+	namespace = "nstest"
+	iface     = "net1"
+	pool      = "172.18.178.192-27"
+)
+
+// network is the outage's: a /27 of which five addresses are to be had.
+var network = plugin.Network{
+	Name:       "test",
+	Range:      "172.18.178.192/27",
+	RangeStart: "172.18.178.196",
+	RangeEnd:   "172.18.178.200",
+}
+
+// An actor is a pod of the deployment.
+type actor struct {
+	name, node string
+	ip         netip.Addr // of the interface in the network
+	sandboxes  int
+}
+
+// A cast is the pods of the deployment: survivors run on the node that stays
+// up, victims on the one that does not, and understudies take the victims'
+// place.
+type cast struct{ survivors, victims, understudies []*actor }
+
+func newCast() cast {
+	return cast{
+		survivors: []*actor{
+			{name: "app-6d5f7c9b8-4kzqt", node: "worker-1"},
+			{name: "app-6d5f7c9b8-9hwxm", node: "worker-1"},
+			{name: "app-6d5f7c9b8-c7lpd", node: "worker-1"},
+		},
+		victims: []*actor{
+			{name: "app-6d5f7c9b8-n2vbf", node: "worker-2"},
+			{name: "app-6d5f7c9b8-x8trj", node: "worker-2"},
+		},
+		understudies: []*actor{
+			{name: "app-6d5f7c9b8-5gmzk", node: "worker-1"},
+			{name: "app-6d5f7c9b8-q6sdw", node: "worker-1"},
+		},
+	}
+}
+
+// enter creates the actor's pod: bound to its node and waiting for its sandbox.
+func (s *stage) enter(ctx context.Context, a *actor) error {
+	_, err := s.cluster.CreatePod(ctx, namespace, a.name,
+		realcluster.OnNode(a.node),
+		realcluster.Phase(corev1.PodPending),
+		realcluster.Labels(map[string]string{"app": "app"}))
+	return err
+}
+
+// add does what a kubelet does for a new sandbox: it calls the CNI plugin. If
+// that gives an address, it has Multus annotate the pod and the pod run.
+func (s *stage) add(ctx context.Context, a *actor) error {
+	a.sandboxes++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", a.name, a.sandboxes))
+	sandbox := hex.EncodeToString(sum[:])
+	s.command(fmt.Sprintf("CNI_COMMAND=ADD CNI_CONTAINERID=%.8s… CNI_ARGS='…;K8S_POD_NAME=%s' whereabouts", sandbox, a.name))
+	ips, err := s.plugin.Add(ctx, network, plugin.Pod{Namespace: namespace, Name: a.name}, sandbox, iface)
+	var refused *plugin.Error
+	if errors.As(err, &refused) {
+		s.show(refused.Msg + "\n")
+	}
+	if err != nil {
+		return err
+	}
+	if len(ips) != 1 {
+		return fmt.Errorf("ADD for %s gives %v, want one address", a.name, ips)
+	}
+	a.ip = ips[0]
+	s.show(a.ip.String() + "\n")
+	return s.cluster.UpdatePod(ctx, namespace, a.name,
+		realcluster.Phase(corev1.PodRunning),
+		realcluster.Networks(realcluster.Attached(namespace+"/"+network.Name, iface, a.ip.String())))
+}

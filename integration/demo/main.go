@@ -1,0 +1,61 @@
+// Demo plays an outage that an operator wrote down (a node crashes, its pods'
+// addresses stay reserved, a pool of five runs dry, new pods hang) on a real
+// etcd, a real API server and the real whereabouts plugin, and ends it with
+// ip-reaper. It needs no cluster and no root, takes under half a minute, and
+// leaves nothing behind, also when it is interrupted.
+//
+// It exits with 0 only if every step turned out as told.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+// limit ends a demo that hangs.
+const limit = 3 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// From the first signal on, a second one ends the program at once. What
+	// it started goes away even then.
+	context.AfterFunc(ctx, stop)
+	err := realMain(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "demo: interrupted: %v\n", err)
+		os.Exit(reap.ExitSignal)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func realMain(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	binary := flags.String("ip-reaper", "", "the `program` to show (default integration/bin/ip-reaper)")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w: %w", flag.ErrHelp, err)
+	}
+	reaper := &reap.Reaper{Path: *binary}
+	if *binary == "" {
+		var err error
+		if reaper, err = reap.New(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return play(ctx, out, reaper)
+}

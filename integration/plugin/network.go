@@ -1,0 +1,84 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Range is one range of a network that has several.
+type Range struct {
+	Range      string   `json:"range"` // a CIDR
+	RangeStart string   `json:"range_start,omitempty"`
+	RangeEnd   string   `json:"range_end,omitempty"`
+	Exclude    []string `json:"exclude,omitempty"`
+}
+
+// A Network is the configuration of a network as its attachment definition
+// holds it. The zero value of a field leaves the field out, and so leaves it
+// to the plugin's default.
+type Network struct {
+	Name        string // of the CNI configuration; "net" if empty
+	Range       string // a CIDR; may be empty if there are Ranges
+	RangeStart  string
+	RangeEnd    string
+	Exclude     []string
+	Ranges      []Range // of each the pod gets an address, after that of Range
+	NetworkName string  // a network of its own, whose addresses may overlap others'
+
+	// DisableOverlapping makes the plugin keep no cluster-wide reservation
+	// for an address. Its default is to keep one.
+	DisableOverlapping bool
+
+	// SleepForRace is how many seconds the plugin waits between reading a
+	// pool and writing it.
+	SleepForRace int
+
+	// NodeSliceSize, such as "/28", has each node allocate from a pool of its
+	// own, which a NodeSlicePool names; Node is where the plugin then thinks
+	// it runs.
+	NodeSliceSize string
+	Node          string
+}
+
+// config returns what the plugin reads on its standard input.
+func (n Network) config(kubeconfig, flatFile, logFile string) ([]byte, error) {
+	name := n.Name
+	if name == "" {
+		name = "net"
+	}
+	ipam := map[string]any{
+		"type":                      "whereabouts",
+		"kubernetes":                map[string]string{"kubeconfig": kubeconfig},
+		"configuration_path":        flatFile,
+		"log_file":                  logFile,
+		"log_level":                 "debug",
+		"enable_overlapping_ranges": !n.DisableOverlapping,
+	}
+	for key, value := range map[string]string{
+		"range":           n.Range,
+		"range_start":     n.RangeStart,
+		"range_end":       n.RangeEnd,
+		"network_name":    n.NetworkName,
+		"node_slice_size": n.NodeSliceSize,
+	} {
+		if value != "" {
+			ipam[key] = value
+		}
+	}
+	if len(n.Exclude) > 0 {
+		ipam["exclude"] = n.Exclude
+	}
+	if len(n.Ranges) > 0 {
+		ipam["ipRanges"] = n.Ranges
+	}
+	if n.SleepForRace > 0 {
+		ipam["sleep_for_race"] = n.SleepForRace
+	}
+	text, err := json.Marshal(map[string]any{
+		"cniVersion": "1.0.0", "name": name, "type": "macvlan", "ipam": ipam,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configure network %s: %w", name, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,82 @@
+package reap
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Report is what a run says in JSON, as far as tests look at it. It is
+// written down here a second time, and not taken from the program, because
+// scripts depend on it: a field that is renamed there must fail here.
+type Report struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Run        Run       `json:"run"`
+	Summary    Summary   `json:"summary"`
+	Backends   []Backend `json:"backends"`
+	Pools      []Pool    `json:"pools"`
+	Entries    []Entry   `json:"entries"`
+}
+
+// A Run says when the run was and what it ran against.
+type Run struct {
+	ID         string    `json:"id"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	DryRun     bool      `json:"dryRun"`
+	Version    string    `json:"version"`
+	Cluster    string    `json:"cluster"`
+}
+
+// A Summary counts reservations.
+type Summary struct {
+	Reservations int `json:"reservations"`
+	InUse        int `json:"inUse"`
+	Held         int `json:"held"`
+	Suspected    int `json:"suspected"`
+	Planned      int `json:"planned"`
+	Released     int `json:"released"`
+	Changed      int `json:"changed"`
+	Failed       int `json:"failed"`
+}
+
+// A Backend says how the listing of one store went, and counts what is in it.
+type Backend struct {
+	Name    string `json:"name"`
+	Status  string `json:"status"` // ok, partial, failed, skipped
+	Message string `json:"message"`
+	Summary
+}
+
+// A Pool says how full one pool is.
+type Pool struct {
+	Backend         string      `json:"backend"`
+	Name            string      `json:"name"`
+	Range           string      `json:"range"`
+	Capacity        json.Number `json:"capacity"` // may be more than any integer; empty if unknown
+	AllocatedBefore int         `json:"allocatedBefore"`
+	AllocatedAfter  int         `json:"allocatedAfter"`
+}
+
+// An Entry says what was thought of one reservation and what became of it.
+type Entry struct {
+	Backend string `json:"backend"`
+	Pool    string `json:"pool"`
+	Key     string `json:"key"` // the entry's own name in the pool
+	IP      string `json:"ip"`
+	Owner   Owner  `json:"owner"`
+	Verdict string `json:"verdict"` // inUse, held, suspected, orphan
+	Reason  string `json:"reason"`
+	Note    string `json:"note"`
+	Outcome string `json:"outcome"` // kept, planned, released, changed, returned, failed
+	Error   string `json:"error"`
+}
+
+// An Owner is whom the store names.
+type Owner struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Sandbox   string `json:"sandbox"`
+	Interface string `json:"interface"`
+	Node      string `json:"node"`
+}
