@@ -73,7 +73,7 @@ func newPolicy() *cobra.Command {
 		&cobra.Command{
 			Use:   "validate FILE",
 			Short: "Check a policy without contacting anything",
-			Args: func(cmd *cobra.Command, args []string) error {
+			Args: func(_ *cobra.Command, args []string) error {
 				if len(args) == 1 {
 					return nil
 				}

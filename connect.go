@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cluster"
 )
+
+// requestTimeout ends a request that hangs, so that it can be tried again. A page
+// of 500 large pods takes a busy API server a few seconds.
+const requestTimeout = time.Minute
 
 // A connection is everything that a run talks to.
 type connection struct {
@@ -42,6 +47,7 @@ func connect(f runFlags, dryRun bool, env func(string) string) (connection, erro
 		namespace = f.namespace
 	}
 	config.UserAgent = "ip-reaper/" + buildVersion()
+	config.Timeout = requestTimeout
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	whereabouts, err := versioned.NewForConfig(config)
 	if err != nil {

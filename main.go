@@ -61,7 +61,7 @@ func main() {
 
 // run is the program without the process around it.
 func run(ctx context.Context, w world, args []string) int {
-	cmd := newRoot(w)
+	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
 	cmd.SetOut(w.stdout)
 	cmd.SetErr(w.stderr)

@@ -50,7 +50,7 @@ func tables(r reaper.Report, wide bool) []table {
 	for _, b := range r.Backends {
 		backends.rows = append(backends.rows, []string{
 			b.Name, b.Status.String(), strconv.Itoa(b.Reservations), strconv.Itoa(b.InUse), strconv.Itoa(b.Held),
-			strconv.Itoa(b.Suspected), strconv.Itoa(b.Counts.Planned), strconv.Itoa(b.Released), strconv.Itoa(b.Changed),
+			strconv.Itoa(b.Suspected), strconv.Itoa(b.Planned), strconv.Itoa(b.Released), strconv.Itoa(b.Changed),
 			strconv.Itoa(b.Failed), b.Message,
 		})
 	}

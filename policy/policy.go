@@ -101,11 +101,11 @@ type Limits struct {
 	// means no limit.
 	MaxReleases *int `json:"maxReleases,omitzero"`
 
-	// MaxFraction is the part of the entries that may be released, above 0 and
-	// at most 1. 0.5 if absent.
+	// MaxFraction is the part of all listed reservations that may be released,
+	// above 0 and at most 1. 0.5 if absent.
 	MaxFraction *float64 `json:"maxFraction,omitzero"`
 
-	// MinEntries is the number of entries below which MaxFraction does not
+	// MinEntries is the number of reservations below which MaxFraction does not
 	// apply. 20 if absent.
 	MinEntries *int `json:"minEntries,omitzero"`
 }
