@@ -49,8 +49,8 @@ type Backend interface {
 type Mender interface {
 	Backend
 
-	// Mend gives an interrupted entry back to the owner it had. It answers nil
-	// when the entry is whole again or gone.
+	// Mend gives an entry whose release is half done back to the owner it
+	// had. It answers nil when the entry is whole or gone.
 	Mend(ctx context.Context, r Reservation) error
 }
 

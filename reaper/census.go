@@ -167,7 +167,7 @@ func (c Census) wanted(ref PodRef) bool {
 func (c Census) showing(ip netip.Addr) []Pod {
 	var pods []Pod
 	for _, ref := range c.byAddress[ip] {
-		if _, again := c.fresh[ref]; !again {
+		if c.fresh[ref].presence == Unknown {
 			pods = append(pods, c.pods[ref])
 		}
 	}
@@ -183,6 +183,16 @@ func (c Census) showing(ip netip.Addr) []Pod {
 type look struct {
 	pod      Pod
 	presence Presence
+	began    time.Time
+	err      error // why the presence is Unknown
+}
+
+// looked returns when the pod was looked at, or why it could not be.
+func (c Census) looked(ref PodRef) (time.Time, error) {
+	if l, ok := c.fresh[ref]; ok {
+		return l.began, l.err
+	}
+	return c.began, nil
 }
 
 // with returns the census as it stands after a second look at some of its

@@ -52,22 +52,25 @@ func NewConfirmer(p policy.Policy, cluster Cluster, census Census, due int) *Con
 // be told.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
-	census, looked, err := c.look(ctx, orphans)
+	census, err := c.look(ctx, orphans)
 	for i, o := range orphans {
-		switch {
-		case err != nil:
+		if err != nil {
 			errs[i] = err
-		default:
-			warrants[i], errs[i] = c.warrant(o, census, looked)
+			continue
 		}
+		warrants[i], errs[i] = c.warrant(o, census)
 	}
 	return warrants, errs
 }
 
 // warrant judges the orphan again by what was just seen.
-func (c *Confirmer) warrant(o Orphan, census Census, looked time.Time) (Warrant, error) {
+func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	if o.unit == nil {
 		return Warrant{}, ErrNoWarrant
+	}
+	looked, err := census.looked(o.reservation.Owner.Pod)
+	if err != nil {
+		return Warrant{}, err
 	}
 	f := assess(c.policy, census, o)
 	switch {
@@ -82,78 +85,84 @@ func (c *Confirmer) warrant(o Orphan, census Census, looked time.Time) (Warrant,
 
 // renew is Warrant.Renew: always a new look, of that one pod if it is known.
 func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
-	look := c.read
-	if unnamed(o) {
-		look = c.list
+	if !unnamed(o) {
+		return c.warrant(o, c.read(ctx, []Orphan{o}))
 	}
-	census, looked, err := look(ctx, []Orphan{o})
+	census, err := c.list(ctx)
 	if err != nil {
 		return Warrant{}, err
 	}
-	return c.warrant(o, census, looked)
+	return c.warrant(o, census)
 }
 
-// look returns a census in which the owners are as of a time that is returned
-// too, and that is well within Freshness if it was at all possible. An entry
-// that names no pod calls for all of them.
-func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (Census, time.Time, error) {
+// look returns a census in which every owner was looked at just now, well
+// within Freshness if that was at all possible. An entry that names no pod
+// calls for all of them.
+func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (Census, error) {
 	needed := slices.ContainsFunc(orphans, unnamed)
-	if !c.bulk && !needed {
-		return c.read(ctx, orphans)
+	if c.bulk || needed {
+		census, err := c.shared(ctx, needed)
+		if err != nil || !census.began.IsZero() {
+			return census, err
+		}
 	}
+	return c.read(ctx, orphans), nil
+}
+
+// shared returns a listing that is not older than shareLook; the zero Census
+// where listing takes too long, unless it is needed.
+func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.slow && !needed {
-		return c.read(ctx, orphans)
+		return Census{}, nil
 	}
 	if time.Since(c.last.began) > shareLook {
-		census, began, err := c.list(ctx, orphans)
+		census, err := c.list(ctx)
 		if err != nil {
-			return Census{}, time.Time{}, err
+			return Census{}, err
 		}
-		c.last, c.slow = census, time.Since(began) > shareLook
+		c.last, c.slow = census, time.Since(census.began) > shareLook
 	}
-	return c.last, c.last.began, nil
+	return c.last, nil
 }
 
 // unnamed reports whether the orphan names no pod to look at.
 func unnamed(o Orphan) bool { return o.reservation.Owner.Pod == PodRef{} }
 
 // list looks at every pod.
-func (c *Confirmer) list(ctx context.Context, _ []Orphan) (Census, time.Time, error) {
+func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
-		return Census{}, time.Time{}, fmt.Errorf("%w: list pods: %w", ErrAgain, err)
+		return Census{}, fmt.Errorf("%w: list pods: %w", ErrAgain, err)
 	}
 	census := NewCensus(began, pods, nil)
 	census.sets = c.census.sets
-	return census, began, nil
+	return census, nil
 }
 
-// read reads the owners one by one.
-func (c *Confirmer) read(ctx context.Context, orphans []Orphan) (Census, time.Time, error) {
-	looked := time.Now()
+// read reads the owners one by one. Each look has a time and an error of its
+// own, so that a slow or failing one spoils no other.
+func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 	fresh := make(map[PodRef]look)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	for ref := range refs(orphans) {
 		g.Go(func() error {
-			pod, presence, err := c.cluster.Pod(ctx, ref)
-			if err != nil {
-				return fmt.Errorf("%w: get pod %s: %w", ErrAgain, ref, err)
+			l := look{began: time.Now()}
+			if l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref); l.err != nil {
+				l.presence, l.err = Unknown, fmt.Errorf("%w: get pod %s: %w", ErrAgain, ref, l.err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			fresh[ref] = look{pod, presence}
+			fresh[ref] = l
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return Census{}, time.Time{}, err
-	}
-	return c.census.with(fresh), looked, nil
+	_ = g.Wait() // every failure is in its look
+	return c.census.with(fresh)
 }
 
 // refs returns the pods that the orphans name, each once.

@@ -62,6 +62,17 @@ func TakeInventory(ctx context.Context, backends []Backend, required func(name s
 	return inv
 }
 
+// size returns the number of reservations.
+func (inv Inventory) size() int {
+	n := 0
+	for _, l := range inv.Listings {
+		for _, u := range l.Units {
+			n += len(u.Reservations)
+		}
+	}
+	return n
+}
+
 // list reads one backend to its end.
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := Listing{Backend: b.Name(), Status: StatusOK}
@@ -70,14 +81,15 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 		switch {
 		case err == nil:
 			for i := range unit.Reservations {
-				unit.Reservations[i].Backend = l.Backend
-				unit.Reservations[i].Unit = unit.Name
+				r := &unit.Reservations[i]
+				r.Backend, r.Unit = l.Backend, unit.Name
+				r.IP = r.IP.Unmap().WithZone("") // as pods show it
 			}
 			l.Units = append(l.Units, unit)
 		case errors.As(err, &unreadable):
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
-		case errors.Is(err, ErrNotInstalled) && !required:
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Units)+len(l.errs) == 0:
 			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error()}
 		default:
 			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), errs: append(l.errs, err)}
@@ -96,12 +108,14 @@ type claim struct {
 	domain string // of the unit
 }
 
-// claims indexes a listing by address.
+// claims indexes by address what could be read of a listing.
 func (l Listing) claims() map[netip.Addr][]claim {
 	m := make(map[netip.Addr][]claim)
 	for _, u := range l.Units {
 		for _, r := range u.Reservations {
-			m[r.IP] = append(m[r.IP], claim{r.Owner.Pod, u.Name, u.Domain})
+			if r.Unreadable == "" {
+				m[r.IP] = append(m[r.IP], claim{r.Owner.Pod, u.Name, u.Domain})
+			}
 		}
 	}
 	return m

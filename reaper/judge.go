@@ -57,7 +57,7 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 	if inv.ended.IsZero() || c.began.Before(inv.ended) {
 		c = Census{}
 	}
-	var verdicts []Verdict
+	verdicts := make([]Verdict, 0, inv.size())
 	for _, listing := range inv.Listings {
 		claims := listing.claims()
 		for i := range listing.Units {
@@ -146,7 +146,7 @@ func assess(p policy.Policy, c Census, o Orphan) finding {
 	case Present:
 		return assessPresent(p, pod, o)
 	case Absent:
-		if p.Retention.StatefulSets == policy.OrdinalInRange && c.wanted(r.Owner.Pod) {
+		if p.Retention.StatefulSets != policy.Ignore && c.wanted(r.Owner.Pod) {
 			return finding{Held, Retained, "its StatefulSet brings the pod back"}
 		}
 		return finding{Suspected, PodAbsent, ""}
@@ -155,8 +155,13 @@ func assess(p policy.Policy, c Census, o Orphan) finding {
 	}
 }
 
-// assessPresent judges an entry whose pod exists but does not show the address.
+// assessPresent judges an entry whose pod exists but does not show the address,
+// or is finished. A finished pod that shows it is judged as that, whatever else
+// speaks against the entry.
 func assessPresent(p policy.Policy, pod Pod, o Orphan) finding {
+	if pod.Finished && pod.shows(o.reservation.IP) {
+		return disposed(p.Pods.Finished, PodFinished, "")
+	}
 	uid := o.reservation.Owner.UID
 	if uid != "" && pod.UID != "" && uid != pod.UID {
 		return finding{Suspected, PodReplaced, ""}
@@ -236,23 +241,27 @@ func (o Orphan) claimedElsewhere(pod PodRef) bool {
 // superseded reports whether the pod proves that the interface of this entry
 // has another address of the same unit now, and which. The proof is an address
 // that the pod shows on that interface and that a sibling entry gives to it. An
-// entry that names no interface is compared with all of the pod's.
+// entry that names no interface, as old versions of plugins wrote them, may be
+// any interface's.
 func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
 	if pod.Mute || len(pod.Interfaces) == 0 {
 		return netip.Addr{}, false
 	}
 	r := o.reservation
 	for _, sibling := range o.unit.Reservations {
-		if sibling.Owner.Pod != r.Owner.Pod || sibling.Owner.Interface != r.Owner.Interface ||
-			sibling.Unreadable != "" || sibling.IP == r.IP {
+		if sibling.Owner.Pod != r.Owner.Pod || sibling.Unreadable != "" || sibling.IP == r.IP {
 			continue
 		}
 		for name, shown := range pod.Interfaces {
-			same := r.Owner.Interface == "" || r.Owner.Interface == name
-			if same && slices.Contains(shown, sibling.IP) {
+			if mayBe(r, name) && mayBe(sibling, name) && slices.Contains(shown, sibling.IP) {
 				return sibling.IP, true
 			}
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// mayBe reports whether the entry may be that of the interface.
+func mayBe(r Reservation, name string) bool {
+	return r.Owner.Interface == "" || r.Owner.Interface == name
 }

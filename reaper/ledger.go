@@ -14,6 +14,10 @@ import (
 // ledgerVersion is the format that Encode writes and Decode reads.
 const ledgerVersion = 1
 
+// latest is the last second that has a form in RFC 3339, in seconds since 1970.
+// Later ones wrap around to the past somewhere.
+const latest = 253_402_300_799
+
 // A Ledger remembers since when reservations have been ownerless without a
 // break. It is what a program that runs every few minutes has for a memory. A
 // lost or damaged ledger only restarts grace periods. The zero Ledger is empty;
@@ -43,16 +47,17 @@ func (l Ledger) since(id string, now time.Time) time.Time {
 	if at, ok := l.seen[hash(id)]; ok && at.Before(now) {
 		return at
 	}
-	return now.Truncate(time.Second)
+	return now
 }
 
 // next returns the ledger that the verdicts call for: what is ownerless now and
-// has to wait, and nothing else.
+// has to wait, and nothing else. Times are rounded up to the second of the
+// stored form, so that no grace period is cut short.
 func next(verdicts []Verdict) Ledger {
 	l := Ledger{seen: make(map[string]time.Time)}
 	for _, v := range verdicts {
 		if v.remember {
-			l.seen[hash(v.Reservation.id())] = v.FirstSeen
+			l.seen[hash(v.Reservation.id())] = v.FirstSeen.Add(time.Second - 1).Truncate(time.Second)
 		}
 	}
 	return l
@@ -126,6 +131,9 @@ func DecodeLedger(data []byte) (Ledger, error) {
 	}
 	l := Ledger{seen: make(map[string]time.Time, len(file.Seen))}
 	for id, at := range file.Seen {
+		if at < 0 || at > latest {
+			return Ledger{}, fmt.Errorf("%w: %d is not a time", ErrLedgerDamaged, at)
+		}
 		l.seen[id] = time.Unix(at, 0).UTC()
 	}
 	return l, nil

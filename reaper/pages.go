@@ -3,8 +3,6 @@ package reaper
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/sethvargo/go-retry"
@@ -53,22 +51,4 @@ func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 		}
 		token = next
 	}
-}
-
-// Transient wraps an error of a request to the API server in ErrAgain where the
-// request may do better later: the connection failed, somebody else wrote, the
-// server is busy or broken. Other errors, and nil, are returned as they are.
-func Transient(err error) error {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil, errors.Is(err, ErrAgain):
-		return err
-	case !errors.As(err, &status):
-		return fmt.Errorf("%w: %w", ErrAgain, err)
-	}
-	code := status.Status().Code
-	if code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
-		return fmt.Errorf("%w: %w", ErrAgain, err)
-	}
-	return err
 }

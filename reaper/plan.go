@@ -42,8 +42,11 @@ type LimitError struct {
 }
 
 // Error says what was refused, with the figures.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: the plan releases %d of %d reservations, allowed is %s; nothing was released",
+func (e *LimitError) Error() string { return e.excess() + "; nothing was released" }
+
+// excess gives the figures.
+func (e *LimitError) excess() string {
+	return fmt.Sprintf("%s: the plan releases %d of %d reservations, allowed is %s",
 		e.Limit, e.Planned, e.Reservations, e.Allowed)
 }
 

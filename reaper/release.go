@@ -35,7 +35,7 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 			r.progress("releasing in %s: %d units", b.Name(), len(order))
 		}
 		var g errgroup.Group
-		g.SetLimit(r.Concurrency)
+		g.SetLimit(max(1, r.Concurrency))
 		for _, unit := range order {
 			g.Go(func() error {
 				for batch := range slices.Chunk(units[unit], MaxBatch) {
@@ -135,17 +135,18 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
 }
 
-// mend gives the entries whose release an earlier run left half done, and that
-// turned out not to be orphans, back to their owners.
+// mend gives entries back to their owners that turned out not to be orphans:
+// those whose release an earlier run left half done, and those whose owner came
+// back in the midst of it now. An entry that names no owner stays as it is.
 func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	mender, ok := b.(Mender)
 	if !ok {
 		return
 	}
 	for i, v := range plan.verdicts {
-		e := r.report.Entries[i]
-		if v.Reservation.Backend != b.Name() || !v.Reservation.Interrupted ||
-			e.Outcome == Released || e.Outcome == Failed || ctx.Err() != nil {
+		owner, outcome := v.Reservation.Owner.Pod, r.report.Entries[i].Outcome
+		half := outcome == Returned || outcome == Kept && v.Reservation.Interrupted
+		if v.Reservation.Backend != b.Name() || !half || owner.Namespace == "" || owner.Name == "" || ctx.Err() != nil {
 			continue
 		}
 		if err := mender.Mend(ctx, v.Reservation); err != nil {

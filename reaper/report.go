@@ -106,12 +106,12 @@ type EntryOwner struct {
 	Node      string `json:"node,omitempty"`
 }
 
-// Brief returns the report without the entries that are in use and on which
-// everybody agrees.
+// Brief returns the report without the entries that are in use, on which
+// everybody agrees and with which nothing was done.
 func (r Report) Brief() Report {
 	brief := make([]Entry, 0, len(r.Entries))
 	for _, e := range r.Entries {
-		if e.Verdict != InUse || e.Note != "" {
+		if e.Verdict != InUse || e.Note != "" || e.Outcome != Kept {
 			brief = append(brief, e)
 		}
 	}
@@ -125,15 +125,15 @@ func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) 
 // MarshalJSON writes the standing as its word.
 func (s Standing) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// newReport tells what the verdicts were, with nothing done yet.
-func newReport(info RunInfo, inv Inventory, verdicts []Verdict) Report {
+// newReport tells what was listed.
+func newReport(info RunInfo, inv Inventory) Report {
 	r := Report{
 		APIVersion: policy.APIVersion,
 		Kind:       "ReapReport",
 		Run:        info,
 		Backends:   make([]BackendReport, 0, len(inv.Listings)),
 		Pools:      []PoolReport{},
-		Entries:    make([]Entry, 0, len(verdicts)),
+		Entries:    []Entry{},
 	}
 	for _, l := range inv.Listings {
 		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message})
@@ -146,10 +146,15 @@ func newReport(info RunInfo, inv Inventory, verdicts []Verdict) Report {
 			}
 		}
 	}
+	return r
+}
+
+// tell adds what the verdicts were, with nothing done yet.
+func (r *Report) tell(verdicts []Verdict) {
+	r.Entries = make([]Entry, 0, len(verdicts))
 	for _, v := range verdicts {
 		r.Entries = append(r.Entries, newEntry(v))
 	}
-	return r
 }
 
 // newEntry is a verdict as the report tells it; zero times are left out.

@@ -80,27 +80,29 @@ func Run(ctx context.Context, o Options) (Report, error) {
 func (r *run) run(ctx context.Context, info RunInfo) error {
 	p := r.Policy
 	inv := r.list(ctx)
-	r.report = newReport(info, inv, nil)
+	r.report = newReport(info, inv)
 	r.progress("listed %d stores", len(inv.Listings))
-	census, err := TakeCensus(ctx, r.Cluster, p.Retention.StatefulSets == policy.OrdinalInRange)
+	census, err := TakeCensus(ctx, r.Cluster, p.Retention.StatefulSets != policy.Ignore)
 	if err != nil {
+		r.report.tell(Judge(info.StartedAt, p, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %d pods", census.Size())
 
-	now := r.Now()
+	now := r.Now().UTC()
 	ledger, known := r.loadLedger(ctx)
 	verdicts := Judge(now, p, inv, census, ledger)
 	plan := MakePlan(verdicts)
-	r.report = newReport(info, inv, verdicts)
+	r.report.tell(verdicts)
 	r.logVerdicts(verdicts)
 	r.progress("judged %d reservations: %d to release", len(verdicts), len(plan.due))
 
-	if err := plan.Check(p.Limits, census); err != nil {
+	var limit *LimitError
+	if err := plan.Check(p.Limits, census); errors.As(err, &limit) {
 		if !r.IgnoreLimits {
 			return err
 		}
-		r.warn(err.Error() + ", but limits are ignored")
+		r.warn("limits are ignored: " + limit.excess())
 	}
 	if *p.DryRun {
 		for _, i := range plan.due {
@@ -167,7 +169,11 @@ func (r *run) saveLedger(ctx context.Context, now time.Time, inv Inventory, c Ce
 		if !errors.Is(err, ErrAgain) {
 			return err
 		}
-		if have, _ = r.Ledgers.Load(ctx); have.Len() > 0 {
+		theirs, loadErr := r.Ledgers.Load(ctx)
+		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
+			return loadErr
+		}
+		if have = theirs; have.Len() > 0 {
 			verdicts = Judge(now, r.Policy, inv, c, have)
 		}
 		return retry.RetryableError(err)

@@ -1,0 +1,109 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A docket is some orphans on their way to being released by one backend.
+type docket struct {
+	*stage
+	backend   reaper.Backend
+	entries   []entry
+	orphans   []reaper.Orphan
+	confirmer *reaper.Confirmer
+}
+
+// suspect lists and judges the entries, and fails the check if they are no
+// orphans.
+func (s *stage) suspect(entries ...entry) docket {
+	s.Helper()
+	d := docket{stage: s, backend: s.store.Backend(), entries: entries}
+	var found map[string]reaper.Orphan
+	found, d.confirmer = Orphans(s, d.backend, s.pods)
+	for _, e := range entries {
+		o, ok := found[Place(e.Reservation)]
+		if !ok {
+			s.Fatalf("%s is no orphan", Place(e.Reservation))
+		}
+		d.orphans = append(d.orphans, o)
+	}
+	return d
+}
+
+// confirm returns a fresh warrant for each.
+func (d docket) confirm() []reaper.Warrant {
+	d.Helper()
+	ws, errs := d.confirmer.Confirm(d.Context(), d.orphans)
+	for i, err := range errs {
+		if err != nil {
+			d.Fatalf("confirm %s: %v", Place(d.entries[i].Reservation), err)
+		}
+	}
+	return ws
+}
+
+// release hands the warrants to the backend, unit by unit, once.
+func (d docket) release(ctx context.Context, ws []reaper.Warrant) []error {
+	d.Helper()
+	units := make(map[string][]int)
+	for i, e := range d.entries {
+		units[e.Unit] = append(units[e.Unit], i)
+	}
+	errs := make([]error, len(ws))
+	for unit, indices := range units {
+		batch := make([]reaper.Warrant, len(indices))
+		for n, i := range indices {
+			batch[n] = ws[i]
+		}
+		answers := d.backend.Release(ctx, unit, batch)
+		if len(answers) != len(batch) {
+			d.Fatalf("%d warrants got %d answers", len(batch), len(answers))
+		}
+		for n, i := range indices {
+			errs[i] = answers[n]
+		}
+	}
+	return errs
+}
+
+// settle hands the warrants to the backend, and fresh ones for what it did not
+// decide, as a run does.
+func (d docket) settle(ws []reaper.Warrant) []error {
+	d.Helper()
+	errs := d.release(d.Context(), ws)
+	for range 4 {
+		rest := d
+		var where []int
+		rest.entries, rest.orphans = nil, nil
+		for i, err := range errs {
+			if errors.Is(err, reaper.ErrAgain) {
+				where = append(where, i)
+				rest.entries = append(rest.entries, d.entries[i])
+				rest.orphans = append(rest.orphans, d.orphans[i])
+			}
+		}
+		if len(where) == 0 {
+			break
+		}
+		for n, err := range rest.release(d.Context(), rest.confirm()) {
+			errs[where[n]] = err
+		}
+	}
+	return errs
+}
+
+// want fails the check unless the answers are the wanted ones, nil included.
+func (s *stage) want(got []error, want ...error) {
+	s.Helper()
+	if len(got) != len(want) {
+		s.Fatalf("%d answers, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if !errors.Is(got[i], want[i]) {
+			s.Errorf("answer %d is %v, want %v", i+1, got[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Memory is a store in memory, in which every write compares and swaps.
+//
+// There are three kinds, by what happens when a pod gets a new sandbox:
+//
+//   - NewMemory: the pod's entry is adopted, and its token changes, as in the
+//     pools of Whereabouts;
+//   - NewTwoStep: the pod's entry is adopted and nothing is written, as in the
+//     overlapping-range reservations of Whereabouts. The backend has to put a
+//     tombstone in the owner's place, and then look at the owner again. Each
+//     address is a unit;
+//   - NewForgetful: the sandbox gets another address, as in Calico.
+type Memory struct {
+	name    string
+	twoStep bool
+	forgets bool
+
+	mu      sync.Mutex
+	hook    func(request string) error
+	pools   []string
+	records []*record
+	version int
+}
+
+// A record is one entry.
+type record struct {
+	unit, key string
+	ip        netip.Addr
+	owner     reaper.Owner // as it is stored
+	sandbox   string       // that has the address, stored or not
+	version   int          // of the last write
+	buried    bool
+	junk      string
+}
+
+// ErrLost makes a request take effect and its answer get lost, when it comes
+// from the hook.
+var ErrLost = errors.New("the answer was lost")
+
+// NewMemory returns an empty store whose backend has that name.
+func NewMemory(name string) *Memory { return &Memory{name: name} }
+
+// NewTwoStep returns one in which adoptions leave no trace.
+func NewTwoStep(name string) *Memory { return &Memory{name: name, twoStep: true} }
+
+// NewForgetful returns one in which nothing is adopted.
+func NewForgetful(name string) *Memory { return &Memory{name: name, forgets: true} }
+
+// OnRequest sets what happens at the beginning of each request of the backend:
+// "list", "release unit", and with two steps "bury unit", "remove unit",
+// "restore unit". The hook may change the store; an error is what the request
+// fails with.
+func (m *Memory) OnRequest(hook func(request string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hook = hook
+}
+
+// Backend implements Store.
+func (m *Memory) Backend() reaper.Backend {
+	if m.twoStep {
+		return twoSteps{memory{m}}
+	}
+	return memory{m}
+}
+
+// Reserve implements Store.
+func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.records {
+		mine := e.owner.Pod == owner.Pod && e.owner.Interface == owner.Interface && m.within(e, pool)
+		if !mine || e.buried || m.forgets {
+			continue
+		}
+		e.sandbox = owner.Sandbox
+		if !m.twoStep {
+			e.owner = owner
+			m.wrote(e)
+		}
+		return e.reservation(), nil
+	}
+	network := m.network(pool)
+	for ip := network.Addr().Next(); ; ip = ip.Next() {
+		if !network.Contains(ip.Next()) {
+			return reaper.Reservation{}, fmt.Errorf("pool %s is full", pool)
+		}
+		if slices.ContainsFunc(m.records, func(e *record) bool { return e.ip == ip }) {
+			continue
+		}
+		e := &record{unit: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
+		if m.twoStep {
+			e.unit, e.key = pool+"/"+ip.String(), ip.String()
+			e.owner.UID = "" // it would become wrong unnoticed
+		}
+		m.wrote(e)
+		m.records = append(m.records, e)
+		return e.reservation(), nil
+	}
+}
+
+// Free implements Store.
+func (m *Memory) Free(pool string, owner reaper.Owner) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records = slices.DeleteFunc(m.records, func(e *record) bool {
+		return m.within(e, pool) && e.sandbox == owner.Sandbox && e.owner.Interface == owner.Interface
+	})
+	return nil
+}
+
+// Rename makes an entry name another pod, as nothing but a mistake does.
+func (m *Memory) Rename(r reaper.Reservation, pod reaper.PodRef) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.find(r); e != nil {
+		e.owner.Pod = pod
+		m.wrote(e)
+	}
+}
+
+// Snapshot implements Store.
+func (m *Memory) Snapshot() (map[string]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	snapshot := make(map[string]string, len(m.records))
+	for _, e := range m.records {
+		snapshot[Place(reaper.Reservation{Unit: e.unit, Key: e.key})] = e.String()
+	}
+	return snapshot, nil
+}
+
+// Spoil implements Spoiler.
+func (m *Memory) Spoil(pool string) (reaper.Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := &record{unit: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
+	if m.twoStep {
+		e.unit += "/" + e.key
+	}
+	m.wrote(e)
+	m.records = append(m.records, e)
+	return e.reservation(), nil
+}
+
+// network returns the range of a pool: the nth pool has 10.n.0.0/24.
+func (m *Memory) network(pool string) netip.Prefix {
+	n := slices.Index(m.pools, pool)
+	if n < 0 {
+		n = len(m.pools)
+		m.pools = append(m.pools, pool)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n)}), 24)
+}
+
+// within reports whether the entry is of the pool.
+func (m *Memory) within(e *record, pool string) bool {
+	return e.unit == pool || m.twoStep && strings.HasPrefix(e.unit, pool+"/")
+}
+
+// wrote gives an entry a version that no other ever had.
+func (m *Memory) wrote(e *record) {
+	m.version++
+	e.version = m.version
+}
+
+// find returns the entry at the place of the reservation, or nil.
+func (m *Memory) find(r reaper.Reservation) *record {
+	i := slices.IndexFunc(m.records, func(e *record) bool { return e.unit == r.Unit && e.key == r.Key })
+	if i < 0 {
+		return nil
+	}
+	return m.records[i]
+}
+
+// String returns all of the entry but its version. It is called often.
+func (e *record) String() string {
+	o := e.owner
+	return strings.Join([]string{
+		e.ip.String(), o.Pod.String(), o.UID, o.Sandbox, o.Interface, o.Node,
+		"of", e.sandbox, strconv.FormatBool(e.buried), e.junk,
+	}, " ")
+}
+
+// reservation is the entry as it is listed.
+func (e *record) reservation() reaper.Reservation {
+	r := reaper.Reservation{
+		Unit: e.unit, Key: e.key, IP: e.ip, Owner: e.owner,
+		Token: strconv.Itoa(e.version), Interrupted: e.buried,
+	}
+	if e.junk != "" {
+		r.Unreadable = "it is " + e.junk
+	}
+	return r
+}
+
+// units are the records as they are listed, in a constant order.
+func (m *Memory) units() []reaper.Unit {
+	units := make(map[string]*reaper.Unit)
+	var names []string
+	for _, e := range m.records {
+		u := units[e.unit]
+		if u == nil {
+			u = &reaper.Unit{Name: e.unit, Domain: "-"}
+			if !m.twoStep {
+				u.Range, u.Capacity = m.network(e.unit), big.NewInt(254)
+			}
+			units[e.unit] = u
+			names = append(names, e.unit)
+		}
+		u.Reservations = append(u.Reservations, e.reservation())
+	}
+	slices.Sort(names)
+	all := make([]reaper.Unit, len(names))
+	for i, name := range names {
+		all[i] = *units[name]
+	}
+	return all
+}
+
+// request is one request of a backend: the hook, and then, in one piece, what
+// it does. That the store did not answer is ErrAgain.
+func (m *Memory) request(ctx context.Context, name string, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	}
+	m.mu.Lock()
+	hook := m.hook
+	m.mu.Unlock()
+	var failure error
+	if hook != nil {
+		failure = hook(name)
+	}
+	if failure != nil && !errors.Is(failure, ErrLost) {
+		return fmt.Errorf("%w: %w", reaper.ErrAgain, failure)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := do(); failure == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", reaper.ErrAgain, failure)
+}

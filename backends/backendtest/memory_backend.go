@@ -1,0 +1,144 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// memory is the backend over a Memory whose entries change when they are
+// adopted.
+type memory struct{ store *Memory }
+
+// Name implements reaper.Backend.
+func (b memory) Name() string { return b.store.name }
+
+// List implements reaper.Backend.
+func (b memory) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		var units []reaper.Unit
+		err := b.store.request(ctx, "list", func() error {
+			units = b.store.units()
+			return nil
+		})
+		if err != nil {
+			yield(reaper.Unit{}, fmt.Errorf("list %s: %w", b.store.name, err))
+			return
+		}
+		for _, u := range units {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Release implements reaper.Backend, in one request for all.
+func (b memory) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	rs := make([]reaper.Reservation, len(ws))
+	for i, w := range ws {
+		rs[i], errs[i] = w.Reservation()
+	}
+	answers := slices.Clone(errs)
+	err := b.store.request(ctx, "release "+unit, func() error {
+		for i, r := range rs {
+			if errs[i] == nil {
+				answers[i] = b.store.remove(r, r.Token)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		return answers
+	}
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// remove removes an entry if its token is the one that is expected.
+func (m *Memory) remove(r reaper.Reservation, token string) error {
+	e := m.find(r)
+	switch {
+	case e == nil:
+		return nil
+	case strconv.Itoa(e.version) != token:
+		return fmt.Errorf("%w: it is now %+v", reaper.ErrChanged, e.owner)
+	}
+	m.records = slices.DeleteFunc(m.records, func(other *record) bool { return other == e })
+	return nil
+}
+
+// twoSteps is the backend over a Memory in which an adoption leaves no trace.
+type twoSteps struct{ memory }
+
+// Release implements reaper.Backend.
+func (b twoSteps) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	for i, w := range ws {
+		errs[i] = b.release(ctx, w)
+	}
+	return errs
+}
+
+// release puts the tombstone in, looks at the owner again, and then removes the
+// entry or gives it back.
+func (b twoSteps) release(ctx context.Context, w reaper.Warrant) error {
+	r, err := w.Reservation()
+	if err != nil {
+		return err
+	}
+	var buried string // the token of the entry with its tombstone
+	err = b.store.request(ctx, "bury "+r.Unit, func() error {
+		e := b.store.find(r)
+		switch {
+		case e == nil:
+			return nil
+		case e.owner.Pod != r.Owner.Pod || !e.buried && strconv.Itoa(e.version) != r.Token:
+			return reaper.ErrChanged
+		case !e.buried:
+			e.buried = true
+			b.store.wrote(e)
+		}
+		buried = strconv.Itoa(e.version)
+		return nil
+	})
+	if err != nil || buried == "" {
+		return err
+	}
+
+	w, err = w.Renew(ctx)
+	if errors.Is(err, reaper.ErrReturned) {
+		if back := b.Mend(ctx, r); back != nil {
+			return back
+		}
+		return err
+	}
+	if err == nil {
+		_, err = w.Reservation()
+	}
+	if err != nil {
+		return err
+	}
+	return b.store.request(ctx, "remove "+r.Unit, func() error { return b.store.remove(r, buried) })
+}
+
+// Mend implements reaper.Mender.
+func (b twoSteps) Mend(ctx context.Context, r reaper.Reservation) error {
+	return b.store.request(ctx, "restore "+r.Unit, func() error {
+		if e := b.store.find(r); e != nil && e.buried && e.owner.Pod == r.Owner.Pod {
+			e.buried = false
+			b.store.wrote(e)
+		}
+		return nil
+	})
+}

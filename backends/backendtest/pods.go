@@ -1,0 +1,114 @@
+package backendtest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Pods is a reaper.Cluster that tests change at will. The zero Pods is an empty
+// cluster. It is safe for concurrent use.
+type Pods struct {
+	mu    sync.Mutex
+	pods  map[reaper.PodRef]reaper.Pod
+	sets  []reaper.StatefulSet
+	hook  func(call string) error
+	calls []string
+}
+
+// Add adds pods, or replaces those of the same name.
+func (p *Pods) Add(pods ...reaper.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pods == nil {
+		p.pods = make(map[reaper.PodRef]reaper.Pod)
+	}
+	for _, pod := range pods {
+		p.pods[pod.Ref] = pod
+	}
+}
+
+// Remove removes a pod, if it is there.
+func (p *Pods) Remove(ref reaper.PodRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pods, ref)
+}
+
+// AddSets adds StatefulSets.
+func (p *Pods) AddSets(sets ...reaper.StatefulSet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets = append(p.sets, sets...)
+}
+
+// OnCall sets what happens at the beginning of each call, which is named "list
+// pods", "list statefulsets" or "get pod namespace/name". The hook may change
+// the pods; an error is what the call then returns.
+func (p *Pods) OnCall(hook func(call string) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hook = hook
+}
+
+// Calls returns the calls so far, in their order, and forgets them.
+func (p *Pods) Calls() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	p.calls = nil
+	return calls
+}
+
+// Pods implements reaper.Cluster.
+func (p *Pods) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	if err := p.begin(ctx, "list pods"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.SortedFunc(maps.Values(p.pods), func(a, b reaper.Pod) int {
+		return strings.Compare(a.Ref.String(), b.Ref.String())
+	}), nil
+}
+
+// StatefulSets implements reaper.Cluster.
+func (p *Pods) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+	if err := p.begin(ctx, "list statefulsets"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sets), nil
+}
+
+// Pod implements reaper.Cluster.
+func (p *Pods) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	if err := p.begin(ctx, "get pod "+ref.String()); err != nil {
+		return reaper.Pod{}, reaper.Unknown, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pod, ok := p.pods[ref]; ok {
+		return pod, reaper.Present, nil
+	}
+	return reaper.Pod{}, reaper.Absent, nil
+}
+
+// begin counts a call and runs the hook.
+func (p *Pods) begin(ctx context.Context, call string) error {
+	p.mu.Lock()
+	p.calls = append(p.calls, call)
+	hook := p.hook
+	p.mu.Unlock()
+	if hook != nil {
+		if err := hook(call); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,45 @@
+package backendtest
+
+import "github.com/ip-reaper/ip-reaper/reaper"
+
+// A Store is the harness of one store, empty at first. Its methods are safe for
+// concurrent use.
+type Store interface {
+	// Backend returns the backend over the store: a new one each time, as
+	// after a restart.
+	Backend() reaper.Backend
+
+	// Reserve does what the plugin's ADD does for this pod, sandbox and
+	// interface. If that means that an entry which the pod had before is
+	// adopted by the new sandbox, then so it is here; else a free address is
+	// taken. Pools are the suite's names, made on first use, with room for 32
+	// addresses each; a pool is a unit, or each of its addresses is one.
+	//
+	// It returns the entry as the backend should list it: unit, key, address,
+	// and of the owner what the store keeps. The other fields are not looked
+	// at.
+	Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error)
+
+	// Free does what the plugin's DEL does for this pod, sandbox and
+	// interface. An entry that another sandbox has now stays.
+	Free(pool string, owner reaper.Owner) error
+
+	// Snapshot returns the content of the store, by Place for entries and by
+	// names of the harness's own for what else there is. It leaves out what
+	// the release of another entry, or a release that is taken back, may
+	// change, such as the version of an object. All else is as it is stored.
+	Snapshot() (map[string]string, error)
+}
+
+// A Spoiler is a Store that can hold entries which its backend cannot
+// understand.
+type Spoiler interface {
+	Store
+
+	// Spoil puts such an entry into the pool, beside the others, and returns
+	// where it is: its unit and key.
+	Spoil(pool string) (reaper.Reservation, error)
+}
+
+// Place is the key of an entry in a snapshot.
+func Place(r reaper.Reservation) string { return r.Unit + "/" + r.Key }

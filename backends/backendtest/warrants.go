@@ -1,0 +1,60 @@
+package backendtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Impatient returns the default policy without its dry run, and without any
+// waiting.
+func Impatient() policy.Policy {
+	p := policy.Default()
+	dryRun := false
+	p.DryRun, p.GracePeriod, p.MinAge = &dryRun, &policy.Duration{}, &policy.Duration{}
+	return p
+}
+
+// Orphans returns what an impatient run would be about to release, by Place,
+// and the confirmer to go on with.
+func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string]reaper.Orphan, *reaper.Confirmer) {
+	t.Helper()
+	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
+	if l := inv.Listings[0]; l.Status != reaper.StatusOK {
+		t.Fatalf("list %s: %v: %s", b.Name(), l.Status, l.Message)
+	}
+	census, err := reaper.TakeCensus(t.Context(), cluster, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := reaper.MakePlan(reaper.Judge(time.Now(), Impatient(), inv, census, reaper.Ledger{}))
+	orphans := make(map[string]reaper.Orphan)
+	for _, o := range plan.Orphans() {
+		orphans[Place(o.Reservation())] = o
+	}
+	return orphans, reaper.NewConfirmer(Impatient(), cluster, census, len(orphans))
+}
+
+// Warrants returns a warrant for each of the entries, by the engine's own way:
+// they are listed, judged and confirmed. It fails the test where there is none.
+func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reaper.Reservation) []reaper.Warrant {
+	t.Helper()
+	orphans, confirmer := Orphans(t, b, cluster)
+	chosen := make([]reaper.Orphan, len(rs))
+	for i, r := range rs {
+		o, ok := orphans[Place(r)]
+		if !ok {
+			t.Fatalf("%s is no orphan; those are %v", Place(r), orphans)
+		}
+		chosen[i] = o
+	}
+	warrants, errs := confirmer.Confirm(t.Context(), chosen)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("confirm %s: %v", Place(rs[i]), err)
+		}
+	}
+	return warrants
+}

@@ -1,0 +1,63 @@
+package reaper_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// BenchmarkJudge judges 30,000 reservations in pools of 1,000 against as many
+// pods, half of which are gone.
+func BenchmarkJudge(b *testing.B) {
+	const n = 30_000
+	store := make(fixedStore, 0, n/1000)
+	pods := make([]reaper.Pod, 0, n/2)
+	for i := range n {
+		if i%1000 == 0 {
+			store = append(store, reaper.Unit{Name: fmt.Sprintf("pool-%d", i/1000), Domain: "-"})
+		}
+		ip := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		ref := reaper.PodRef{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}
+		unit := &store[len(store)-1]
+		unit.Reservations = append(unit.Reservations, reaper.Reservation{
+			Key: fmt.Sprint(i), IP: ip, Owner: reaper.Owner{Pod: ref, Interface: "net1"}, Token: ref.Name,
+		})
+		if i%2 == 0 {
+			pods = append(pods, reaper.Pod{Ref: ref, Addresses: []netip.Addr{ip}})
+		}
+	}
+	inv := reaper.TakeInventory(b.Context(), []reaper.Backend{store}, func(string) bool { return true })
+	census := reaper.NewCensus(time.Now(), pods, nil)
+	p, now := policy.Default(), time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := len(reaper.Judge(now, p, inv, census, reaper.Ledger{})); got != n {
+			b.Fatalf("%d verdicts, want %d", got, n)
+		}
+	}
+}
+
+// fixedStore lists what it is and releases nothing.
+type fixedStore []reaper.Unit
+
+func (fixedStore) Name() string { return "fixed" }
+
+func (s fixedStore) List(context.Context) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		for _, u := range s {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+	return make([]error, len(ws))
+}

@@ -1,0 +1,212 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A wrapped backend releases in its own way.
+type wrapped struct {
+	reaper.Backend
+	release func(ctx context.Context, unit string, ws []reaper.Warrant) []error
+}
+
+func (w wrapped) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	return w.release(ctx, unit, ws)
+}
+
+// partial runs, and returns the report and the texts of the failures. It fails
+// the test if there are none, or the run did not do what it could.
+func (w *world) partial(t *testing.T) (reaper.Report, []string) {
+	t.Helper()
+	report, err := reaper.Run(t.Context(), w.options())
+	var failed *reaper.PartialError
+	if !errors.As(err, &failed) {
+		t.Fatalf("run: %v, want a PartialError", err)
+	}
+	var texts []string
+	for _, err := range failed.Unwrap() {
+		texts = append(texts, err.Error())
+	}
+	return report, texts
+}
+
+// statuses are the states of the backends, by name.
+func statuses(r reaper.Report) map[string]string {
+	all := make(map[string]string)
+	for _, b := range r.Backends {
+		all[b.Name] = b.Status.String()
+		if b.Message != "" {
+			all[b.Name] += ": " + b.Message
+		}
+	}
+	return all
+}
+
+// Promise 9, 11.
+func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	broken := script{"broken", []step{{unit: pool(webEntry())}, {err: errors.New("403 on page 2")}}}
+	w := newWorld(broken, m.Backend())
+	w.fill(t, m, "live-1", "gone-1")
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{"broken: 403 on page 2"})
+	equal(t, "statuses", statuses(report), map[string]string{"broken": "failed: 403 on page 2", "memory": "ok"})
+	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, InUse: 1, Planned: 1, Released: 1})
+}
+
+// Promise 9, 11.
+func TestUnitThatCannotBeReadStopsNoOther(t *testing.T) {
+	r := webEntry()
+	s := script{"store", []step{
+		{err: &reaper.UnitError{Unit: "torn", Err: errors.New("no range")}}, {unit: pool(r)},
+	}}
+	w := newWorld(s)
+	w.pods.Add(reaper.Pod{Ref: other})
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{"store: torn: no range"})
+	equal(t, "statuses", statuses(report), map[string]string{"store": "partial: torn: no range"})
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Released})
+}
+
+// Promise 7, 9.
+func TestReleaseThatFailsStopsNoOther(t *testing.T) {
+	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
+	w := newWorld(nil, two.Backend())
+	w.fill(t, one, "live-1", "gone-1", "gone-2")
+	w.fill(t, two, "live-1", "gone-3")
+	store := one.Backend()
+	w.backends[0] = wrapped{store, func(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+		answers := store.Release(ctx, unit, ws[1:])
+		return append([]error{errors.New("the schema does not allow it")}, answers...)
+	}}
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{"one: release 2 of a: the schema does not allow it"})
+	equal(t, "statuses", statuses(report), map[string]string{"one": "partial: 1 releases failed", "two": "ok"})
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
+		"1": reaper.Kept, "2": reaper.Failed, "3": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
+	})
+	equal(t, "error", report.Entries[1].Error, "the schema does not allow it")
+	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
+}
+
+// Promise 7. A backend that breaks its contract makes nothing up.
+func TestMissingAnswerIsAFailure(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(nil)
+	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{"memory: release 3 of a: the backend did not answer for it"})
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
+}
+
+func TestAnswersTooManyAreIgnored(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(nil)
+	w.fill(t, m, "live-1", "gone-1")
+	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error {
+		return []error{nil, errors.New("whose?")}
+	}}
+	equal(t, "released", w.run(t).Summary.Released, 1)
+}
+
+// Promise 11.
+func TestStoreThatIsNotThere(t *testing.T) {
+	absent := script{"absent", []step{{err: fmt.Errorf("%w: no CRD", reaper.ErrNotInstalled)}}}
+	const message = "the store is not installed in this cluster: no CRD"
+	w := newWorld(absent)
+	equal(t, "statuses", statuses(w.run(t)), map[string]string{"absent": "skipped: " + message})
+
+	w.policy.Backends["absent"] = policy.Backend{Enabled: policy.On}
+	report, failures := w.partial(t)
+	equal(t, "statuses of a required one", statuses(report), map[string]string{"absent": "failed: " + message})
+	equal(t, "failures of a required one", failures, []string{"absent: " + message})
+}
+
+// Promise 11.
+func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1")
+	asked := requests(m)
+	w.policy.Backends["memory"] = policy.Backend{Enabled: policy.Off}
+	report := w.run(t)
+	equal(t, "statuses", statuses(report), map[string]string{"memory": "skipped: disabled by the policy"})
+	equal(t, "requests", *asked, nil)
+	equal(t, "summary", report.Summary, reaper.Counts{})
+}
+
+func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
+	first, second := backendtest.NewMemory("first"), backendtest.NewTwoStep("second")
+	w := newWorld(first.Backend(), second.Backend())
+	w.fill(t, first, "live-1", "gone-1")
+	w.fill(t, second, "live-1", "gone-2", "gone-3")
+	var order []string
+	note := func(who string) func(string) error {
+		return func(request string) error {
+			order = append(order, who+request)
+			return nil
+		}
+	}
+	first.OnRequest(note("first: "))
+	second.OnRequest(note("second: "))
+	w.change = func(o *reaper.Options) { o.Concurrency = 1 }
+	w.run(t)
+	equal(t, "order", order, []string{
+		"first: list", "second: list", "first: release a",
+		"second: bury a/10.0.0.2", "second: remove a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.3",
+	})
+}
+
+// Promise 7, 9.
+func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
+	for failures, want := range map[int]reaper.Outcome{1: reaper.Released, 4: reaper.Released, 5: reaper.Failed} {
+		synctest.Test(t, func(t *testing.T) {
+			m := backendtest.NewMemory("memory")
+			w := newWorld(m.Backend())
+			w.fill(t, m, "live-1", "gone-1")
+			left := failures
+			m.OnRequest(func(request string) error {
+				if request == "list" || left == 0 {
+					return nil
+				}
+				left--
+				return errConnection
+			})
+			report, err := reaper.Run(t.Context(), w.options())
+			equal(t, fmt.Sprintf("outcome after %d failures", failures), outcomes(report)["2"], want)
+			if partial := (*reaper.PartialError)(nil); errors.As(err, &partial) != (want == reaper.Failed) {
+				t.Errorf("after %d failures: %v", failures, err)
+			}
+			if want == reaper.Failed && !errors.Is(err, errConnection) {
+				t.Errorf("after %d failures: %v, want the cause in it", failures, err)
+			}
+		})
+	}
+}
+
+// Promise 7. A release that took effect counts, although its answer was lost.
+func TestLostAnswerIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := backendtest.NewMemory("memory")
+		w := newWorld(m.Backend())
+		w.fill(t, m, "live-1", "gone-1")
+		lost := false
+		m.OnRequest(func(request string) error {
+			if request == "list" || lost {
+				return nil
+			}
+			lost = true
+			return backendtest.ErrLost
+		})
+		equal(t, "outcomes", outcomes(w.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released})
+	})
+}

@@ -1,0 +1,137 @@
+package reaper_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 4. The entry is first seen ownerless at noon; the grace period is the
+// default of 15 minutes.
+func TestGracePeriod(t *testing.T) {
+	const grace = 15 * time.Minute
+	for _, tt := range []struct {
+		name   string
+		first  time.Duration // after noon
+		later  time.Duration // after noon
+		change func(*scene)
+		want   reaper.Standing
+	}{
+		{"one nanosecond short", 0, grace - 1, nil, reaper.Suspected},
+		{"exactly over", 0, grace, nil, reaper.Orphaned},
+		{"long over", 0, 365 * 24 * time.Hour, nil, reaper.Orphaned},
+		{"the same run again", 0, 0, nil, reaper.Suspected},
+		{"the clock went backwards", 0, -time.Hour, nil, reaper.Suspected},
+		{"a fraction of a second is not rounded away", 700 * time.Millisecond, grace + 699*time.Millisecond, nil, reaper.Suspected},
+		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, reaper.Orphaned},
+		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
+		{"the token changed", 0, grace, func(s *scene) { s.units[0].Reservations[0].Token = "t2" }, reaper.Suspected},
+		{"it is another key", 0, grace, func(s *scene) { s.units[0].Reservations[0].Key = "2" }, reaper.Suspected},
+		{"it is in another unit", 0, grace, func(s *scene) { s.units[0].Name = "elsewhere" }, reaper.Suspected},
+		{"the policy's grace period grew", 0, grace, func(s *scene) { s.policy = longer(time.Hour) }, reaper.Suspected},
+		{"the policy's grace period shrank", 0, time.Minute, func(s *scene) { s.policy = longer(time.Minute) }, reaper.Orphaned},
+		{"a rule gives it a longer one", 0, grace, func(s *scene) {
+			s.policy = func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{
+					Match:       policy.Match{Pods: []string{"web"}},
+					GracePeriod: &policy.Duration{Duration: time.Hour},
+				}}
+			}
+		}, reaper.Suspected},
+		{"an earlier run had begun to release it", 0, 0, func(s *scene) {
+			s.units[0].Reservations[0].Interrupted = true
+		}, reaper.Orphaned},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scene{units: []reaper.Unit{pool(webEntry())}}
+			s.ledger = s.seen(t, noon.Add(tt.first))
+			if tt.change != nil {
+				s.units = []reaper.Unit{pool(webEntry())}
+				tt.change(&s)
+			}
+			equal(t, "standing", s.judge(t, noon.Add(tt.later))[0].Standing, tt.want)
+		})
+	}
+}
+
+// longer sets the grace period.
+func longer(d time.Duration) func(*policy.Policy) {
+	return func(p *policy.Policy) { p.GracePeriod = &policy.Duration{Duration: d} }
+}
+
+func TestWithoutGracePeriodTheFirstSightIsEnough(t *testing.T) {
+	s := scene{units: []reaper.Unit{pool(webEntry())}, policy: longer(0)}
+	v := s.judge(t, noon)[0]
+	equal(t, "standing", v.Standing, reaper.Orphaned)
+	equal(t, "due", v.Due, noon)
+}
+
+func TestVerdictTellsSinceWhenAndUntilWhen(t *testing.T) {
+	s := scene{units: []reaper.Unit{pool(webEntry())}}
+	s.ledger = s.seen(t, noon)
+	v := s.judge(t, noon.Add(time.Minute))[0]
+	equal(t, "first seen", v.FirstSeen, noon)
+	equal(t, "due", v.Due, noon.Add(15*time.Minute))
+
+	s.pods = []reaper.Pod{showing(web, ip1)}
+	v = s.judge(t, noon.Add(time.Minute))[0]
+	equal(t, "first seen of an entry in use", v.FirstSeen, time.Time{})
+	equal(t, "due of an entry in use", v.Due, time.Time{})
+}
+
+// Promise 4. Whatever ends the suspicion starts it anew.
+func TestBreakRestartsTheGracePeriod(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*scene)
+	}{
+		{"its pod was there", func(s *scene) { s.pods = []reaper.Pod{{Ref: web}} }},
+		{"another pod had the address", func(s *scene) { s.pods = []reaper.Pod{showing(other, ip1)} }},
+		{"a rule held it", func(s *scene) {
+			s.policy = func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
+			}
+		}},
+		{"it could not be read", func(s *scene) {
+			r := webEntry()
+			r.Unreadable = "no JSON"
+			s.units = []reaper.Unit{pool(r)}
+		}},
+		{"it was not listed", func(s *scene) { s.units = nil }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			first := scene{units: []reaper.Unit{pool(webEntry())}}
+			meanwhile := first
+			tt.change(&meanwhile)
+			last := first
+			meanwhile.ledger = first.seen(t, noon)
+			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
+			equal(t, "standing", last.judge(t, noon.Add(20*time.Minute))[0].Standing, reaper.Suspected)
+
+			last.ledger = last.seen(t, noon.Add(20*time.Minute))
+			equal(t, "standing later", last.judge(t, noon.Add(35*time.Minute))[0].Standing, reaper.Orphaned)
+		})
+	}
+}
+
+// Promise 2. What a damaged or edited ledger says is not believed where it
+// makes no sense, and a report can be printed whatever it says.
+func TestLedgerThatMakesNoSenseKeeps(t *testing.T) {
+	for _, seconds := range []string{"-1", "-9223372036854775808", "9223372036854775807", "253402300800"} {
+		s := scene{units: []reaper.Unit{pool(webEntry())}}
+		id := onlyID(t, s.seen(t, noon))
+		damaged, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{%q:%s}}`, id, seconds))
+		if err == nil {
+			t.Errorf("a ledger of %s seconds is not found damaged", seconds)
+		}
+		s.ledger = damaged
+		v := s.judge(t, noon.Add(time.Hour))[0]
+		equal(t, "standing after "+seconds, v.Standing, reaper.Suspected)
+		if _, err := v.Due.MarshalJSON(); err != nil {
+			t.Errorf("after %s: %v", seconds, err)
+		}
+	}
+}

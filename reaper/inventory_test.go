@@ -1,0 +1,98 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A script is a store whose listing yields these, in this order.
+type script struct {
+	name  string
+	steps []step
+}
+
+type step struct {
+	unit reaper.Unit
+	err  error
+}
+
+func (s script) Name() string { return s.name }
+
+func (s script) List(context.Context) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		for _, st := range s.steps {
+			if !yield(st.unit, st.err) {
+				return
+			}
+		}
+	}
+}
+
+func (s script) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+	return make([]error, len(ws))
+}
+
+// Promise 2, 9, 11.
+func TestListing(t *testing.T) {
+	one, two := step{unit: pool(webEntry())}, step{unit: pool(webEntry())}
+	two.unit.Name = "two"
+	torn := step{pool(), &reaper.UnitError{Unit: "torn", Err: errors.New("no range")}}
+	bent := step{pool(), fmt.Errorf("read: %w", &reaper.UnitError{Unit: "bent", Err: errors.New("no spec")})}
+	broken := step{err: errors.New("page 2: 403")}
+	absent := step{err: fmt.Errorf("%w: no such resource", reaper.ErrNotInstalled)}
+	for _, tt := range []struct {
+		name     string
+		steps    []step
+		optional bool
+		status   reaper.Status
+		message  string
+		units    []string
+	}{
+		{"an empty store", nil, false, reaper.StatusOK, "", nil},
+		{"two units", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
+		{"a unit that cannot be read hides no other", []step{one, torn, two, bent}, false,
+			reaper.StatusPartial, "torn: no range", []string{"pool", "two"}},
+		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
+		{"a store that may be missing and is", []step{absent}, true,
+			reaper.StatusSkipped, "the store is not installed in this cluster: no such resource", nil},
+		{"a store that has to be there and is not", []step{absent}, false,
+			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+		{"a store that is removed while it is listed", []step{one, absent}, true,
+			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+		{"a store that is removed after a unit that cannot be read", []step{torn, absent}, true,
+			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{script{"store", tt.steps}, fixedStore{pool(webEntry())}},
+				func(string) bool { return !tt.optional })
+			l := inv.Listings[0]
+			var units []string
+			for _, u := range l.Units {
+				units = append(units, u.Name)
+			}
+			equal(t, "backend", l.Backend, "store")
+			equal(t, "status", l.Status, tt.status)
+			equal(t, "message", l.Message, tt.message)
+			equal(t, "units", units, tt.units)
+			equal(t, "status of the next store", inv.Listings[1].Status, reaper.StatusOK)
+		})
+	}
+}
+
+func TestWordsOfStatusAndStanding(t *testing.T) {
+	var words []string
+	for s := reaper.StatusFailed; s <= reaper.StatusOK; s++ {
+		words = append(words, s.String())
+	}
+	equal(t, "statuses", words, []string{"failed", "partial", "skipped", "ok"})
+	words = nil
+	for s := reaper.Held; s <= reaper.Orphaned; s++ {
+		words = append(words, s.String())
+	}
+	equal(t, "standings", words, []string{"held", "inUse", "suspected", "orphan"})
+}

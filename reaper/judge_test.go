@@ -1,0 +1,196 @@
+package reaper_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 1, 2.
+func TestVerdictOnEntryOfPod(t *testing.T) {
+	hold := func(p *policy.Policy) {
+		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
+	}
+	exclude := func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }
+	for _, tt := range []struct {
+		name   string
+		entry  func(*reaper.Reservation)
+		policy func(*policy.Policy)
+		pods   []reaper.Pod
+		want   finding
+	}{
+		{
+			name: "its pod shows the address",
+			pods: []reaper.Pod{showing(web, ip1)},
+			want: finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name: "its pod exists and shows nothing yet",
+			pods: []reaper.Pod{{Ref: web, Mute: true}},
+			want: finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name: "its pod exists and shows an address of another store",
+			pods: []reaper.Pod{showing(web, netip.MustParseAddr("192.0.2.1"))},
+			want: finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name: "another pod shows the address",
+			pods: []reaper.Pod{showing(other, ip1)},
+			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+		}, {
+			name: "another pod shows the address on another interface",
+			pods: []reaper.Pod{{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: map[string][]netip.Addr{"eth7": {ip1}}}},
+			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+		}, {
+			name: "its pod exists, and another one shows the address",
+			pods: []reaper.Pod{showing(web), showing(other, ip1)},
+			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+		}, {
+			name: "its pod does not exist",
+			pods: []reaper.Pod{showing(other, ip2)},
+			want: finding{reaper.Suspected, reaper.PodAbsent, ""},
+		}, {
+			name: "a pod of that name exists in another namespace",
+			pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "prod", Name: "web"}}},
+			want: finding{reaper.Suspected, reaper.PodAbsent, ""},
+		}, {
+			name:  "a pod of that name exists, with another UID",
+			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			pods:  []reaper.Pod{{Ref: web, UID: "new"}},
+			want:  finding{reaper.Suspected, reaper.PodReplaced, ""},
+		}, {
+			name:  "a pod with another UID shows the address",
+			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			pods:  []reaper.Pod{{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}},
+			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name: "the store does not know the UID",
+			pods: []reaper.Pod{{Ref: web, UID: "new"}},
+			want: finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name:  "the pod's UID is not known",
+			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			pods:  []reaper.Pod{{Ref: web}},
+			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name:   "out of the policy's namespaces",
+			policy: exclude,
+			want:   finding{reaper.Held, reaper.OutOfScope, ""},
+		}, {
+			name:   "out of the policy's namespaces and in use",
+			policy: exclude,
+			pods:   []reaper.Pod{showing(web, ip1)},
+			want:   finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name:   "a rule holds it",
+			policy: hold,
+			want:   finding{reaper.Held, reaper.RuleHold, ""},
+		}, {
+			name:   "a rule holds another pod's",
+			entry:  func(r *reaper.Reservation) { r.Owner.Pod = other },
+			policy: hold,
+			want:   finding{reaper.Suspected, reaper.PodAbsent, ""},
+		}, {
+			name:  "the store could not notice that it changed hands",
+			entry: func(r *reaper.Reservation) { r.Token = "" },
+			want:  finding{reaper.Held, reaper.NoToken, ""},
+		}, {
+			name:  "without a token and in use",
+			entry: func(r *reaper.Reservation) { r.Token = "" },
+			pods:  []reaper.Pod{showing(web, ip1)},
+			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+		}, {
+			name:  "it could not be understood, although a pod shows its address",
+			entry: func(r *reaper.Reservation) { r.Unreadable = "no JSON" },
+			pods:  []reaper.Pod{showing(web, ip1)},
+			want:  finding{reaper.Held, reaper.Unreadable, "no JSON"},
+		}, {
+			name:  "it has no address",
+			entry: func(r *reaper.Reservation) { r.IP = netip.Addr{} },
+			want:  finding{reaper.Held, reaper.Unreadable, "the entry has no address"},
+		}, {
+			name:  "its address is an IPv4 address in the clothes of IPv6",
+			entry: func(r *reaper.Reservation) { r.IP = netip.MustParseAddr("::ffff:10.0.0.1") },
+			pods:  []reaper.Pod{showing(other, ip1)},
+			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+		}, {
+			name:  "its address has a zone",
+			entry: func(r *reaper.Reservation) { r.IP = netip.MustParseAddr("fd00::1%eth0") },
+			pods:  []reaper.Pod{showing(other, netip.MustParseAddr("fd00::1"))},
+			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := webEntry()
+			if tt.entry != nil {
+				tt.entry(&r)
+			}
+			verdicts := scene{policy: tt.policy, units: []reaper.Unit{pool(r)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", found(verdicts[0]), tt.want)
+		})
+	}
+}
+
+// Promise 2.
+func TestVerdictOnEntryOfAge(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		entry func(*reaper.Reservation)
+		want  finding
+	}{
+		{"one second too young", func(r *reaper.Reservation) { r.Created = noon.Add(-5*time.Minute + time.Second) },
+			finding{reaper.Held, reaper.TooYoung, ""}},
+		{"old enough", func(r *reaper.Reservation) { r.Created = noon.Add(-5 * time.Minute) },
+			finding{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"created in the future", func(r *reaper.Reservation) { r.Created = noon.Add(time.Hour) },
+			finding{reaper.Held, reaper.TooYoung, ""}},
+		{"the store does not tell", func(*reaper.Reservation) {},
+			finding{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"young, but an earlier run had begun to release it", func(r *reaper.Reservation) { r.Created, r.Interrupted = noon, true },
+			finding{reaper.Orphaned, reaper.PodAbsent, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := webEntry()
+			tt.entry(&r)
+			verdicts := scene{units: []reaper.Unit{pool(r)}}.judge(t, noon)
+			equal(t, "verdict", found(verdicts[0]), tt.want)
+		})
+	}
+}
+
+// Promise 1. An interrupted release proves nothing about today.
+func TestInterruptedEntryIsJudgedLikeAnyOther(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy func(*policy.Policy)
+		pods   []reaper.Pod
+		want   finding
+	}{
+		{"its pod is back", nil, []reaper.Pod{{Ref: web}}, finding{reaper.InUse, reaper.PodPresent, ""}},
+		{"another pod has the address", nil, []reaper.Pod{showing(other, ip1)}, finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
+		{"a rule holds it now", func(p *policy.Policy) {
+			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
+		}, nil, finding{reaper.Held, reaper.RuleHold, ""}},
+		{"its pod is still gone", nil, nil, finding{reaper.Orphaned, reaper.PodAbsent, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := webEntry()
+			r.Interrupted = true
+			verdicts := scene{policy: tt.policy, units: []reaper.Unit{pool(r)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", found(verdicts[0]), tt.want)
+		})
+	}
+}
+
+// Promise 7.
+func TestVerdictsComeOneForEachReservationInOrder(t *testing.T) {
+	first, second := pool(webEntry(), webEntry()), pool(webEntry())
+	first.Reservations[1].Key, second.Name = "2", "second"
+	s := scene{units: []reaper.Unit{first, second}}
+	var got []string
+	for _, v := range s.judge(t, noon) {
+		got = append(got, v.Reservation.Backend+" "+v.Reservation.Unit+" "+v.Reservation.Key)
+	}
+	equal(t, "order", got, []string{"fixed pool 1", "fixed pool 2", "fixed second 1"})
+}

@@ -1,0 +1,85 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// planOf returns a plan that releases some of all reservations.
+func planOf(t *testing.T, planned, all int) reaper.Plan {
+	t.Helper()
+	verdicts := make([]reaper.Verdict, all)
+	for i := range planned {
+		verdicts[i].Standing = reaper.Orphaned
+	}
+	plan := reaper.MakePlan(verdicts)
+	equal(t, "planned", len(plan.Orphans()), planned)
+	return plan
+}
+
+func TestLimits(t *testing.T) {
+	somebody := censusOf(reaper.Pod{Ref: web})
+	for _, tt := range []struct {
+		name         string
+		planned, all int
+		limits       func(*policy.Limits)
+		census       reaper.Census
+		want         *reaper.LimitError // nil if the plan is allowed
+	}{
+		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), nil},
+		{"nothing to do without a census", 0, 100, nil, reaper.Census{}, nil},
+		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
+			&reaper.LimitError{Limit: "a cluster without a single pod", Planned: 1, Reservations: 1, Allowed: "none"}},
+		{"a single release in a cluster of one pod", 1, 1, nil, somebody, nil},
+		{"no limit of releases", 50, 100, nil, somebody, nil},
+		{"as many releases as allowed", 10, 100, maxReleases(10), somebody, nil},
+		{"one release too many", 11, 100, maxReleases(10), somebody,
+			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 11, Reservations: 100, Allowed: "10"}},
+		{"exactly the fraction", 10, 20, nil, somebody, nil},
+		{"more than the fraction", 11, 20, nil, somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Reservations: 20, Allowed: "a fraction of 0.5"}},
+		{"more than the fraction of an odd number", 11, 21, nil, somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Reservations: 21, Allowed: "a fraction of 0.5"}},
+		{"more than the fraction of too few", 19, 19, nil, somebody, nil},
+		{"all, where all are allowed", 40, 40, maxFraction(1), somebody, nil},
+		{"a tiny fraction", 1, 1000, maxFraction(0.0001), somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Reservations: 1000, Allowed: "a fraction of 0.0001"}},
+		{"the fraction counts however few", 1, 1, minEntries(0), somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Reservations: 1, Allowed: "a fraction of 0.5"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			limits := policy.Default().Limits
+			if tt.limits != nil {
+				tt.limits(&limits)
+			}
+			err := planOf(t, tt.planned, tt.all).Check(limits, tt.census)
+			var got *reaper.LimitError
+			if err != nil && !errors.As(err, &got) {
+				t.Fatalf("Check: %v, want a LimitError", err)
+			}
+			equal(t, "refusal", got, tt.want)
+		})
+	}
+}
+
+func maxReleases(n int) func(*policy.Limits) {
+	return func(l *policy.Limits) { l.MaxReleases = &n }
+}
+
+func maxFraction(f float64) func(*policy.Limits) {
+	return func(l *policy.Limits) { l.MaxFraction = &f }
+}
+
+func minEntries(n int) func(*policy.Limits) {
+	return func(l *policy.Limits) { l.MinEntries = &n }
+}
+
+func TestRefusalTellsTheFigures(t *testing.T) {
+	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
+	want := "limits.maxFraction: the plan releases 11 of 20 reservations, allowed is a fraction of 0.5; nothing was released"
+	equal(t, "message", fmt.Sprint(err), want)
+}

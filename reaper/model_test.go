@@ -1,0 +1,163 @@
+package reaper_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 1, 8. Whatever happens before, between, during and in place of the
+// calls of a run, no address of an existing pod is released; and when it is
+// over, runs leave nothing of the dead.
+func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
+	// A hundred sequences, as rapid has it, would miss what is rare.
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			// The bubble's T must not be asked for a deadline.
+			rapid.Check(struct{ testing.TB }{t}, someDaysOfACluster)
+		})
+	}
+}
+
+// someDaysOfACluster lets things happen and runs, several times, and looks what
+// is left in the end.
+func someDaysOfACluster(t *rapid.T) {
+	m := newModelled()
+	if rapid.IntRange(0, 9).Draw(t, "an outage") == 0 {
+		m.outage()
+	}
+	for pod := range 3 {
+		m.do(action{What: "return", Pod: pod})
+		m.do(action{What: "show", Pod: pod})
+		if rapid.Bool().Draw(t, "is no more") {
+			m.do(action{What: "delete", Pod: pod})
+		}
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "runs") {
+		m.happen(t)
+		m.runOnce(t)
+		if m.harm != "" {
+			t.Fatal(m.harm)
+		}
+	}
+	m.quiet(t)
+}
+
+// outage leaves so many addresses behind that owners are looked at in bulk.
+func (m *modelled) outage() {
+	for n := range 60 {
+		_, _ = m.stores[0].Reserve("a", app(fmt.Sprintf("lost-%d", n)))
+	}
+}
+
+// happen lets things happen between runs, and time pass.
+func (m *modelled) happen(t *rapid.T) {
+	for range rapid.IntRange(0, 8).Draw(t, "actions") {
+		a := drawAction(t)
+		m.mu.Lock()
+		m.do(a)
+		m.mu.Unlock()
+	}
+	m.pass(rapid.SampledFrom([]time.Duration{0, time.Minute, inFlight - time.Minute, inFlight, 20 * time.Minute}).Draw(t, "time passes"))
+	m.policy.GracePeriod = &policy.Duration{Duration: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "grace")}
+}
+
+// pass lets time pass. No ADD stays in flight for longer than inFlight.
+func (m *modelled) pass(d time.Duration) {
+	m.now = m.now.Add(d)
+	for _, pod := range m.alive {
+		if !pod.pending.IsZero() && !m.now.Before(pod.pending.Add(inFlight)) {
+			m.show(pod)
+		}
+	}
+}
+
+// runOnce runs while other things happen, and may kill the run.
+func (m *modelled) runOnce(t *rapid.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m.calls, m.meanwhile = make(map[string]int), make(map[string][]action)
+	m.broken, m.crashAt, m.killed, m.crash = "", "", false, cancel
+	if rapid.IntRange(0, 2).Draw(t, "broken") == 0 {
+		m.broken = rapid.SampledFrom(kinds).Draw(t, "calls that fail")
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "meanwhile") {
+		at := drawMoment(t)
+		m.meanwhile[at] = append(m.meanwhile[at], drawAction(t))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "killed") == 0 {
+		m.crashAt = drawMoment(t)
+	}
+	_, _ = reaper.Run(ctx, m.options())
+	m.check("the run")
+}
+
+// quiet lets the cluster come to rest, runs twice, and looks what is left.
+func (m *modelled) quiet(t *rapid.T) {
+	m.meanwhile, m.broken, m.crashAt, m.killed = nil, "", "", false
+	for _, pod := range m.alive {
+		m.show(pod)
+	}
+	for range 2 {
+		if _, err := reaper.Run(t.Context(), m.options()); err != nil {
+			t.Fatalf("a quiet run: %v", err)
+		}
+		m.pass(20 * time.Minute)
+	}
+	if _, err := reaper.Run(t.Context(), m.options()); err != nil {
+		t.Fatalf("a quiet run: %v", err)
+	}
+	m.check("the last run")
+	if m.harm != "" {
+		t.Fatal(m.harm)
+	}
+	for store, s := range m.stores {
+		listed := make(map[string]reaper.Reservation)
+		for u, err := range s.Backend().List(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range u.Reservations {
+				r.Unit = u.Name
+				listed[backendtest.Place(r)] = r
+			}
+		}
+		for _, r := range listed {
+			if why := m.leftover(store, r, listed); why != "" {
+				t.Errorf("%s is left in the %s store: %s", r.IP, s.Backend().Name(), why)
+			}
+		}
+	}
+}
+
+// leftover says why an entry should not be there any more.
+func (m *modelled) leftover(store int, r reaper.Reservation, listed map[string]reaper.Reservation) string {
+	if r.Interrupted {
+		return "its release is half done"
+	}
+	pod, exists := m.alive[r.Owner.Pod.Name]
+	if !exists {
+		for _, other := range m.alive {
+			if g, ok := other.grants[store]; ok && g.got.IP == r.IP {
+				return "" // it names nobody by mistake
+			}
+		}
+		return fmt.Sprintf("%s does not exist", r.Owner.Pod)
+	}
+	// Only where sandboxes get addresses of their own does a newer entry prove
+	// that an older one is left over.
+	g, has := pod.grants[store]
+	newer := has && g.got.IP != r.IP && listed[backendtest.Place(g.got)].Owner.Pod == r.Owner.Pod
+	if newer && m.stores[store].Backend().Name() == "forgetful" {
+		return fmt.Sprintf("the sandbox of %s that had it is no more", r.Owner.Pod)
+	}
+	return ""
+}

@@ -1,0 +1,240 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 4. The owners are looked at again for every attempt, and warrants are
+// never used twice.
+func TestEachAttemptHasFreshWarrants(t *testing.T) {
+	for _, bulk := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			rs := entries(4)
+			if bulk {
+				rs = entries(60)
+			}
+			var attempts [][]reaper.Warrant
+			s := wrapped{fixedStore{pool(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+				attempts = append(attempts, ws)
+				time.Sleep(2 * time.Second)
+				answers := make([]error, len(ws))
+				for i := 1; i < len(ws) && len(attempts) < 4; i++ {
+					answers[i] = fmt.Errorf("%w: busy", reaper.ErrAgain)
+				}
+				return answers
+			}}
+			w := newWorld(s)
+			one := 1.0
+			w.policy.Limits.MaxFraction = &one
+			w.pods.Add(reaper.Pod{Ref: other})
+			looks := 0
+			w.pods.OnCall(func(string) error {
+				looks++
+				return nil
+			})
+			began := time.Now()
+			w.run(t)
+			if len(attempts) != 4 {
+				t.Fatalf("%d attempts, want 4", len(attempts))
+			}
+			for n, want := range []int{len(rs), len(rs) - 1, len(rs) - 2, len(rs) - 3} {
+				equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
+			}
+			for _, ws := range attempts[:3] {
+				if _, err := ws[0].Reservation(); !errors.Is(err, reaper.ErrAgain) {
+					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
+				}
+			}
+			if want := 2 + 4; bulk && looks != want {
+				t.Errorf("%d looks, want %d", looks, want)
+			}
+			if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {
+				t.Errorf("pauses of %v in all, want about 700 ms", pause)
+			}
+		})
+	}
+}
+
+// Promise 1. The pod comes back between two attempts.
+func TestOwnerWhoReturnsBetweenAttemptsKeepsItsEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := backendtest.NewMemory("memory")
+		w := newWorld(m.Backend())
+		w.fill(t, m, "live-1", "gone-1", "gone-2")
+		before := contentsOf(t, m)
+		m.OnRequest(func(request string) error {
+			if request != "release a" {
+				return nil
+			}
+			m.OnRequest(nil)
+			w.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+			return errConnection
+		})
+		report := w.run(t)
+		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Returned, "3": reaper.Released})
+		delete(before, "a/3")
+		equal(t, "store", contentsOf(t, m), before)
+	})
+}
+
+// Promise 7.
+func TestOutcomes(t *testing.T) {
+	for _, tt := range []struct {
+		answer error
+		want   reaper.Outcome
+		counts reaper.Counts
+	}{
+		{nil, reaper.Released, reaper.Counts{Released: 1}},
+		{reaper.ErrReturned, reaper.Returned, reaper.Counts{Changed: 1}},
+		{reaper.ErrChanged, reaper.Changed, reaper.Counts{Changed: 1}},
+		{reaper.ErrKept, reaper.Kept, reaper.Counts{}},
+		{reaper.ErrNoWarrant, reaper.Failed, reaper.Counts{Failed: 1}},
+		{errors.New("never heard of it"), reaper.Failed, reaper.Counts{Failed: 1}},
+	} {
+		t.Run(string(tt.want), func(t *testing.T) {
+			answer := tt.answer
+			if answer != nil {
+				answer = fmt.Errorf("the store says: %w", answer)
+			}
+			s := wrapped{fixedStore{pool(webEntry())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
+			w := newWorld(s)
+			w.pods.Add(reaper.Pod{Ref: other})
+			report, err := reaper.Run(t.Context(), w.options())
+			if (err != nil) != (tt.want == reaper.Failed) {
+				t.Errorf("run: %v", err)
+			}
+			e := report.Entries[0]
+			equal(t, "outcome", e.Outcome, tt.want)
+			equal(t, "verdict", e.Verdict, reaper.Orphaned)
+			if answer != nil {
+				equal(t, "error", e.Error, answer.Error())
+			}
+			tt.counts.Reservations, tt.counts.Planned = 1, 1
+			equal(t, "summary", report.Summary, tt.counts)
+		})
+	}
+}
+
+// A store is written once for many entries of a unit, and never twice at the
+// same time.
+func TestUnitsAreReleasedInBatchesSideBySide(t *testing.T) {
+	all := entries(2*reaper.MaxBatch + 200)
+	first, second := pool(all[:2*reaper.MaxBatch+100]...), pool(all[2*reaper.MaxBatch+100:]...)
+	second.Name = "second"
+	var mu sync.Mutex
+	batches, busy := make(map[string][]int), make(map[string]bool)
+	s := wrapped{fixedStore{first, second}, func(_ context.Context, unit string, ws []reaper.Warrant) []error {
+		mu.Lock()
+		if busy[unit] {
+			t.Errorf("%s is released twice at the same time", unit)
+		}
+		busy[unit] = true
+		batches[unit] = append(batches[unit], len(ws))
+		mu.Unlock()
+		for _, w := range ws {
+			if r, err := w.Reservation(); err != nil || r.Unit != unit {
+				t.Errorf("a warrant of %s for %s: %v", r.Unit, unit, err)
+			}
+		}
+		mu.Lock()
+		busy[unit] = false
+		mu.Unlock()
+		return make([]error, len(ws))
+	}}
+	w := newWorld(s)
+	w.pods.Add(reaper.Pod{Ref: other})
+	one := 1.0
+	w.policy.Limits.MaxFraction = &one
+	equal(t, "released", w.run(t).Summary.Released, len(all))
+	equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
+}
+
+func TestConcurrencyIsTheNumberOfUnitsAtATime(t *testing.T) {
+	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var units []reaper.Unit
+			for i, r := range entries(10) {
+				u := pool(r)
+				u.Name = fmt.Sprint(i)
+				units = append(units, u)
+			}
+			var mu sync.Mutex
+			running, most := 0, 0
+			s := wrapped{fixedStore(units), func(context.Context, string, []reaper.Warrant) []error {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				return []error{nil}
+			}}
+			w := newWorld(s)
+			w.pods.Add(reaper.Pod{Ref: other})
+			w.change = func(o *reaper.Options) { o.Concurrency = concurrency }
+			w.run(t)
+			equal(t, fmt.Sprintf("units at a time with concurrency %d", concurrency), most, want)
+		})
+	}
+}
+
+// Promise 7, 9. What was released is in the report, what was not begun is kept.
+func TestCancelledRunKeepsWhatItHadNotBegun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	one, two := backendtest.NewMemory("one"), backendtest.NewMemory("two")
+	w := newWorld(nil, two.Backend())
+	w.fill(t, one, "live-1", "gone-1")
+	w.fill(t, two, "live-1", "gone-2")
+	beforeTwo := contentsOf(t, two)
+	askedTwo := requests(two)
+	store := one.Backend()
+	w.backends[0] = wrapped{store, func(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+		defer cancel()
+		return store.Release(ctx, unit, ws)
+	}}
+	report, err := reaper.Run(ctx, w.options())
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("run: %v, want it cancelled", err)
+	}
+	var got []string
+	for _, e := range report.Entries {
+		got = append(got, e.Backend+"/"+e.Key+" "+string(e.Outcome))
+	}
+	slices.Sort(got)
+	equal(t, "outcomes", got, []string{"one/1 kept", "one/2 released", "two/1 kept", "two/2 kept"})
+	equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
+	equal(t, "its requests", *askedTwo, []string{"list"})
+}
+
+// Promise 7, 9.
+func TestRunThatIsCancelledBeforeItBeganWritesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1")
+	before := contentsOf(t, m)
+	report, err := reaper.Run(ctx, w.options())
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("run: %v, want it cancelled", err)
+	}
+	equal(t, "store", contentsOf(t, m), before)
+	equal(t, "writes of the ledger", w.notes.saves, 0)
+	if s := statuses(report)["memory"]; !strings.HasPrefix(s, "failed") {
+		t.Errorf("status %s, want failed", s)
+	}
+}

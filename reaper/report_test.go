@@ -1,0 +1,162 @@
+package reaper_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 7.
+func TestBriefReportLeavesOutOnlyWhatGoesWithoutSaying(t *testing.T) {
+	entry := func(key string, verdict reaper.Standing, note string, outcome reaper.Outcome) reaper.Entry {
+		return reaper.Entry{Key: key, Verdict: verdict, Note: note, Outcome: outcome}
+	}
+	r := reaper.Report{Entries: []reaper.Entry{
+		entry("in use", reaper.InUse, "", reaper.Kept),
+		entry("disagreement", reaper.InUse, "shown by pod a/b", reaper.Kept),
+		entry("given back", reaper.InUse, "", reaper.Returned),
+		entry("not given back", reaper.InUse, "", reaper.Failed),
+		entry("held", reaper.Held, "", reaper.Kept),
+		entry("suspected", reaper.Suspected, "", reaper.Kept),
+		entry("released", reaper.Orphaned, "", reaper.Released),
+	}}
+	var got []string
+	for _, e := range r.Brief().Entries {
+		got = append(got, e.Key)
+	}
+	equal(t, "brief", got, []string{"disagreement", "given back", "not given back", "held", "suspected", "released"})
+	equal(t, "entries of the whole report", len(r.Entries), 7)
+}
+
+// The JSON form is a contract.
+func TestReportInJSON(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend(), script{"broken", []step{{err: errors.New("no list")}}})
+	w.fill(t, m, "live-1", "gone-1")
+	report, _ := w.partial(t)
+	got, err := json.MarshalIndent(report, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "report", string(got), `{
+ "apiVersion": "ip-reaper/v1alpha1",
+ "kind": "ReapReport",
+ "run": {
+  "id": "run-1",
+  "startedAt": "2026-03-01T12:00:00Z",
+  "finishedAt": "2026-03-01T12:00:00Z",
+  "dryRun": false,
+  "version": "v1",
+  "cluster": "https://cluster"
+ },
+ "summary": {
+  "reservations": 2,
+  "inUse": 1,
+  "held": 0,
+  "suspected": 0,
+  "planned": 1,
+  "released": 1,
+  "changed": 0,
+  "failed": 0
+ },
+ "backends": [
+  {
+   "name": "memory",
+   "status": "ok",
+   "reservations": 2,
+   "inUse": 1,
+   "held": 0,
+   "suspected": 0,
+   "planned": 1,
+   "released": 1,
+   "changed": 0,
+   "failed": 0
+  },
+  {
+   "name": "broken",
+   "status": "failed",
+   "message": "no list",
+   "reservations": 0,
+   "inUse": 0,
+   "held": 0,
+   "suspected": 0,
+   "planned": 0,
+   "released": 0,
+   "changed": 0,
+   "failed": 0
+  }
+ ],
+ "pools": [
+  {
+   "backend": "memory",
+   "name": "a",
+   "range": "10.0.0.0/24",
+   "capacity": 254,
+   "allocatedBefore": 2,
+   "allocatedAfter": 1
+  }
+ ],
+ "entries": [
+  {
+   "backend": "memory",
+   "pool": "a",
+   "key": "1",
+   "ip": "10.0.0.1",
+   "owner": {
+    "namespace": "default",
+    "pod": "live-1",
+    "sandbox": "sandbox-live-1",
+    "interface": "net1"
+   },
+   "verdict": "inUse",
+   "reason": "PodPresent",
+   "outcome": "kept"
+  },
+  {
+   "backend": "memory",
+   "pool": "a",
+   "key": "2",
+   "ip": "10.0.0.2",
+   "owner": {
+    "namespace": "default",
+    "pod": "gone-1",
+    "sandbox": "sandbox-gone-1",
+    "interface": "net1"
+   },
+   "verdict": "orphan",
+   "reason": "PodAbsent",
+   "firstSeen": "2026-03-01T12:00:00Z",
+   "due": "2026-03-01T12:00:00Z",
+   "outcome": "released"
+  }
+ ]
+}`)
+}
+
+// An empty report has empty lists, not null.
+func TestReportOfNothingInJSON(t *testing.T) {
+	got, err := json.Marshal(newWorld().run(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lists struct{ Backends, Pools, Entries []any }
+	if err := json.Unmarshal(got, &lists); err != nil {
+		t.Fatal(err)
+	}
+	if lists.Backends == nil || lists.Pools == nil || lists.Entries == nil {
+		t.Errorf("a list is null: %s", got)
+	}
+}
+
+// What was stored in words that only a machine should read is still reported.
+func TestUnreadableEntryInTheReport(t *testing.T) {
+	w := newWorld(fixedStore{pool(reaper.Reservation{Key: "abc", Unreadable: "offset abc is no number"})})
+	e := w.run(t).Entries[0]
+	equal(t, "entry", e, reaper.Entry{
+		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable,
+		Note: "offset abc is no number", Outcome: reaper.Kept,
+	})
+}

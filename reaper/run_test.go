@@ -1,0 +1,266 @@
+package reaper_test
+
+import (
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// app names a pod of the tests of runs.
+func app(name string) reaper.Owner {
+	return reaper.Owner{
+		Pod:       reaper.PodRef{Namespace: "default", Name: name},
+		UID:       "uid-" + name,
+		Sandbox:   "sandbox-" + name,
+		Interface: "net1",
+	}
+}
+
+// fill reserves addresses in pool a for these pods. Those whose name begins
+// with live exist.
+func (w *world) fill(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Reservation {
+	t.Helper()
+	var rs []reaper.Reservation
+	for _, name := range names {
+		r, err := m.Reserve("a", app(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(name, "live") {
+			pod := showing(r.Owner.Pod, r.IP)
+			pod.UID = app(name).UID
+			w.pods.Add(pod)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// contentsOf returns a store's snapshot.
+func contentsOf(t *testing.T, m *backendtest.Memory) map[string]string {
+	t.Helper()
+	snapshot, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+// outcomes are the outcomes of the entries, by key.
+func outcomes(r reaper.Report) map[string]reaper.Outcome {
+	all := make(map[string]reaper.Outcome)
+	for _, e := range r.Entries {
+		all[e.Key] = e.Outcome
+	}
+	return all
+}
+
+// requests collects what a store is asked for.
+func requests(m *backendtest.Memory) *[]string {
+	var asked []string
+	m.OnRequest(func(request string) error {
+		asked = append(asked, request)
+		return nil
+	})
+	return &asked
+}
+
+// Promise 1, 7.
+func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1", "live-2", "gone-2")
+	got := w.run(t)
+
+	entry := func(key, pod string, verdict reaper.Standing, reason reaper.Reason, outcome reaper.Outcome) reaper.Entry {
+		e := reaper.Entry{
+			Backend: "memory", Pool: "a", Key: key, IP: "10.0.0." + key,
+			Owner:   reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
+			Verdict: verdict, Reason: reason, Outcome: outcome,
+		}
+		if verdict == reaper.Orphaned {
+			e.FirstSeen, e.Due = &noon, &noon
+		}
+		return e
+	}
+	counts := reaper.Counts{Reservations: 4, InUse: 2, Planned: 2, Released: 2}
+	want := reaper.Report{
+		APIVersion: "ip-reaper/v1alpha1",
+		Kind:       "ReapReport",
+		Run:        reaper.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Summary:    counts,
+		Backends:   []reaper.BackendReport{{Name: "memory", Status: reaper.StatusOK, Counts: counts}},
+		Pools: []reaper.PoolReport{{
+			Backend: "memory", Name: "a", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 4, AllocatedAfter: 2,
+		}},
+		Entries: []reaper.Entry{
+			entry("1", "live-1", reaper.InUse, reaper.PodPresent, reaper.Kept),
+			entry("2", "gone-1", reaper.Orphaned, reaper.PodAbsent, reaper.Released),
+			entry("3", "live-2", reaper.InUse, reaper.PodPresent, reaper.Kept),
+			entry("4", "gone-2", reaper.Orphaned, reaper.PodAbsent, reaper.Released),
+		},
+	}
+	equal(t, "report", got, want, cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 }))
+
+	left := contentsOf(t, m)
+	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
+		t.Errorf("left are %v, want those of the living", left)
+	}
+	equal(t, "released by the next run", w.run(t).Summary, reaper.Counts{Reservations: 2, InUse: 2})
+}
+
+// Promise 3. A pod that is born while the stores are listed is in the census.
+func TestReservationsAreListedBeforeOwners(t *testing.T) {
+	first, second := backendtest.NewMemory("first"), backendtest.NewMemory("second")
+	w := newWorld(first.Backend(), second.Backend())
+	w.fill(t, first, "live-1")
+	var order []string
+	note := func(who string) func(string) error {
+		return func(request string) error {
+			order = append(order, who+request)
+			return nil
+		}
+	}
+	first.OnRequest(note("first: "))
+	second.OnRequest(note("second: "))
+	w.pods.OnCall(note(""))
+	w.run(t)
+	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list statefulsets"})
+}
+
+// Promise 5.
+func TestDryRunWritesNothing(t *testing.T) {
+	m, two := backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step")
+	w := newWorld(m.Backend(), two.Backend())
+	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	w.fill(t, two, "live-1", "gone-3")
+	before, beforeTwo := contentsOf(t, m), contentsOf(t, two)
+	asked, askedTwo := requests(m), requests(two)
+	dryRun := true
+	w.policy.DryRun, w.policy.GracePeriod = &dryRun, &policy.Duration{Duration: 1}
+	suspected := w.run(t)
+	w.policy.GracePeriod = &policy.Duration{}
+	planned := w.run(t)
+
+	equal(t, "store", contentsOf(t, m), before)
+	equal(t, "other store", contentsOf(t, two), beforeTwo)
+	equal(t, "requests", append(*asked, *askedTwo...), []string{"list", "list", "list", "list"})
+	equal(t, "writes of the ledger", w.notes.saves, 0)
+	for _, call := range w.pods.Calls() {
+		if strings.HasPrefix(call, "get") {
+			t.Errorf("%s: a dry run confirms nothing", call)
+		}
+	}
+	equal(t, "suspected", suspected.Summary, reaper.Counts{Reservations: 5, InUse: 2, Suspected: 3})
+	equal(t, "planned", planned.Summary, reaper.Counts{Reservations: 5, InUse: 2, Planned: 3})
+	equal(t, "outcomes", outcomes(planned), map[string]reaper.Outcome{
+		"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned,
+		"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Planned,
+	})
+	equal(t, "allocated afterwards", planned.Pools[0].AllocatedAfter, 1)
+	equal(t, "dry run", planned.Run.DryRun, true)
+}
+
+// Promise 9.
+func TestRefusedLimitWritesNothing(t *testing.T) {
+	for _, dryRun := range []bool{false, true} {
+		m := backendtest.NewMemory("memory")
+		w := newWorld(m.Backend())
+		w.fill(t, m, "live-1", "gone-1", "gone-2")
+		before := contentsOf(t, m)
+		one := 1
+		w.policy.Limits.MaxReleases, w.policy.DryRun = &one, &dryRun
+		report, err := reaper.Run(t.Context(), w.options())
+		var limit *reaper.LimitError
+		if !errors.As(err, &limit) || limit.Planned != 2 {
+			t.Errorf("run: %v, want a LimitError of 2", err)
+		}
+		equal(t, "store", contentsOf(t, m), before)
+		equal(t, "writes of the ledger", w.notes.saves, 0)
+		equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2})
+		equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 3)
+		for key, outcome := range outcomes(report) {
+			equal(t, "outcome of "+key, outcome, reaper.Kept)
+		}
+	}
+}
+
+func TestEmptyClusterIsRefusedLikeALimit(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "gone-1")
+	before := contentsOf(t, m)
+	_, err := reaper.Run(t.Context(), w.options())
+	if limit := (*reaper.LimitError)(nil); !errors.As(err, &limit) {
+		t.Errorf("run: %v, want a LimitError", err)
+	}
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// Promise 7. What is said of ignored limits is true.
+func TestIgnoredLimitsAreReported(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "gone-1")
+	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	report := w.run(t)
+	equal(t, "released", report.Summary.Released, 1)
+	equal(t, "warnings", report.Warnings, []string{
+		"limits are ignored: a cluster without a single pod: the plan releases 1 of 1 reservations, allowed is none",
+	})
+}
+
+// Promise 2, 7, 9.
+func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
+	for _, call := range []string{"list pods", "list statefulsets"} {
+		m := backendtest.NewMemory("memory")
+		w := newWorld(m.Backend())
+		w.fill(t, m, "live-1", "gone-1")
+		before := contentsOf(t, m)
+		w.pods.OnCall(func(c string) error {
+			if c == call {
+				return forbidden
+			}
+			return nil
+		})
+		report, err := reaper.Run(t.Context(), w.options())
+		partial, limit := (*reaper.PartialError)(nil), (*reaper.LimitError)(nil)
+		if !errors.Is(err, forbidden) || errors.As(err, &partial) || errors.As(err, &limit) {
+			t.Errorf("run: %v, want the census's error and nothing else", err)
+		}
+		equal(t, "store", contentsOf(t, m), before)
+		equal(t, "writes of the ledger", w.notes.saves, 0)
+		equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, Held: 2})
+		for _, e := range report.Entries {
+			equal(t, "reason of "+e.Key, e.Reason, reaper.NoCensus)
+		}
+	}
+}
+
+func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
+	w := newWorld()
+	w.run(t)
+	equal(t, "calls", w.pods.Calls(), []string{"list pods", "list statefulsets"})
+	w.policy.Retention.StatefulSets = policy.Ignore
+	w.run(t)
+	equal(t, "calls where they are ignored", w.pods.Calls(), []string{"list pods"})
+}
+
+func TestRunTellsItsProgress(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1")
+	var lines []string
+	w.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
+	w.run(t)
+	equal(t, "lines", lines, []string{
+		"listed 1 stores", "found 1 pods", "judged 2 reservations: 1 to release", "releasing in memory: 1 units", "done",
+	})
+}

@@ -1,0 +1,84 @@
+package reaper_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 2, 3.
+func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
+	before := time.Now()
+	inv := inventory(t, fixedStore{pool(webEntry())})
+	sandboxOnly := webEntry()
+	sandboxOnly.Owner = reaper.Owner{Sandbox: "s1"}
+	unnamed := inventory(t, fixedStore{pool(sandboxOnly)})
+	later := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
+	for _, tt := range []struct {
+		name   string
+		inv    reaper.Inventory
+		census reaper.Census
+	}{
+		{"the zero census", inv, reaper.Census{}},
+		{"the zero census and an entry without a name", unnamed, reaper.Census{}},
+		{"a census that was begun before the listing ended", inv, reaper.NewCensus(before, nil, nil)},
+		{"an empty census from before", inv, reaper.NewCensus(time.Time{}, nil, nil)},
+		{"an inventory that nobody took", reaper.Inventory{Listings: inv.Listings}, later},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := backendtest.Impatient()
+			p.Pods.Unnamed = policy.Release
+			verdicts := reaper.Judge(noon, p, tt.inv, tt.census, reaper.Ledger{})
+			equal(t, "verdict", found(verdicts[0]), finding{reaper.Held, reaper.NoCensus, ""})
+			equal(t, "plan", len(reaper.MakePlan(verdicts).Orphans()), 0)
+		})
+	}
+	verdicts := reaper.Judge(noon, backendtest.Impatient(), inv, later, reaper.Ledger{})
+	equal(t, "verdict with a good census", found(verdicts[0]), finding{reaper.Orphaned, reaper.PodAbsent, ""})
+}
+
+// Promise 2.
+func TestZeroValuesKeep(t *testing.T) {
+	inv := inventory(t, fixedStore{pool(webEntry())})
+	verdicts := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
+	equal(t, "verdict by the zero policy", found(verdicts[0]), finding{reaper.Held, reaper.OutOfScope, ""})
+
+	equal(t, "zero standing", reaper.Verdict{}.Standing, reaper.Held)
+	equal(t, "zero standing's word", reaper.Standing(0).String(), "held")
+	equal(t, "a standing that does not exist", reaper.Standing(99).String(), "held")
+	equal(t, "zero presence", reaper.Presence(0), reaper.Unknown)
+	equal(t, "zero status", reaper.Status(0), reaper.StatusFailed)
+	equal(t, "zero status's word", reaper.Status(0).String(), "failed")
+	equal(t, "a status that does not exist", reaper.Status(99).String(), "failed")
+	equal(t, "verdicts of the zero inventory", len(reaper.Judge(noon, policy.Default(), reaper.Inventory{}, censusOf(), reaper.Ledger{})), 0)
+	equal(t, "orphans of the zero plan", len(reaper.Plan{}.Orphans()), 0)
+	equal(t, "what the zero orphan releases", reaper.Orphan{}.Reservation(), reaper.Reservation{}, asValues)
+}
+
+// Promise 4. A verdict that somebody else made up is no orphan.
+func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
+	plan := reaper.MakePlan([]reaper.Verdict{{Reservation: webEntry(), Standing: reaper.Orphaned, Reason: reaper.PodAbsent}})
+	confirmer := reaper.NewConfirmer(policy.Default(), &backendtest.Pods{}, censusOf(), 1)
+	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
+	if !errors.Is(errs[0], reaper.ErrNoWarrant) {
+		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])
+	}
+	if _, err := warrants[0].Reservation(); !errors.Is(err, reaper.ErrNoWarrant) {
+		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
+	}
+}
+
+// Promise 4.
+func TestZeroWarrantPermitsNothing(t *testing.T) {
+	var w reaper.Warrant
+	if _, err := w.Reservation(); !errors.Is(err, reaper.ErrNoWarrant) {
+		t.Errorf("Reservation: %v, want ErrNoWarrant", err)
+	}
+	if _, err := w.Renew(t.Context()); !errors.Is(err, reaper.ErrNoWarrant) {
+		t.Errorf("Renew: %v, want ErrNoWarrant", err)
+	}
+}
