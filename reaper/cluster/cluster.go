@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -38,6 +37,9 @@ func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
 		if err != nil {
 			return nil, "", err
 		}
+		if list.ResourceVersion == "" {
+			return nil, "", errNoList
+		}
 		pods := make([]reaper.Pod, len(list.Items))
 		for i := range list.Items {
 			pods[i] = readPod(&list.Items[i])
@@ -53,6 +55,9 @@ func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error
 		if err != nil {
 			return nil, "", err
 		}
+		if list.ResourceVersion == "" {
+			return nil, "", errNoList
+		}
 		sets := make([]reaper.StatefulSet, len(list.Items))
 		for i := range list.Items {
 			sets[i] = readStatefulSet(&list.Items[i])
@@ -60,6 +65,10 @@ func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error
 		return sets, list.Continue, nil
 	})
 }
+
+// errNoList is an answer that is no list. client-go takes any object, and an
+// empty one, for a list without items; a list of the API server has a version.
+var errNoList = errors.New("the answer is no list: it has no resourceVersion")
 
 // page asks for one page of a list.
 func page(token string) metav1.ListOptions {
@@ -72,29 +81,9 @@ func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reape
 	switch {
 	case err == nil:
 		return readPod(pod), reaper.Present, nil
-	case saysGone(err, "pods", ref.Name):
+	case reaper.Gone(err, "pods", ref.Name):
 		return reaper.Pod{}, reaper.Absent, nil
 	default:
 		return reaper.Pod{}, reaper.Unknown, err
 	}
-}
-
-// saysGone reports whether the API server itself answered that it has no such
-// object. Another 404, such as that of a proxy on the way, is not from the
-// store: client-go marks it as an unexpected response.
-func saysGone(err error, resource, name string) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	if details == nil || details.Kind != resource || details.Name != name {
-		return false
-	}
-	for _, cause := range details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return false
-		}
-	}
-	return true
 }

@@ -98,9 +98,12 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 		}
 		cm.BinaryData = map[string][]byte{ledgerKey: data}
 		cm.Data = map[string]string{shardsKey: strconv.Itoa(count)}
-		if stored {
+		switch {
+		case stored:
 			_, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
-		} else {
+		case n > 0 && n >= len(l.have):
+			err = l.reuse(ctx, cm)
+		default:
 			_, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
 		}
 		switch {
@@ -111,6 +114,23 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 		}
 	}
 	return nil
+}
+
+// reuse creates a shard that the first ConfigMap did not speak of, or writes over
+// what is there: a run that needed more shards emptied it, or one that ended too
+// early left it.
+func (l *Ledgers) reuse(ctx context.Context, shard *corev1.ConfigMap) error {
+	_, err := l.maps.Create(ctx, shard, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	left, err := l.maps.Get(ctx, shard.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	left.BinaryData, left.Data = shard.BinaryData, shard.Data
+	_, err = l.maps.Update(ctx, left, metav1.UpdateOptions{})
+	return err
 }
 
 // shardName is the name of the nth ConfigMap.

@@ -62,17 +62,25 @@ func readNetworkStatus(annotation string) (map[string][]netip.Addr, bool) {
 	if annotation == "" {
 		return nil, true
 	}
-	var entries []struct {
-		Name      string   `json:"name"`
-		Interface string   `json:"interface"`
-		IPs       []string `json:"ips"`
-	}
+	var entries []json.RawMessage
 	if err := json.Unmarshal([]byte(annotation), &entries); err != nil {
 		return nil, false
 	}
 	readable := true
 	interfaces := make(map[string][]netip.Addr, len(entries))
-	for _, e := range entries {
+	for _, entry := range entries {
+		var e struct {
+			Name      string   `json:"name"`
+			Interface string   `json:"interface"`
+			IPs       []string `json:"ips"`
+		}
+		// A field of a wrong type leaves the others as they are.
+		if err := json.Unmarshal(entry, &e); err != nil {
+			readable = false
+			if len(e.IPs) == 0 {
+				continue
+			}
+		}
 		name := e.Interface
 		if name == "" {
 			name = "network " + e.Name
