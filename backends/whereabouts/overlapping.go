@@ -1,14 +1,13 @@
 package whereabouts
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +33,7 @@ type Overlapping struct {
 
 	mu       sync.Mutex
 	holdings map[holding]string // the pool that has it
+	unread   []pool             // that could not be understood
 	readAt   time.Time
 }
 
@@ -53,7 +53,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 			return
 		}
 		pools, err := readPools(ctx, b.client)
-		if err != nil {
+		if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
 			yield(reaper.Unit{}, err)
 			return
 		}
@@ -94,7 +94,11 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 	}
 	podRef := spec.PodRef
 	if podRef == tombstone {
-		podRef, r.Interrupted = o.Metadata.Annotations[ownerAnnotation], true
+		podRef = o.Metadata.Annotations[ownerAnnotation]
+		r.Interrupted = podRef != tombstone && readOwner(podRef).Namespace != ""
+		if !r.Interrupted {
+			podRef, r.Unreadable = "", "its release was begun, and no annotation "+ownerAnnotation+" says whose it was"
+		}
 	}
 	r.Owner = reaper.Owner{Sandbox: spec.ContainerID, Interface: spec.IfName}
 	if podRef != "" {
@@ -108,7 +112,7 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 // cannot is nobody's witness; Pools reports it.
 func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, error) {
 	items, err := list(ctx, client, poolResource)
-	if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
+	if err != nil {
 		return nil, err
 	}
 	pools := make(map[string][]pool)
@@ -120,31 +124,42 @@ func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, e
 	return pools, nil
 }
 
-// A holding is an address that a pool holds for a pod.
+// A holding is an address that a pool holds for a pod; no address stands for
+// one that could not be read.
 type holding struct {
 	ip  netip.Addr
 	pod reaper.PodRef
 }
 
-// heldBy returns the pool that still holds the address for this owner, or an
-// empty string. It reads the pools anew, at most once a second: what an owner
-// takes after that look is found by looking at the owner.
+// heldBy returns the pool that still holds the address for this owner, or that
+// may do so, or an empty string. It reads the pools anew, at most once a second:
+// what an owner takes after that look is found by looking at the owner.
 func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Since(b.readAt) > time.Second {
 		readAt := time.Now()
-		pools, err := readPools(ctx, b.client)
+		items, err := list(ctx, b.client, poolResource)
 		if err != nil {
 			return "", err
 		}
-		b.holdings = make(map[holding]string)
-		for _, p := range slices.Concat(slices.Collect(maps.Values(pools))...) {
+		b.holdings, b.unread = make(map[holding]string), nil
+		for _, item := range items {
+			p, err := readPool(item)
+			if err != nil {
+				b.unread = append(b.unread, p)
+				continue
+			}
 			for _, r := range p.reaperUnit().Reservations {
 				b.holdings[holding{r.IP, r.Owner.Pod}] = p.unit()
 			}
 		}
 		b.readAt = readAt
 	}
-	return b.holdings[holding{r.IP, r.Owner.Pod}], nil
+	for _, p := range b.unread {
+		if bytes.Contains(p.Spec, []byte(r.Owner.Pod.String())) {
+			return p.unit(), nil
+		}
+	}
+	return cmp.Or(b.holdings[holding{r.IP, r.Owner.Pod}], b.holdings[holding{pod: r.Owner.Pod}]), nil
 }

@@ -127,7 +127,7 @@ func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) [
 		b.explain(ctx, unit, entries, err, errs)
 		return errs
 	}
-	if apierrors.IsNotFound(err) {
+	if gone(err, poolResource, unit) {
 		err = nil // the pool is gone, and its entries with it
 	}
 	for i := range entries {
@@ -178,7 +178,7 @@ func (b *Pools) explain(ctx context.Context, unit string, entries map[int]reaper
 func (b *Pools) read(ctx context.Context, unit string) (map[string]json.RawMessage, error) {
 	var p pool
 	o, err := get(ctx, b.client, poolResource, unit)
-	if apierrors.IsNotFound(err) {
+	if gone(err, poolResource, unit) {
 		return p.allocations, nil
 	}
 	if err != nil {

@@ -63,13 +63,24 @@ func decode(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }
 
+// send makes a request and returns the body of the answer. What the API server
+// says of a refusal, such as that a page expired, is in the error:
+// rest.Result.Raw would leave it in the body.
+func send(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
 // list reads every object of a resource, in all namespaces, by quorum reads. It
 // returns an error that wraps reaper.ErrNotInstalled where the resource does
 // not exist.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
 	items, err := reaper.Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
 		options := metav1.ListOptions{Limit: pageSize, Continue: token}
-		data, err := client.Get().Resource(resource).VersionedParams(&options, scheme.ParameterCodec).Do(ctx).Raw()
+		data, err := send(ctx, client.Get().Resource(resource).VersionedParams(&options, scheme.ParameterCodec))
 		if err != nil {
 			return nil, "", err
 		}
@@ -79,6 +90,9 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 		}
 		if err := decode(data, &page); err != nil {
 			return nil, "", fmt.Errorf("decode: %w", err)
+		}
+		if page.Metadata.ResourceVersion == "" {
+			return nil, "", errors.New("the answer is no list: it has no resourceVersion")
 		}
 		return page.Items, page.Metadata.Continue, nil
 	})
@@ -94,7 +108,7 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 // get reads one object by a quorum read.
 func get(ctx context.Context, client rest.Interface, resource, unit string) (object, error) {
 	namespace, name := splitUnit(unit)
-	data, err := client.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Raw()
+	data, err := send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
 	if err != nil {
 		return object{}, err
 	}
@@ -103,6 +117,12 @@ func get(ctx context.Context, client rest.Interface, resource, unit string) (obj
 		return object{}, fmt.Errorf("decode %s: %w", unit, err)
 	}
 	return o, nil
+}
+
+// gone reports whether the store said that it does not have the unit any more.
+func gone(err error, resource, unit string) bool {
+	_, name := splitUnit(unit)
+	return reaper.Gone(err, resource, name)
 }
 
 // readOwner understands a podref: namespace/name. Anything else is kept as the

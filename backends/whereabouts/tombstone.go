@@ -63,7 +63,7 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		return err // it took too long to read the pools
 	}
 	buried, err := b.bury(ctx, unit, r)
-	if apierrors.IsNotFound(err) {
+	if gone(err, overlappingResource, unit) {
 		return nil
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservatio
 // restore puts the owner back where the tombstone stands.
 func (b *Overlapping) restore(ctx context.Context, unit string, buried object, owner reaper.PodRef) error {
 	_, err := b.patch(ctx, unit, buried, owner.String(), nil)
-	if apierrors.IsNotFound(err) {
+	if gone(err, overlappingResource, unit) {
 		return nil
 	}
 	return err
@@ -132,8 +132,8 @@ func (b *Overlapping) patch(ctx context.Context, unit string, version object, po
 		return object{}, err
 	}
 	namespace, name := splitUnit(unit)
-	data, err := b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
-		Body(body).Do(ctx).Raw()
+	data, err := send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
+		Body(body))
 	if err != nil {
 		return object{}, err
 	}
@@ -149,7 +149,7 @@ func (b *Overlapping) remove(ctx context.Context, unit string, version object) e
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 			UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
 		}}).Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
+	if gone(err, overlappingResource, unit) {
 		return nil
 	}
 	return err
@@ -159,7 +159,7 @@ func (b *Overlapping) remove(ctx context.Context, unit string, version object) e
 // stands.
 func (b *Overlapping) Mend(ctx context.Context, r reaper.Reservation) error {
 	now, err := get(ctx, b.client, overlappingResource, r.Unit)
-	if apierrors.IsNotFound(err) {
+	if gone(err, overlappingResource, r.Unit) {
 		return nil
 	}
 	if err != nil {

@@ -1,0 +1,230 @@
+package whereabouts
+
+import (
+	"math/big"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/iphelpers"
+	"pgregory.net/rapid"
+)
+
+func TestAddressAt(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		prefix string
+		key    string
+		want   string // empty: refused
+	}{
+		{"first address", "10.0.0.0/24", "1", "10.0.0.1"},
+		{"offset 0 is the base", "10.0.0.0/24", "0", "10.0.0.0"},
+		{"last address", "10.0.0.0/24", "255", "10.0.0.255"},
+		{"base as written, not masked", "10.10.10.5/16", "1", "10.10.10.6"},
+		{"last address behind an unmasked base", "10.10.10.5/16", "62970", "10.10.255.255"},
+		{"carry through three bytes", "10.0.0.0/8", "65536", "10.1.0.0"},
+		{"last address of all IPv4", "255.255.255.0/24", "255", "255.255.255.255"},
+		{"IPv6", "fd00::/64", "10", "fd00::a"},
+		{"IPv6 base as written", "fd00::5/64", "1", "fd00::6"},
+		{"IPv6 offset above 2^63", "fd00::/64", "9223372036854775808", "fd00::8000:0:0:0"},
+		{"IPv6 last address of a /64", "fd00::/64", "18446744073709551615", "fd00::ffff:ffff:ffff:ffff"},
+		{"IPv6 offset beyond 64 bits", "fd00::/48", "18446744073709551621", "fd00:0:0:1::5"},
+		{"IPv6 unmasked base and 64 bits of carry", "fd00::ffff:ffff:ffff:ffff/48", "6", "fd00:0:0:1::5"},
+		{"IPv6 last address of all", "ffff::/16", "5192296858534827628530496329220095", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+		{"IPv4 in IPv6 form", "::ffff:10.0.0.0/120", "1", "10.0.0.1"},
+
+		{"one past the range", "10.0.0.0/24", "256", ""},
+		{"one past the range behind an unmasked base", "10.10.10.5/16", "62971", ""},
+		{"past all of IPv4", "255.255.255.0/24", "256", ""},
+		{"above 2^63 in IPv4", "10.0.0.0/8", "9223372036854775808", ""},
+		{"wraps around 32 bits to a sibling", "10.0.0.0/24", "4294967297", ""},
+		{"one past a /64", "fd00::/64", "18446744073709551616", ""},
+		{"past all of IPv6", "ffff::/16", "5192296858534827628530496329220096", ""},
+		{"wraps around 128 bits to a sibling", "fd00::/64", "340282366920938463463374607431768211457", ""},
+		{"letters", "10.0.0.0/24", "abc", ""},
+		{"negative", "10.0.0.0/24", "-1", ""},
+		{"plus sign", "10.0.0.0/24", "+1", ""},
+		{"leading zeros", "10.0.0.0/24", "007", ""},
+		{"two zeros", "10.0.0.0/24", "00", ""},
+		{"empty", "10.0.0.0/24", "", ""},
+		{"space", "10.0.0.0/24", " 1", ""},
+		{"exponent", "10.0.0.0/24", "1e1", ""},
+		{"underscore, as in a Go literal", "10.0.0.0/24", "1_0", ""},
+		{"hexadecimal", "10.0.0.0/24", "0x1", ""},
+		{"digits of another script", "10.0.0.0/24", "١", ""},
+		{"an address", "10.0.0.0/24", "10.0.0.1", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			prefix, err := parseRange(tt.prefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ip, err := addressAt(prefix, tt.key)
+			got := ip.String()
+			if err != nil {
+				got = ""
+			}
+			if got != tt.want {
+				t.Errorf("addressAt(%s, %q) = %v, %v, want %q", tt.prefix, tt.key, ip, err, tt.want)
+			}
+			if err != nil && ip.IsValid() {
+				t.Errorf("addressAt(%s, %q) = %v beside the error %v", tt.prefix, tt.key, ip, err)
+			}
+		})
+	}
+}
+
+func TestParseRangeRefuses(t *testing.T) {
+	for _, text := range []string{"", "10.0.0.0", "10.0.0.0/33", "10.0.0/24", "172.xx.xx.192/27", "fd00::/129", "fe80::%eth0/64", "10.0.0.0-24"} {
+		if prefix, err := parseRange(text); err == nil {
+			t.Errorf("parseRange(%q) = %v, want an error", text, prefix)
+		}
+	}
+}
+
+// TestAddressAtAgreesWithThePlugin compares with the plugin's own arithmetic
+// where that is right: offsets below 2^63 that stay in the range.
+func TestAddressAtAgreesWithThePlugin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := drawPrefix(t)
+		offset := rapid.OneOf(
+			rapid.Uint64Range(0, 300),
+			rapid.Uint64Range(0, 1<<32-2),
+			rapid.Uint64Range(0, 1<<63-1),
+		).Draw(t, "offset")
+		key := new(big.Int).SetUint64(offset).String()
+		want, ok := netip.AddrFromSlice(iphelpers.IPAddOffset(net.IP(prefix.Addr().AsSlice()), offset))
+		want = want.Unmap()
+		got, err := addressAt(prefix, key)
+		switch {
+		case ok && prefix.Contains(want):
+			if err != nil || got != want {
+				t.Fatalf("addressAt(%v, %s) = %v, %v, want %v", prefix, key, got, err, want)
+			}
+		case err == nil:
+			t.Fatalf("addressAt(%v, %s) = %v, want a refusal: %v is outside", prefix, key, got, want)
+		}
+	})
+}
+
+// TestOffsetsOfThePluginReadBack stores addresses as the plugin does, with its
+// own arithmetic, in a range as the plugin writes it.
+func TestOffsetsOfThePluginReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := drawPrefix(t)
+		// The plugin loses what is above 64 bits of an offset.
+		bits := max(prefix.Bits(), prefix.Addr().BitLen()-64)
+		prefix = netip.PrefixFrom(prefix.Addr(), bits).Masked()
+		want := drawAddress(t, prefix)
+		offset, err := iphelpers.IPGetOffset(net.IP(want.AsSlice()), net.IP(prefix.Addr().AsSlice()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := new(big.Int).SetUint64(offset).String()
+		if got, err := addressAt(prefix, key); err != nil || got != want {
+			t.Fatalf("addressAt(%v, %s) = %v, %v, want %v", prefix, key, got, err, want)
+		}
+	})
+}
+
+func TestCapacity(t *testing.T) {
+	for _, tt := range []struct{ prefix, want string }{
+		{"10.0.0.0/24", "254"},
+		{"172.18.178.192/27", "30"},
+		{"10.10.10.5/16", "65534"},
+		{"10.0.0.0/30", "2"},
+		{"10.0.0.0/31", "0"},
+		{"10.0.0.0/32", "0"},
+		{"0.0.0.0/0", "4294967294"},
+		{"fd00::/126", "2"},
+		{"fd00::/127", "0"},
+		{"fd00::/128", "0"},
+		{"fd00::/64", "18446744073709551614"},
+		{"fd00::/48", "1208925819614629174706174"},
+		{"::/0", "340282366920938463463374607431768211454"},
+	} {
+		if got := capacity(netip.MustParsePrefix(tt.prefix)); got.String() != tt.want {
+			t.Errorf("capacity(%s) = %v, want %s", tt.prefix, got, tt.want)
+		}
+	}
+}
+
+// TestCapacityAgreesWithThePlugin counts from the first to the last address
+// that the plugin would give.
+func TestCapacityAgreesWithThePlugin(t *testing.T) {
+	for _, base := range []string{"10.128.0.0", "fd00:8000::"} {
+		addr := netip.MustParseAddr(base)
+		for bits := range addr.BitLen() + 1 {
+			prefix := netip.PrefixFrom(addr, bits).Masked()
+			ipnet := net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(bits, addr.BitLen())}
+			want := new(big.Int)
+			if first, last, err := iphelpers.GetIPRange(ipnet, nil, nil); err == nil {
+				want.Sub(new(big.Int).SetBytes(last.To16()), new(big.Int).SetBytes(first.To16()))
+				want.Add(want, big.NewInt(1))
+			}
+			if got := capacity(prefix); got.Cmp(want) != 0 {
+				t.Errorf("capacity(%v) = %v, the plugin gives %v", prefix, got, want)
+			}
+		}
+	}
+}
+
+func TestPoolPrefix(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pool   string
+		prefix string
+		want   string
+		ok     bool
+	}{
+		{"unnamed network", "10.0.0.0-24", "10.0.0.0/24", "", true},
+		{"named network", "mynet-10.0.0.0-24", "10.0.0.0/24", "mynet", true},
+		{"network with hyphens, digits and dots", "my-net.2-1-10.0.0.0-24", "10.0.0.0/24", "my-net.2-1", true},
+		{"node slice", "node-a-10.0.0.16-28", "10.0.0.16/28", "node-a", true},
+		{"node slice of a named network", "mynet-node-a-10.0.0.16-28", "10.0.0.16/28", "mynet-node-a", true},
+		{"IPv6", "2001-db8---64", "2001:db8::/64", "", true},
+		{"IPv6 of a network that looks like an address", "2001-db8---64", "db8::/64", "2001", true},
+		{"IPv6 written long", "2001-db8---64", "2001:0DB8:0::/64", "", true},
+		{"range that is not masked, named after the masked one", "10.10.0.0-16", "10.10.10.5/16", "", true},
+		{"another range", "10.0.1.0-24", "10.0.0.0/24", "", false},
+		{"the range without its hyphen", "mynet10.0.0.0-24", "10.0.0.0/24", "", false},
+		{"a longer first byte", "110.0.0.0-24", "10.0.0.0/24", "", false},
+		{"made by hand", "my-pool", "10.0.0.0/24", "", false},
+		{"no name", "", "10.0.0.0/24", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := poolPrefix(tt.pool, netip.MustParsePrefix(tt.prefix))
+			if ok != tt.ok || ok && got != tt.want {
+				t.Errorf("poolPrefix(%s, %s) = %q, %v, want %q, %v", tt.pool, tt.prefix, got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+	if got, ok := poolPrefix("x", netip.Prefix{}); ok {
+		t.Errorf("poolPrefix of no range = %q, want none", got)
+	}
+}
+
+// drawPrefix draws a range that need not be masked.
+func drawPrefix(t *rapid.T) netip.Prefix {
+	size := rapid.SampledFrom([]int{4, 16}).Draw(t, "bytes of an address")
+	data := rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "base")
+	addr, _ := netip.AddrFromSlice(data)
+	return netip.PrefixFrom(addr.Unmap(), rapid.IntRange(0, addr.Unmap().BitLen()).Draw(t, "bits"))
+}
+
+// drawAddress draws an address of the range.
+func drawAddress(t *rapid.T, prefix netip.Prefix) netip.Addr {
+	data := prefix.Masked().Addr().AsSlice()
+	random := rapid.SliceOfN(rapid.OneOf(rapid.Just(byte(0)), rapid.Byte()), len(data), len(data)).Draw(t, "host bits")
+	for i := range data {
+		mask := byte(0xff)
+		if free := prefix.Bits() - 8*i; free >= 8 {
+			mask = 0
+		} else if free > 0 {
+			mask >>= free
+		}
+		data[i] |= random[i] & mask
+	}
+	addr, _ := netip.AddrFromSlice(data)
+	return addr
+}

@@ -1,0 +1,226 @@
+package whereabouts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const (
+	root   = "/apis/whereabouts.cni.cncf.io/v1alpha1/"
+	aPool  = "kube-system/10.0.0.0-24"
+	poolAt = "namespaces/kube-system/ippools/10.0.0.0-24"
+	anORIP = "kube-system/10.0.0.4"
+	oripAt = "namespaces/kube-system/overlappingrangeipreservations/10.0.0.4"
+)
+
+// An api answers requests as the test says and writes down what it was sent. It
+// shows what goes over the wire; it compares nothing and stores nothing.
+type api struct {
+	t       *testing.T
+	answers map[string]http.HandlerFunc // by method and path, such as "GET ippools"
+
+	mu   sync.Mutex
+	sent []request
+}
+
+// A request is what was sent.
+type request struct {
+	Call string // method and path
+	Type string // of the body
+	Body string
+	URL  string
+}
+
+// newAPI starts the server; requests without an answer fail the test.
+func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Interface) {
+	t.Helper()
+	a := &api{t: t, answers: answers}
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	return a, clientOf(t, server.URL)
+}
+
+func clientOf(t *testing.T, host string) rest.Interface {
+	t.Helper()
+	clients, err := versioned.NewForConfig(&rest.Config{Host: host, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients.WhereaboutsV1alpha1().RESTClient()
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		a.t.Errorf("read the request: %v", err)
+	}
+	call := r.Method + " " + strings.TrimPrefix(r.URL.Path, root)
+	a.mu.Lock()
+	a.sent = append(a.sent, request{call, r.Header.Get("Content-Type"), string(body), r.URL.String()})
+	answer := a.answers[call]
+	a.mu.Unlock()
+	if answer == nil {
+		a.t.Errorf("unexpected request: %s", call)
+		answer = refuse(apierrors.NewBadRequest("unexpected"))
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer(w, r)
+}
+
+// answer sets what is answered from now on, and forgets what was sent.
+func (a *api) answer(call string, with http.HandlerFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers[call], a.sent = with, nil
+}
+
+// calls returns the method and path of every request, in order.
+func (a *api) calls() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	calls := []string{}
+	for _, r := range a.sent {
+		calls = append(calls, r.Call)
+	}
+	return calls
+}
+
+// bodies returns what the requests of one kind carried.
+func (a *api) bodies(call string) []request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(a.sent), func(r request) bool { return r.Call != call })
+}
+
+// say answers with a JSON document.
+func say(document string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, document)
+	}
+}
+
+// items answers with a list of documents.
+func items(documents ...string) http.HandlerFunc {
+	return say(fmt.Sprintf(`{"kind": "List", "metadata": {"resourceVersion": "99"}, "items": [%s]}`, strings.Join(documents, ",")))
+}
+
+// refuse answers as the API server does: with a Status.
+func refuse(err *apierrors.StatusError) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		status := err.Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		w.Header().Set("Content-Type", "application/json")
+		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+			w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
+		}
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+	}
+}
+
+// plain answers with a text that is no Status, as a proxy on the way does.
+func plain(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "404 page not found", code) }
+}
+
+// first answers the first request with one, all later ones with the other.
+func first(one, other http.HandlerFunc) http.HandlerFunc {
+	var once sync.Once
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer := other
+		once.Do(func() { answer = one })
+		answer(w, r)
+	}
+}
+
+var (
+	poolResources = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: poolResource}
+	oripResources = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: overlappingResource}
+)
+
+// failedTest is how the API server refuses a JSON patch of which a test failed.
+func failedTest() *apierrors.StatusError {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+		"testing value /spec/allocations/4 failed: test failed", 0, false)
+}
+
+// brokenSchema is how it refuses what the object would be.
+func brokenSchema() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: `IPPool "10.0.0.0-24" is invalid: spec.allocations.9.podref: Required value`,
+		Details: &metav1.StatusDetails{Kind: "IPPool", Name: "10.0.0.0-24", Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeFieldValueRequired, Field: "spec.allocations.9.podref", Message: "Required value"},
+		}},
+	}}
+}
+
+// A town is a cluster of a few pods, each by its namespace/name. Presence is
+// asked of the function where there is one.
+type town struct {
+	pods []reaper.Pod
+	look func(reaper.PodRef) (reaper.Pod, reaper.Presence, error)
+}
+
+func (c town) Pods(context.Context) ([]reaper.Pod, error) { return c.pods, nil }
+
+func (town) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
+
+func (c town) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	if c.look != nil {
+		return c.look(ref)
+	}
+	for _, p := range c.pods {
+		if p.Ref == ref {
+			return p, reaper.Present, nil
+		}
+	}
+	return reaper.Pod{}, reaper.Absent, nil
+}
+
+// warrants leads everything that the backend lists up the ladder, in a cluster
+// of these pods, without grace.
+func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.Warrant {
+	t.Helper()
+	p := policy.Default()
+	p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}
+	p.Pods.Unnamed = policy.Release
+	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
+	for _, l := range inv.Listings {
+		if l.Status != reaper.StatusOK {
+			t.Fatalf("list: %s", l.Message)
+		}
+	}
+	census, err := reaper.TakeCensus(t.Context(), cluster, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphans := reaper.MakePlan(reaper.Judge(time.Now(), p, inv, census, reaper.Ledger{})).Orphans()
+	ws, errs := reaper.NewConfirmer(p, cluster, census, len(orphans)).Confirm(t.Context(), orphans)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("confirm %s: %v", orphans[i].Reservation().Key, err)
+		}
+	}
+	return ws
+}

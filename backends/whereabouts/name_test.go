@@ -1,0 +1,245 @@
+package whereabouts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// pluginName is how the plugin names a reservation (NormalizeIP in its
+// pkg/storage/kubernetes/ipam.go).
+func pluginName(network string, addr netip.Addr) string {
+	text := fmt.Sprint(net.IP(addr.AsSlice()))
+	if text[len(text)-1] == ':' {
+		text += "0"
+	}
+	text = strings.ReplaceAll(text, ":", "-")
+	if network != "" {
+		text = network + "-" + text
+	}
+	return text
+}
+
+// testPool is a readable pool as the plugin names it, with what it puts before
+// the range.
+func testPool(t interface{ Fatal(...any) }, before, text string) pool {
+	prefix, err := parseRange(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pool{name: normalizeRange(prefix.Masked().String()), prefix: prefix}
+	if before != "" {
+		p.name = before + "-" + p.name
+	}
+	return p
+}
+
+var compareAddresses = cmp.Options{cmp.AllowUnexported(reading{}), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
+
+func TestReadings(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		want []string // network and address
+	}{
+		{"10.0.0.1", []string{" 10.0.0.1"}},
+		{"mynet-10.0.0.1", []string{"mynet 10.0.0.1"}},
+		{"my-net-2-10.0.0.1", []string{"my-net-2 10.0.0.1"}},
+		{"10.0.0.1-10.0.0.2", []string{"10.0.0.1 10.0.0.2"}},
+		{"v1.2-10.0.0.1", []string{"v1.2 10.0.0.1"}},
+		{"fd00--0", []string{" fd00::"}},
+		{"fd00--1", []string{" fd00::1"}},
+		{"fdef-b041-5422-5--0", []string{
+			"fdef-b041-5422 5::", "fdef-b041 5422:5::", "fdef b041:5422:5::", " fdef:b041:5422:5::"}},
+		{"2001-db8--2", []string{"2001 db8::2", " 2001:db8::2"}},
+		{"2001-db8-1-2-3-4-5-6", []string{" 2001:db8:1:2:3:4:5:6"}},
+		{"mynet-fd00--1", []string{"mynet fd00::1"}},
+		{"net-a-fd00--1", []string{"net-a fd00::1", "net a:fd00::1"}},
+		{"mynet---1", []string{"mynet ::1"}},
+		{"mynet---0", []string{"mynet ::"}},
+		{"fd00---1", []string{"fd00 ::1"}},
+		{"10.0.0.1-fd00--1", []string{"10.0.0.1 fd00::1"}},
+		{"", nil},
+		{"-", nil},
+		{"-10.0.0.1", nil},
+		{"mynet", nil},
+		{"mynet-", nil},
+		{"10.0.0.256", nil},
+		{"10.0.0.01", nil},
+		{"10.0.0.0-24", nil},
+		{"fd00---64", []string{"fd00 ::64"}},
+		{"FD00--1", nil},
+		{"fd00-0-0-0-0-0-0-1", nil},
+		{"fd00--01", nil},
+		{"fe80--1%eth0", nil},
+		{"--ffff-a00-1", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, r := range readings(tt.name) {
+				got = append(got, r.network+" "+r.ip.String())
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("readings(%q) (-want +got):\n%s", tt.name, diff)
+			}
+		})
+	}
+}
+
+func TestParseName(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		res   string
+		pools [][2]string // what stands before the range, and the range
+		want  string      // network and address; empty: not proved
+	}{
+		{"IPv4 needs no pool", "10.0.0.1", nil, " 10.0.0.1"},
+		{"named IPv4 needs no pool", "my-net-2-10.0.0.1", nil, "my-net-2 10.0.0.1"},
+		{"the only reading of an IPv6 name", "fd00--0", nil, " fd00::"},
+		{"several readings and no pool", "2001-db8--2", nil, ""},
+		{"no reading", "mynet", [][2]string{{"", "10.0.0.0/8"}}, ""},
+		{"a pool of the unnamed network settles it", "2001-db8--2", [][2]string{{"", "2001:db8::/64"}}, " 2001:db8::2"},
+		{"a pool of the named network settles it", "2001-db8--2", [][2]string{{"2001", "db8::/64"}}, "2001 db8::2"},
+		{"a pool of another network does not", "2001-db8--2", [][2]string{{"2002", "db8::/64"}}, ""},
+		{"a pool of another range does not", "2001-db8--2", [][2]string{{"", "fd00::/64"}}, ""},
+		{"two pools that support one each", "2001-db8--2", [][2]string{{"", "2001:db8::/64"}, {"2001", "db8::/64"}}, ""},
+		{"two pools that support the same", "2001-db8--2", [][2]string{{"", "2001:db8::/64"}, {"", "2001:db8::/112"}}, " 2001:db8::2"},
+		{"a node slice of the unnamed network", "2001-db8--2", [][2]string{{"node-a", "2001:db8::/80"}}, " 2001:db8::2"},
+		{"a node slice of the named network", "2001-db8--2", [][2]string{{"2001-node-a", "db8::/80"}}, "2001 db8::2"},
+		{"a network whose name the name begins with", "2001-db8--2", [][2]string{{"2001db8", "db8::/64"}}, ""},
+		{"a node that is called like the network", "2001-db8--2", [][2]string{{"2001", "2001:db8::/64"}}, " 2001:db8::2"},
+		{"trailing zero", "fdef-b041-5422-5--0", [][2]string{{"", "fdef:b041:5422:5::/64"}}, " fdef:b041:5422:5::"},
+		{"trailing zero in a named network", "fdef-b041-5422-5--0", [][2]string{{"fdef", "b041:5422:5::/64"}}, "fdef b041:5422:5::"},
+		{"network name of hexadecimal digits", "net-a-fd00--1", [][2]string{{"net-a", "fd00::/64"}}, "net-a fd00::1"},
+		{"part of a network name is part of the address", "net-a-fd00--1", [][2]string{{"net", "a:fd00::/64"}}, "net a:fd00::1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var pools []pool
+			for _, p := range tt.pools {
+				pools = append(pools, testPool(t, p[0], p[1]))
+			}
+			r, err := parseName(tt.res, pools)
+			got := r.network + " " + r.ip.String()
+			if err != nil {
+				got = ""
+			}
+			if got != tt.want {
+				t.Errorf("parseName(%q) = %+v, %v, want %q", tt.res, r, err, tt.want)
+			}
+			if err != nil && !errors.Is(err, errAmbiguous) {
+				t.Errorf("parseName(%q): %v does not wrap errAmbiguous", tt.res, err)
+			}
+		})
+	}
+}
+
+// A pool that was not named by the plugin does not say whose it is.
+func TestPoolOfAnotherNameProvesNothing(t *testing.T) {
+	p := testPool(t, "", "2001:db8::/64")
+	p.name = "my-pool"
+	if r, err := parseName("2001-db8--2", []pool{p}); err == nil {
+		t.Errorf("parseName = %+v, want an error", r)
+	}
+}
+
+func TestTrueReadingIsAlwaysAmongTheReadings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := reading{drawNetwork(t), drawIP(t)}
+		name := pluginName(want.network, want.ip)
+		got := readings(name)
+		if !slices.Contains(got, want) {
+			t.Fatalf("readings(%q) = %v, want %v among them", name, got, want)
+		}
+		if want.ip.Is4() && len(got) != 1 {
+			t.Fatalf("readings(%q) = %v, an IPv4 name has one", name, got)
+		}
+		for _, r := range got {
+			if back := pluginName(r.network, r.ip); back != name {
+				t.Fatalf("readings(%q) has %v, of which the plugin makes %q", name, r, back)
+			}
+		}
+	})
+}
+
+func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := reading{drawNetwork(t), drawIP(t)}
+		name := pluginName(want.network, want.ip)
+		before := want.network
+		if node := drawNetwork(t); node != "" && rapid.Bool().Draw(t, "node slice") {
+			before = strings.TrimPrefix(before+"-"+node, "-")
+		}
+		pools := []pool{testPool(t, before, around(t, want.ip))}
+		others := 0 // readings that a pool supports beside the true one
+		for _, r := range readings(name) {
+			if r != want && rapid.Bool().Draw(t, "other pool") {
+				pools = append(pools, testPool(t, rapid.SampledFrom([]string{r.network, "other", before}).Draw(t, "before"), around(t, r.ip)))
+			}
+		}
+		for _, r := range readings(name) {
+			if r != want && r.supportedBy(pools) {
+				others++
+			}
+		}
+		pools = rapid.Permutation(pools).Draw(t, "pools")
+		got, err := parseName(name, pools)
+		if err == nil && got != want {
+			t.Fatalf("parseName(%q) = %v, want %v", name, got, want)
+		}
+		if err != nil && others == 0 {
+			t.Fatalf("parseName(%q): %v, want %v", name, err, want)
+		}
+	})
+}
+
+func FuzzParseName(f *testing.F) {
+	f.Fuzz(func(t *testing.T, name, before, around string) {
+		var pools []pool
+		if prefix, err := parseRange(around); err == nil {
+			pools = append(pools, testPool(t, before, prefix.String()))
+		}
+		r, err := parseName(name, pools)
+		if err != nil {
+			if r != (reading{}) {
+				t.Errorf("parseName(%q) = %v beside the error %v", name, r, err)
+			}
+			return
+		}
+		if back := pluginName(r.network, r.ip); back != name {
+			t.Errorf("parseName(%q) = %v, of which the plugin makes %q", name, r, back)
+		}
+	})
+}
+
+// drawNetwork draws a network_name, or none: some that look like parts of
+// addresses.
+func drawNetwork(t *rapid.T) string {
+	return rapid.OneOf(
+		rapid.Just(""),
+		rapid.StringMatching(`[a-z0-9]([a-z0-9.-]{0,10}[a-z0-9])?`),
+		rapid.StringMatching(`[a-f0-9]{1,4}(--?[a-f0-9]{1,4}){0,6}`),
+		rapid.StringMatching(`[0-9]{1,3}(\.[0-9]{1,3}){3}`),
+	).Draw(t, "network")
+}
+
+// drawIP draws an address with many zeros. IPv4 in IPv6 form is the IPv4
+// address, as it is for the plugin.
+func drawIP(t *rapid.T) netip.Addr {
+	size := rapid.SampledFrom([]int{4, 16, 16, 16}).Draw(t, "bytes")
+	data := rapid.SliceOfN(rapid.OneOf(rapid.Just(byte(0)), rapid.Byte()), size, size).Draw(t, "address")
+	addr, _ := netip.AddrFromSlice(data)
+	return addr.Unmap()
+}
+
+// around draws a range that contains the address.
+func around(t *rapid.T, addr netip.Addr) string {
+	bits := rapid.IntRange(0, addr.BitLen()).Draw(t, "bits")
+	return netip.PrefixFrom(addr, bits).Masked().String()
+}

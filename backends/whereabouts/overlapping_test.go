@@ -1,0 +1,222 @@
+package whereabouts
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// orip is a reservation object with a spec and annotations.
+func orip(name, spec, annotations string) string {
+	return `{"metadata": {"namespace": "kube-system", "name": "` + name + `", "uid": "u4", "resourceVersion": "44",
+		"creationTimestamp": "2026-03-01T12:00:00Z", "annotations": ` + annotations + `}, "spec": ` + spec + `}`
+}
+
+func TestOverlappingReservations(t *testing.T) {
+	pools := []pool{testPool(t, "2001", "db8::/64")}
+	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	for _, tt := range []struct {
+		name        string
+		object      string // its name
+		spec        string
+		annotations string
+		ip          string // empty: none
+		domain      string
+		owner       reaper.Owner
+		interrupted bool
+		unreadable  string // part of it
+	}{
+		{"as the plugin writes it", "10.0.0.4", `{"podref":"default/web-0","ifname":"net1"}`, `{}`,
+			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1"}, false, ""},
+		{"with a sandbox, as old versions wrote it", "10.0.0.4", `{"podref":"default/web-0","containerid":"c1"}`, `null`,
+			"10.0.0.4", "-", reaper.Owner{Pod: web, Sandbox: "c1"}, false, ""},
+		{"of a named network", "my-net-2-10.0.0.4", `{"podref":"default/web-0"}`, `{}`,
+			"10.0.0.4", "my-net-2", reaper.Owner{Pod: web}, false, ""},
+		{"IPv6 with a trailing zero", "fd00--0", `{"podref":"default/web-0"}`, `{}`,
+			"fd00::", "-", reaper.Owner{Pod: web}, false, ""},
+		{"a name that a pool settles", "2001-db8--2", `{"podref":"default/web-0"}`, `{}`,
+			"db8::2", "2001", reaper.Owner{Pod: web}, false, ""},
+		{"a name that proves no address", "fd00-a--2", `{"podref":"default/web-0"}`, `{}`,
+			"", "", reaper.Owner{Pod: web}, false, "does not prove an address"},
+		{"a name without an address", "by-hand", `{"podref":"default/web-0"}`, `{}`,
+			"", "", reaper.Owner{Pod: web}, false, "does not prove an address"},
+		{"no owner", "10.0.0.4", `{}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+		{"fields in another case", "10.0.0.4", `{"PodRef":"default/web-0"}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+		{"odd owner", "10.0.0.4", `{"podref":"a/b/c"}`, `{}`,
+			"10.0.0.4", "-", reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}}, false, ""},
+		{"null spec", "10.0.0.4", `null`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+		{"spec of a wrong type", "10.0.0.4", `[]`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
+		{"podref of a wrong type", "10.0.0.4", `{"podref":7}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
+
+		{"a tombstone with the owner beside it", "10.0.0.4", `{"podref":"_ip-reaper/_released","ifname":"net1"}`,
+			`{"ip-reaper/owner":"default/web-0","more":"x"}`,
+			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1"}, true, ""},
+		{"a tombstone on a name that proves no address", "fd00-a--2", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/owner":"default/web-0"}`, "", "", reaper.Owner{Pod: web}, true, "does not prove an address"},
+		{"a tombstone that lost its owner", "10.0.0.4", `{"podref":"_ip-reaper/_released","containerid":"c1"}`, `{}`,
+			"10.0.0.4", "-", reaper.Owner{Sandbox: "c1"}, false, "ip-reaper/owner"},
+		{"a tombstone whose owner is no pod", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/owner":"a/b/c"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
+		{"a tombstone over a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/owner":"_ip-reaper/_released"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
+		{"an owner in the annotation of a whole reservation", "10.0.0.4", `{"podref":"default/web-0"}`,
+			`{"ip-reaper/owner":"default/web-9"}`, "10.0.0.4", "-", reaper.Owner{Pod: web}, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var o object
+			if err := decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
+				t.Fatal(err)
+			}
+			unit := overlappingUnit(o, pools)
+			if len(unit.Reservations) != 1 {
+				t.Fatalf("%d reservations, want 1", len(unit.Reservations))
+			}
+			if got := unit.Reservations[0].Unreadable; !strings.Contains(got, tt.unreadable) || (got == "") != (tt.unreadable == "") {
+				t.Errorf("Unreadable = %q, want %q in it", got, tt.unreadable)
+			}
+			unit.Reservations[0].Unreadable = ""
+			want := reaper.Unit{
+				Name:   "kube-system/" + tt.object,
+				Domain: tt.domain,
+				Reservations: []reaper.Reservation{{
+					Key: tt.object, Owner: tt.owner, Token: "u4/44", Interrupted: tt.interrupted,
+					Created: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
+				}},
+			}
+			if tt.ip != "" {
+				want.Reservations[0].IP = netip.MustParseAddr(tt.ip)
+			}
+			if diff := cmp.Diff(want, unit, compareUnits); diff != "" {
+				t.Errorf("overlappingUnit (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReservationWithoutSpecIsUnreadable(t *testing.T) {
+	var o object
+	if err := decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
+		t.Fatal(err)
+	}
+	if r := overlappingUnit(o, nil).Reservations[0]; r.Unreadable == "" {
+		t.Errorf("reservation = %+v, want it unreadable", r)
+	}
+}
+
+// Pools of another namespace are another plugin's.
+func TestOverlappingListsByThePoolsOfTheNamespace(t *testing.T) {
+	pool := `{"metadata": {"namespace": "NS", "name": "2001-db8---64"}, "spec": {"range": "db8::/64"}}`
+	_, client := newAPI(t, map[string]http.HandlerFunc{
+		"GET overlappingrangeipreservations": items(
+			orip("2001-db8--2", `{"podref":"default/web-0"}`, `{}`),
+			`{"metadata": {"namespace": "kube-system", "name": "x", "annotations": []}}`,
+			orip("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)),
+		"GET ippools": first(
+			items(`{"spec": 1}`, strings.Replace(pool, "NS", "kube-system", 1)),
+			items(strings.Replace(pool, "NS", "other", 1))),
+	})
+	list := func() []string {
+		var got []string
+		for unit, err := range NewOverlapping(client).List(t.Context()) {
+			var unreadable *reaper.UnitError
+			switch {
+			case errors.As(err, &unreadable):
+				got = append(got, "unreadable "+unreadable.Unit)
+			case err != nil:
+				t.Fatal(err)
+			default:
+				got = append(got, unit.Name+" is "+unit.Reservations[0].IP.String())
+			}
+		}
+		return got
+	}
+	want := []string{"kube-system/2001-db8--2 is db8::2", "unreadable kube-system/x", "kube-system/10.0.0.4 is 10.0.0.4"}
+	if diff := cmp.Diff(want, list()); diff != "" {
+		t.Errorf("List (-want +got):\n%s", diff)
+	}
+	want[0] = "kube-system/2001-db8--2 is invalid IP"
+	if diff := cmp.Diff(want, list()); diff != "" {
+		t.Errorf("List beside the pools of another namespace (-want +got):\n%s", diff)
+	}
+}
+
+func TestOverlappingListStatuses(t *testing.T) {
+	forbidden := refuse(apierrors.NewForbidden(oripResources, "", errors.New("no")))
+	some := items(orip("10.0.0.4", `{"podref":"default/web-0"}`, `{}`))
+	for _, tt := range []struct {
+		name         string
+		orips, pools http.HandlerFunc
+		units        int
+		err          bool
+		notInstalled bool
+	}{
+		{"both there", some, items(), 1, false, false},
+		{"no reservations installed", plain(http.StatusNotFound), items(), 0, true, true},
+		{"no pools installed", some, plain(http.StatusNotFound), 1, false, false},
+		{"reservations forbidden", forbidden, items(), 0, true, false},
+		{"pools forbidden", some, forbidden, 0, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, client := newAPI(t, map[string]http.HandlerFunc{
+				"GET overlappingrangeipreservations": tt.orips, "GET ippools": tt.pools})
+			units, failed, notInstalled := 0, false, false
+			for _, err := range NewOverlapping(client).List(t.Context()) {
+				failed, notInstalled = failed || err != nil, errors.Is(err, reaper.ErrNotInstalled)
+				if err == nil {
+					units++
+				}
+			}
+			if units != tt.units || failed != tt.err || notInstalled != tt.notInstalled {
+				t.Errorf("List = %d units, failed %v, not installed %v, want %d, %v, %v",
+					units, failed, notInstalled, tt.units, tt.err, tt.notInstalled)
+			}
+		})
+	}
+}
+
+// A reservation object is exactly one reservation, whatever is in it.
+func FuzzReadReservation(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
+		var o object
+		if err := decode(data, &o); err != nil {
+			return
+		}
+		var pools []pool
+		if prefix, err := parseRange(around); err == nil {
+			pools = append(pools, testPool(t, before, prefix.String()))
+		}
+		unit := overlappingUnit(o, pools)
+		if len(unit.Reservations) != 1 {
+			t.Fatalf("%d reservations, want 1", len(unit.Reservations))
+		}
+		r := unit.Reservations[0]
+		if want := o.Metadata.UID + "/" + o.Metadata.ResourceVersion; r.Token != want || r.Key != o.Metadata.Name {
+			t.Errorf("key and token are %q and %q, want %q and %q", r.Key, r.Token, o.Metadata.Name, want)
+		}
+		if r.Unreadable == "" {
+			back := pluginName(unit.Domain, r.IP)
+			if unit.Domain == unnamed && r.Key != back {
+				back = pluginName("", r.IP)
+			}
+			if back != r.Key {
+				t.Errorf("%q is read as %v in %q, of which the plugin makes %q", r.Key, r.IP, unit.Domain, back)
+			}
+		}
+		var spec struct {
+			PodRef json.RawMessage `json:"podref"`
+		}
+		buried := decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
+		if r.Interrupted && (!buried || r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "") {
+			t.Errorf("%+v is taken for interrupted, from the spec %s", r, o.Spec)
+		}
+	})
+}

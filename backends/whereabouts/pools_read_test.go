@@ -1,0 +1,277 @@
+package whereabouts
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// oldPool is of a version of the plugin that stored sandbox IDs only.
+const oldPool = `{
+	"apiVersion": "whereabouts.cni.cncf.io/v1alpha1",
+	"kind": "IPPool",
+	"metadata": {"namespace": "kube-system", "name": "172.18.178.192-27", "uid": "u1", "resourceVersion": "7"},
+	"spec": {
+		"allocations": {
+			"4": {"id":"1e88fb5dec7c"},
+			"5": {"id":"3484a0e16381"},
+			"6": {"id":"c002500f35b0"},
+			"7": {"id":"72137a16b0f67"},
+			"8": {"id":"8cb063d9cc07"}
+		},
+		"range": "172.18.178.192/27"
+	}
+}`
+
+// compareUnits compares what the engine gets.
+var compareUnits = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
+
+func TestPoolOfSandboxIDsIsRead(t *testing.T) {
+	p, err := readPool(json.RawMessage(oldPool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reaper.Unit{
+		Name:   "kube-system/172.18.178.192-27",
+		Range:  netip.MustParsePrefix("172.18.178.192/27"),
+		Domain: "-",
+		Reservations: []reaper.Reservation{
+			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: reaper.Owner{Sandbox: "1e88fb5dec7c"}},
+			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: reaper.Owner{Sandbox: "3484a0e16381"}},
+			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: reaper.Owner{Sandbox: "c002500f35b0"}},
+			{Key: "7", IP: netip.MustParseAddr("172.18.178.199"), Token: `{"id":"72137a16b0f67"}`, Owner: reaper.Owner{Sandbox: "72137a16b0f67"}},
+			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: reaper.Owner{Sandbox: "8cb063d9cc07"}},
+		},
+	}
+	got := p.reaperUnit()
+	if got.Capacity == nil || got.Capacity.String() != "30" {
+		t.Errorf("capacity = %v, want 30", got.Capacity)
+	}
+	got.Capacity = nil
+	if diff := cmp.Diff(want, got, compareUnits); diff != "" {
+		t.Errorf("reaperUnit (-want +got):\n%s", diff)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1", Interface: "net1"}
+	for _, tt := range []struct {
+		name       string
+		key, entry string
+		ip         string // empty: none
+		owner      reaper.Owner
+		unreadable string // part of it
+	}{
+		{"all fields", "7", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "10.0.0.7", owner, ""},
+		{"spaces and another order", "7", `{ "podref" : "default/web-0", "ifname": "net1", "id": "c1" }`, "10.0.0.7", owner, ""},
+		{"unknown fields", "7", `{"id":"c1","ifname":"net1","podref":"default/web-0","since":9007199254740993,"x":{"y":[1]}}`, "10.0.0.7", owner, ""},
+		{"no interface", "7", `{"id":"c1","podref":"default/web-0"}`, "10.0.0.7",
+			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1"}, ""},
+		{"empty podref", "7", `{"id":"c1","podref":""}`, "10.0.0.7", reaper.Owner{Sandbox: "c1"}, ""},
+		{"podref of a name only", "7", `{"id":"c1","podref":"web-0"}`, "10.0.0.7",
+			reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}, Sandbox: "c1"}, ""},
+		{"podref of three parts", "7", `{"id":"c1","podref":"a/b/c"}`, "10.0.0.7",
+			reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}, Sandbox: "c1"}, ""},
+		{"podref of a slash", "7", `{"id":"c1","podref":"/"}`, "10.0.0.7",
+			reaper.Owner{Pod: reaper.PodRef{Name: "/"}, Sandbox: "c1"}, ""},
+		{"fields in another case", "7", `{"ID":"c1","PodRef":"default/web-0"}`, "10.0.0.7", reaper.Owner{}, ""},
+		{"empty", "7", `{}`, "10.0.0.7", reaper.Owner{}, ""},
+		{"null", "7", `null`, "10.0.0.7", reaper.Owner{}, ""},
+		{"a text", "7", `"default/web-0"`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
+		{"a list", "7", `[]`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
+		{"id of a wrong type", "7", `{"id":7,"podref":"default/web-0"}`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
+		{"podref of a wrong type", "7", `{"id":"c1","podref":{"name":"web-0"}}`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
+		{"key that is no number", "abc", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, `"abc"`},
+		{"key beyond the range", "256", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, "256"},
+		{"key beyond 63 bits", "9223372036854775808", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, "9223372036854775808"},
+		{"wrong in both ways", "abc", `"x"`, "", reaper.Owner{}, "allocation abc"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := pool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
+			got := p.reservation(tt.key, json.RawMessage(tt.entry))
+			if !strings.Contains(got.Unreadable, tt.unreadable) || (got.Unreadable == "") != (tt.unreadable == "") {
+				t.Errorf("Unreadable = %q, want %q in it", got.Unreadable, tt.unreadable)
+			}
+			got.Unreadable = ""
+			want := reaper.Reservation{Key: tt.key, Owner: tt.owner, Token: tt.entry}
+			if tt.ip != "" {
+				want.IP = netip.MustParseAddr(tt.ip)
+			}
+			if diff := cmp.Diff(want, got, compareUnits); diff != "" {
+				t.Errorf("reservation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What cannot be understood comes without an address, and first.
+func TestAllocationsComeInTheOrderOfTheirAddresses(t *testing.T) {
+	p, err := readPool(json.RawMessage(`{"metadata": {"namespace": "a", "name": "b"}, "spec": {"range": "10.0.0.0/24", "allocations": {
+		"10": {}, "9": {}, "09": {}, "+9": {}, " 9": {}, "9 ": {}, "100": {}, "abc": {}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range p.reaperUnit().Reservations {
+		got = append(got, r.Key)
+	}
+	if want := []string{" 9", "+9", "09", "9 ", "abc", "9", "10", "100"}; !cmp.Equal(want, got) {
+		t.Errorf("keys = %q, want %q", got, want)
+	}
+}
+
+func TestPoolsThatCannotBeRead(t *testing.T) {
+	for _, tt := range []struct{ name, spec, says string }{
+		{"no spec", ``, "no spec"},
+		{"spec in another case", `"Spec": {"range": "10.0.0.0/24", "allocations": {}}`, "no spec"},
+		{"null spec", `"spec": null`, "spec.range"},
+		{"spec of a wrong type", `"spec": "10.0.0.0/24"`, "decode spec"},
+		{"no range", `"spec": {"allocations": {"1": {}}}`, "spec.range"},
+		{"range in another case", `"spec": {"Range": "10.0.0.0/24", "allocations": {"1": {}}}`, "spec.range"},
+		{"range of a wrong type", `"spec": {"range": 10, "allocations": {"1": {}}}`, "decode spec"},
+		{"range that is none", `"spec": {"range": "172.xx.xx.192/27", "allocations": {"1": {}}}`, "172.xx.xx.192/27"},
+		{"address for a range", `"spec": {"range": "10.0.0.0", "allocations": {"1": {}}}`, "10.0.0.0"},
+		{"allocations of a wrong type", `"spec": {"range": "10.0.0.0/24", "allocations": ["1"]}`, "decode spec"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			document := `{"metadata": {"namespace": "kube-system", "name": "x"}, ` + tt.spec + `}`
+			document = strings.Replace(document, ", }", "}", 1)
+			p, err := readPool(json.RawMessage(document))
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("readPool = %v, want %q in it", err, tt.says)
+			}
+			if p.unit() != "kube-system/x" {
+				t.Errorf("the pool is %s, want its name beside the error", p.unit())
+			}
+		})
+	}
+}
+
+func TestEmptyPoolsAreRead(t *testing.T) {
+	for name, spec := range map[string]string{
+		"no allocations":   `{"range": "10.0.0.0/24"}`,
+		"null allocations": `{"range": "10.0.0.0/24", "allocations": null}`,
+		"empty":            `{"range": "10.0.0.0/24", "allocations": {}}`,
+		"in another case":  `{"range": "10.0.0.0/24", "Allocations": {"1": {}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := readPool(json.RawMessage(`{"spec": ` + spec + `}`))
+			if n := len(p.reaperUnit().Reservations); err != nil || n != 0 {
+				t.Errorf("readPool = %d reservations, %v, want none", n, err)
+			}
+		})
+	}
+}
+
+// One pool that cannot be read hides no other, in any namespace.
+func TestPoolsListsEveryUnit(t *testing.T) {
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
+		`{"metadata": {"namespace": "kube-system", "name": "bad"}, "spec": {"range": "?"}}`,
+		oldPool,
+		`{"metadata": {"namespace": 7}}`,
+		`{"metadata": {"namespace": "openshift-multus", "name": "mynet-10.0.0.0-24"}, "spec": {"range": "10.0.0.0/24", "allocations": {"1": {}}}}`,
+		`{"metadata": {"namespace": "kube-system", "name": "by-hand"}, "spec": {"range": "10.0.0.0/24", "allocations": {}}}`,
+	)})
+	var got []string
+	for unit, err := range NewPools(client).List(t.Context()) {
+		var unreadable *reaper.UnitError
+		switch {
+		case errors.As(err, &unreadable):
+			got = append(got, "unreadable "+unreadable.Unit)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got = append(got, unit.Name+" in "+unit.Domain)
+		}
+	}
+	want := []string{"unreadable kube-system/bad", "kube-system/172.18.178.192-27 in -", "unreadable /",
+		"openshift-multus/mynet-10.0.0.0-24 in mynet", "kube-system/by-hand in "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("List (-want +got):\n%s", diff)
+	}
+}
+
+func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
+	for unit, err := range NewPools(client).List(t.Context()) {
+		if !errors.Is(err, reaper.ErrNotInstalled) {
+			t.Errorf("List = %+v, %v, want ErrNotInstalled", unit, err)
+		}
+	}
+}
+
+func TestListingStopsWhenToldTo(t *testing.T) {
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(oldPool, oldPool)})
+	n := 0
+	for _, err := range NewPools(client).List(t.Context()) {
+		if n++; err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	if n != 1 {
+		t.Errorf("%d units, want 1", n)
+	}
+}
+
+// Every allocation of a pool that can be read is one reservation, and its token
+// is what the store has, byte for byte.
+func FuzzReadPool(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := readPool(data)
+		unit := p.reaperUnit()
+		if err != nil {
+			return
+		}
+		var document any
+		if strict, err := kjson.UnmarshalStrict(data, &document); err != nil || len(strict) > 0 {
+			return // a key that is there twice: no API server stores that
+		}
+		want := allocations(t, data)
+		for _, r := range unit.Reservations {
+			entry, ok := want[r.Key]
+			if !ok {
+				t.Fatalf("key %q is not in the pool, or is read twice", r.Key)
+			}
+			if r.Token != string(entry) {
+				t.Errorf("token of %q = %q, want %q", r.Key, r.Token, entry)
+			}
+			if r.Unreadable == "" && (!r.IP.IsValid() || !p.prefix.Contains(r.IP) && !p.prefix.Addr().Is4In6()) {
+				t.Errorf("key %q is the address %v, which is not in %v", r.Key, r.IP, p.prefix)
+			}
+			delete(want, r.Key)
+		}
+		if len(want) > 0 {
+			t.Errorf("keys %q were lost", slices.Sorted(maps.Keys(want)))
+		}
+	})
+}
+
+// allocations takes a pool apart without the help of what is tested.
+func allocations(t *testing.T, data []byte) map[string]json.RawMessage {
+	t.Helper()
+	var object, spec, entries map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(object["spec"], &spec); err != nil {
+		t.Fatal(err)
+	}
+	if raw := spec["allocations"]; raw != nil {
+		if err := json.Unmarshal(raw, &entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return entries
+}

@@ -1,0 +1,211 @@
+package whereabouts
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// leakyPool holds two addresses for pods that are gone, one of them with a
+// field from the future; one for a pod that lives, and some oddities.
+const leakyPool = `{
+	"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24", "uid": "u1", "resourceVersion": "7"},
+	"spec": {"range": "10.0.0.0/24", "allocations": {
+		"4": {"id":"c4","ifname":"net1","podref":"default/web-0"},
+		"5": {"id":"c5","podref":"default/web-1","since":9007199254740993},
+		"6": {"id":"c6","podref":"default/alive"},
+		"007": {"id":"c7","podref":"default/web-2"},
+		"abc": "what is this"
+	}}
+}`
+
+const leakyPatch = `[` +
+	`{"op":"test","path":"/spec/allocations/4","value":{"id":"c4","ifname":"net1","podref":"default/web-0"}},` +
+	`{"op":"remove","path":"/spec/allocations/4"},` +
+	`{"op":"test","path":"/spec/allocations/5","value":{"id":"c5","podref":"default/web-1","since":9007199254740993}},` +
+	`{"op":"remove","path":"/spec/allocations/5"}]`
+
+var alive = town{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "default", Name: "alive"}}}}
+
+// leaky is a server with that pool, its backend and the warrants for it.
+func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
+	t.Helper()
+	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
+	b := NewPools(client)
+	ws := warrants(t, b, alive)
+	if len(ws) != 2 {
+		t.Fatalf("%d warrants, want 2", len(ws))
+	}
+	return a, b, ws
+}
+
+func TestReleaseIsOnePatchOfTestsAndRemovals(t *testing.T) {
+	a, b, ws := leaky(t)
+	a.answer("PATCH "+poolAt, say(leakyPool))
+	if got := words(b.Release(t.Context(), aPool, ws)); got != "gone gone" {
+		t.Errorf("Release = %s, want both gone", got)
+	}
+	if diff := cmp.Diff([]string{"PATCH " + poolAt}, a.calls()); diff != "" {
+		t.Fatalf("requests (-want +got):\n%s", diff)
+	}
+	sent := a.bodies("PATCH " + poolAt)[0]
+	if diff := cmp.Diff(leakyPatch, sent.Body); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	if sent.Type != "application/json-patch+json" {
+		t.Errorf("the patch is sent as %s", sent.Type)
+	}
+	if strings.Contains(sent.Body+sent.URL, "resourceVersion") {
+		t.Error("the patch tests a resourceVersion: the ADDs of others would abort it")
+	}
+}
+
+func TestReleaseAnswers(t *testing.T) {
+	changed := strings.Replace(leakyPool, `"id":"c4"`, `"id":"c9"`, 1)
+	without := strings.Replace(leakyPool, `"4": {"id":"c4","ifname":"net1","podref":"default/web-0"},`, ``, 1)
+	notFound := refuse(apierrors.NewNotFound(poolResources, "10.0.0.0-24"))
+	broken := refuse(apierrors.NewInternalError(errors.New("etcd is gone")))
+	for _, tt := range []struct {
+		name  string
+		patch http.HandlerFunc
+		get   http.HandlerFunc // nil: must not be asked
+		want  string           // for both entries
+	}{
+		{"done", say(leakyPool), nil, "gone gone"},
+		{"pool is gone", notFound, nil, "gone gone"},
+		{"a proxy knows no such path", plain(http.StatusNotFound), nil, "final final"},
+		{"another object is gone", refuse(apierrors.NewNotFound(poolResources, "other")), nil, "final final"},
+		{"conflict", refuse(apierrors.NewConflict(poolResources, "10.0.0.0-24", errors.New("busy"))), nil, "again again"},
+		{"server broken", broken, nil, "again again"},
+		{"server not ready", refuse(apierrors.NewServiceUnavailable("starting")), nil, "again again"},
+		{"proxy broken", plain(http.StatusBadGateway), nil, "again again"},
+		{"forbidden", refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), nil, "final final"},
+		{"patch too large", refuse(apierrors.NewRequestEntityTooLargeError("too large")), nil, "final final"},
+		{"bad request", refuse(apierrors.NewBadRequest("no patch")), nil, "final final"},
+
+		{"an entry changed hands", refuse(failedTest()), say(changed), "changed again"},
+		{"an entry is gone", refuse(failedTest()), say(without), "gone again"},
+		{"the pool went meanwhile", refuse(failedTest()), notFound, "gone gone"},
+		{"a proxy knows no such path meanwhile", refuse(failedTest()), plain(http.StatusNotFound), "final final"},
+		{"nothing changed", refuse(failedTest()), say(leakyPool), "again again"},
+		{"the pool cannot be read", refuse(failedTest()), broken, "again again"},
+		{"the pool cannot be read for want of a right", refuse(failedTest()),
+			refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), "final final"},
+		{"the pool is not understood any more", refuse(failedTest()),
+			say(strings.Replace(leakyPool, "10.0.0.0/24", "?", 1)), "again again"},
+
+		{"schema", refuse(brokenSchema()), say(leakyPool), "final final"},
+		{"schema, and an entry changed hands", refuse(brokenSchema()), say(changed), "changed final"},
+		{"schema, and an entry is gone", refuse(brokenSchema()), say(without), "gone final"},
+		{"a proxy finds it invalid", plain(http.StatusUnprocessableEntity), say(leakyPool), "final final"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b, ws := leaky(t)
+			a.answer("GET "+poolAt, tt.get)
+			a.answer("PATCH "+poolAt, tt.patch)
+			if got := words(b.Release(t.Context(), aPool, ws)); got != tt.want {
+				t.Errorf("Release = %s, want %s", got, tt.want)
+			}
+			if n := len(a.bodies("PATCH " + poolAt)); n != 1 {
+				t.Errorf("%d patches, want 1", n)
+			}
+		})
+	}
+}
+
+// tooMany refuses for now, and says that it may be asked again at once.
+func tooMany(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "0")
+	http.Error(w, "slow down", http.StatusTooManyRequests)
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	a, b, ws := leaky(t)
+	a.answer("PATCH "+poolAt, first(tooMany, say(leakyPool)))
+	if got := words(b.Release(t.Context(), aPool, ws)); got != "gone gone" {
+		t.Errorf("Release = %s, want both gone", got)
+	}
+	if n := len(a.calls()); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+
+	a.answer("PATCH "+poolAt, tooMany)
+	if got := words(b.Release(t.Context(), aPool, ws)); got != "again again" {
+		t.Errorf("Release under a server that stays busy = %s, want again", got)
+	}
+}
+
+func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
+	_, _, ws := leaky(t)
+	b := NewPools(clientOf(t, "http://127.0.0.1:1"))
+	if got := words(b.Release(t.Context(), aPool, ws)); got != "again again" {
+		t.Errorf("Release = %s, want again", got)
+	}
+}
+
+func TestNoWarrantNoPatch(t *testing.T) {
+	a, b, ws := leaky(t)
+	a.answer("PATCH "+poolAt, say(leakyPool))
+	if got := words(b.Release(t.Context(), aPool, make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
+		t.Errorf("Release without warrants = %s", got)
+	}
+	if got := words(b.Release(t.Context(), aPool, nil)); got != "" {
+		t.Errorf("Release of nothing = %s", got)
+	}
+	if calls := a.calls(); len(calls) != 0 {
+		t.Errorf("requests %s, want none", calls)
+	}
+
+	if got := words(b.Release(t.Context(), aPool, []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
+		t.Errorf("Release with one warrant of three = %s", got)
+	}
+	want := leakyPatch[:1] + leakyPatch[strings.Index(leakyPatch, `{"op":"test","path":"/spec/allocations/5"`):]
+	if got := a.bodies("PATCH " + poolAt)[0].Body; got != want {
+		t.Errorf("patch = %s, want %s", got, want)
+	}
+}
+
+func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
+	a, b, ws := leaky(t)
+	a.answer("PATCH "+poolAt, say(leakyPool))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := words(b.Release(ctx, aPool, ws)); got != "again again" {
+		t.Errorf("Release = %s, want again", got)
+	}
+	if calls := a.calls(); len(calls) != 0 {
+		t.Errorf("requests %s, want none", calls)
+	}
+}
+
+// words are answers, each by what the engine does with it.
+func words(errs []error) string {
+	var all []string
+	for _, err := range errs {
+		word := "final"
+		for _, known := range []struct {
+			err  error
+			word string
+		}{
+			{reaper.ErrReturned, "returned"}, {reaper.ErrChanged, "changed"}, {reaper.ErrKept, "kept"},
+			{reaper.ErrAgain, "again"}, {reaper.ErrNoWarrant, "no-warrant"},
+		} {
+			if errors.Is(err, known.err) {
+				word = known.word
+				break
+			}
+		}
+		if err == nil {
+			word = "gone"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
