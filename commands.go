@@ -37,7 +37,25 @@ func newRoot(w world) *cobra.Command {
 	})
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitStatus + "\n" + envHelp)
 	root.AddCommand(newRun(w), newPolicy(), newVersion())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			strict(cmd)
+		}
+	}
 	return root
+}
+
+// strict makes a mistake in usage of arguments to a command that cobra made, and
+// of those to its subcommands.
+func strict(cmd *cobra.Command) {
+	cmd.Args = noArgs
+	if !cmd.Runnable() {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
 }
 
 // noArgs refuses arguments as a mistake in usage.
@@ -124,7 +142,7 @@ func fromEnv(flags *pflag.FlagSet, env func(string) string) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		key := "IP_REAPER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value := env(key)
-		if err != nil || f.Changed || value == "" || strings.HasPrefix(f.Name, "unsafe") {
+		if err != nil || f.Changed || value == "" || notFromEnv(f.Name) {
 			return
 		}
 		if bad := flags.Set(f.Name, value); bad != nil {
@@ -132,4 +150,10 @@ func fromEnv(flags *pflag.FlagSet, env func(string) string) error {
 		}
 	})
 	return err
+}
+
+// notFromEnv reports whether a flag must be typed: what is unsafe, and what asks
+// for another program than a run.
+func notFromEnv(flag string) bool {
+	return strings.HasPrefix(flag, "unsafe") || flag == "help" || flag == "version"
 }

@@ -108,7 +108,7 @@ func exitCode(ctx context.Context, err error) int {
 // printError tells the user what went wrong and what to do.
 func printError(stderr io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(stderr, "ip-reaper: %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintf(stderr, "ip-reaper: %s\n", visible(strings.TrimRight(line, "\n")))
 	}
 	var usage *usageError
 	var limit *reaper.LimitError

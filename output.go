@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -27,15 +26,6 @@ func printJSON(w io.Writer, r reaper.Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(r)
-}
-
-func printYAML(w io.Writer, r reaper.Report) error {
-	data, err := yaml.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(data)
-	return err
 }
 
 // A table is a heading and rows of as many cells.
@@ -114,7 +104,8 @@ func conclusion(r reaper.Report) string {
 
 // printText prints columns for a terminal.
 func printText(w io.Writer, r reaper.Report, wide bool) error {
-	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var text bytes.Buffer
+	tabs := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, t := range tables(r, wide) {
 		if len(t.rows) == 0 {
 			continue
@@ -123,18 +114,24 @@ func printText(w io.Writer, r reaper.Report, wide bool) error {
 			for i, cell := range row {
 				row[i] = visible(cell)
 			}
-			fmt.Fprintln(tabs, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+			fmt.Fprintln(tabs, strings.Join(row, "\t"))
 		}
 		if err := tabs.Flush(); err != nil {
 			return err
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(&text)
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintln(w, "warning:", visible(warning))
+		fmt.Fprintln(&text, "warning:", visible(warning))
 	}
-	_, err := fmt.Fprintln(w, conclusion(r))
-	return err
+	fmt.Fprintln(&text, conclusion(r))
+	// An empty last cell leaves the padding of the one before it.
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printMarkdown prints the tables for an issue or a chat.
@@ -146,18 +143,22 @@ func printMarkdown(w io.Writer, r reaper.Report) error {
 		fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(t.heading, " | "), strings.Repeat(" --- |", len(t.heading)))
 		for _, row := range t.rows {
 			for i, cell := range row {
-				row[i] = strings.ReplaceAll(visible(cell), "|", `\|`)
+				row[i] = markdown.Replace(visible(cell))
 			}
 			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 		}
 		fmt.Fprintln(w)
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(w, "**Warning:** %s\n\n", visible(warning))
+		fmt.Fprintf(w, "**Warning:** %s\n\n", markdown.Replace(visible(warning)))
 	}
 	_, err := fmt.Fprintln(w, conclusion(r))
 	return err
 }
+
+// markdown keeps what a store contains from being taken for markup.
+var markdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`,
+	"[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "&", `\&`)
 
 // visible keeps what a store contains from moving the reader's cursor or the
 // columns.
