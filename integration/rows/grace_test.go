@@ -1,0 +1,130 @@
+package rows_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+// A step is one run of several.
+type step struct {
+	at   time.Duration  // since the first run
+	do   func(s *scene) // before the run; may be nil
+	want []string       // as in a scenario
+}
+
+// playSteps runs the steps with one policy, and checks the store after each of
+// them.
+func (s *scene) playSteps(terms string, steps []step) {
+	s.Helper()
+	first := firstRun()
+	for _, step := range steps {
+		if step.do != nil {
+			step.do(s)
+		}
+		before := s.store()
+		lines := s.runAt(first.Add(step.at), terms)
+		s.wantLines(step.want, lines)
+		s.wantStore(before.without(lines))
+		if s.Failed() {
+			s.Fatalf("at the run after %v", step.at)
+		}
+	}
+}
+
+// firstRun is a time at which what the plugin made a moment ago is an hour old.
+// The ledger counts in seconds.
+func firstRun() time.Time { return time.Now().Truncate(time.Second).Add(time.Hour) }
+
+func TestGraceIsCountedFromTheFirstRunThatMissedThePod(t *testing.T) {
+	s := newScene(t)
+	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
+	s.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(s *scene) { s.add(lan, "web-0") }, want: waits},
+		{at: 15*time.Minute - time.Second, want: waits},
+		{at: 15 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+		{at: 16 * time.Minute},
+	})
+}
+
+func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
+	s := newScene(t)
+	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
+	s.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(s *scene) { s.add(lan, "web-0") }, want: waits},
+		{
+			at: 5 * time.Minute, do: func(s *scene) { s.pod("web-0") },
+			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+		},
+		{at: 16 * time.Minute, do: func(s *scene) { s.gone("web-0") }, want: waits},
+		{at: 30 * time.Minute, want: waits},
+		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+	})
+}
+
+// Row 18, between two runs that both missed the pod. Only the entry tells that
+// it was there: adopting a reservation writes nothing. But a reservation does
+// not go before its entry.
+func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
+	s := newScene(t)
+	s.playSteps("gracePeriod: 15m\n", []step{
+		{
+			at: 0, do: func(s *scene) { s.add(lan, "web-0") },
+			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept"),
+		},
+		{
+			at: 16 * time.Minute, do: func(s *scene) { s.wantAddresses(s.add(lan, "web-0"), "10.0.0.1") },
+			want: []string{
+				"10.0.0.0-24/1 10.0.0.1 web-0 suspected PodAbsent kept",
+				"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent kept",
+			},
+		},
+		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+	})
+}
+
+// Of a reservation the store tells the age, of an entry it does not.
+func TestReservationThatIsTooYoungStays(t *testing.T) {
+	s := newScene(t)
+	s.add(lan, "web-0")
+	created := s.created("10.0.0.1")
+	before := s.store()
+	entry := "10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"
+	s.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
+		s.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
+	s.wantStore(before.without([]string{entry}))
+	reservation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
+	s.wantLines([]string{reservation}, s.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
+	s.wantStore(before.without([]string{entry, reservation}))
+}
+
+// Row 7: the pod is stuck in a pool that is full, and holds an entry of it from
+// before. The plugin gives it that one.
+func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
+	full := plugin.Network{Range: "10.0.0.0/30"}
+	play(t, []scenario{{
+		name: "in a full pool",
+		set: func(s *scene) {
+			s.add(full, "web-0")
+			s.runs("web-1", s.add(full, "web-1")...)
+			s.pod("web-0", realcluster.Phase("Pending"))
+		},
+		want: append(
+			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
+		then: func(s *scene) { s.wantAddresses(s.add(full, "web-0"), "10.0.0.1") },
+	}})
+}
+
+// created is when a reservation was made.
+func (s *scene) created(reservation string) time.Time {
+	s.Helper()
+	o, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
+		Get(s.Context(), reservation, metav1.GetOptions{})
+	s.must(err)
+	return o.CreationTimestamp.Time
+}

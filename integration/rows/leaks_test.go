@@ -1,0 +1,245 @@
+package rows_test
+
+import (
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+var (
+	lan  = plugin.Network{Range: "10.0.0.0/24"}
+	dual = plugin.Network{Ranges: []plugin.Range{{Range: "10.0.0.0/24"}, {Range: "fd00:1::/64"}}}
+)
+
+// What pods that are gone left behind goes, and nothing beside it.
+func TestLeaks(t *testing.T) {
+	play(t, []scenario{{
+		// Rows 1, 40, 41 and 45: the pool stays, with no allocations. A DEL
+		// that comes late, when the address is somebody else's, takes nothing.
+		name: "the only entry of a pool",
+		set:  func(s *scene) { s.add(lan, "web-0") },
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+		then: func(s *scene) {
+			s.wantAddresses(s.add(lan, "web-1"), "10.0.0.1")
+			before := s.store()
+			s.must(s.plugin.Del(s.Context(), lan, plugin.Pod{Namespace: shop, Name: "web-0"}, "sandbox-1", "net1"))
+			s.wantStore(before)
+		},
+	}, {
+		// Row 2.
+		name: "one of two entries",
+		set: func(s *scene) {
+			s.runs("web-0", s.add(lan, "web-0")...)
+			s.add(lan, "web-1")
+		},
+		want: append(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
+	}, {
+		// Row 4: the ranges share addresses, so what one of them gave the other
+		// cannot give.
+		name: "two ranges that overlap",
+		set: func(s *scene) {
+			part := plugin.Network{Range: "10.0.0.0/28"}
+			s.runs("web-0", s.add(lan, "web-0")...)
+			s.runs("web-1", s.add(part, "web-1")...)
+			s.add(lan, "web-2")
+		},
+		want: append(append(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+			both("10.0.0.0-28/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
+			both("10.0.0.0-24/3", "10.0.0.3", "10.0.0.3 web-2 orphan PodAbsent released")...),
+		then: func(s *scene) {
+			s.wantAddresses(s.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
+		},
+	}, {
+		// Row 27: that there is no reservation is no error.
+		name: "a network without overlapping ranges",
+		set: func(s *scene) {
+			s.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
+		},
+		want: []string{"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"},
+	}, {
+		// Row 29.
+		name: "two families",
+		set: func(s *scene) {
+			s.runs("web-0", s.add(dual, "web-0")...)
+			s.add(dual, "web-1")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
+			"fd00-1---64/1 fd00:1::1 web-0 inUse PodPresent kept",
+			"fd00-1--1 fd00:1::1 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/2 10.0.0.2 web-1 orphan PodAbsent released",
+			"10.0.0.2 10.0.0.2 web-1 orphan PodAbsent released",
+			"fd00-1---64/2 fd00:1::2 web-1 orphan PodAbsent released",
+			"fd00-1--2 fd00:1::2 web-1 orphan PodAbsent released",
+		},
+	}, {
+		// Row 30.
+		name: "two interfaces in one pool",
+		set: func(s *scene) {
+			s.pod("web-0", realcluster.Networks(
+				realcluster.Attached("shop/net", "net1", s.addTo(lan, "web-0", "net1")...),
+				realcluster.Attached("shop/net", "net2", s.addTo(lan, "web-0", "net2")...)))
+			s.addTo(lan, "web-1", "net1")
+			s.addTo(lan, "web-1", "net2")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/3 10.0.0.3 web-1 orphan PodAbsent released",
+			"10.0.0.0-24/4 10.0.0.4 web-1 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
+			"10.0.0.3 10.0.0.3 web-1 orphan PodAbsent released",
+			"10.0.0.4 10.0.0.4 web-1 orphan PodAbsent released",
+		},
+	}, {
+		// Row 31: an accident wrote the entry at another offset once more.
+		name: "an entry and its duplicate",
+		set: func(s *scene) {
+			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{
+				"1":{"id":"a","podref":"shop/web-0","ifname":"net1"},
+				"7":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			s.writeReservation("10.0.0.1", "shop/web-0")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.0-24/7 10.0.0.7 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
+		},
+	}, {
+		// Row 32.
+		name: "a pool that ran dry",
+		set: func(s *scene) {
+			small := plugin.Network{Range: "10.0.0.0/30"}
+			s.add(small, "web-0")
+			s.add(small, "web-1")
+			if ips, err := s.tryAdd(small, "web-2", "net1"); err == nil {
+				s.Fatalf("a full pool gave %v", ips)
+			}
+		},
+		want: append(
+			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
+		then: func(s *scene) {
+			s.wantAddresses(s.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
+		},
+	}, {
+		// Row 43.
+		name: "pools in two namespaces",
+		set: func(s *scene) {
+			s.add(lan, "web-0")
+			s.must(s.cluster.CreateNamespace(s.Context(), "cni"))
+			s.plugin = s.pluginFor(s.kubeconfigIn("cni"))
+			s.add(lan, "web-1")
+			s.runs("web-2", s.add(lan, "web-2")...)
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
+			"cni/10.0.0.0-24/1 10.0.0.1 web-1 orphan PodAbsent released",
+			"cni/10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
+			"cni/10.0.0.0-24/2 10.0.0.2 web-2 inUse PodPresent kept",
+			"cni/10.0.0.2 10.0.0.2 web-2 inUse PodPresent kept",
+		},
+	}})
+}
+
+// Either store can leak without the other.
+func TestEntriesAndReservationsThatDisagree(t *testing.T) {
+	play(t, []scenario{{
+		// Row 22: the DEL was cut short after the pool.
+		name: "reservation of a pod that is gone, without an entry",
+		set: func(s *scene) {
+			s.add(lan, "web-0")
+			s.emptyPool("10.0.0.0-24")
+		},
+		want: []string{"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"},
+	}, {
+		// Row 23: the ADD lost its entry and succeeded nevertheless.
+		name: "reservation of a live pod, without an entry",
+		set: func(s *scene) {
+			s.runs("web-0", s.add(lan, "web-0")...)
+			s.emptyPool("10.0.0.0-24")
+		},
+		want: []string{"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept"},
+	}, {
+		// Row 26. The pod shows the address, so that even the entry that does
+		// not name it has to stay: without it the address would be given again.
+		name: "entry of a pod that is gone, reservation of one that shows the address",
+		set: func(s *scene) {
+			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.runs("web-1", "10.0.0.1")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
+			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
+		},
+	}, {
+		// Row 26.
+		name: "entry of a pod that is gone, reservation of one that shows nothing",
+		set: func(s *scene) {
+			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.pod("web-1")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
+		},
+	}, {
+		// Row 26, the other way about.
+		name: "entry of a live pod, reservation of one that is gone",
+		set: func(s *scene) {
+			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.pod("web-0")
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
+		},
+	}, {
+		// Beyond the rows: a reservation never goes before the entry that it
+		// belongs to, or the owner's next ADD would spin on the two.
+		name:   "entry that is held, reservation that is not",
+		policy: "rules:\n- match: {backends: [whereabouts]}\n  hold: true\n",
+		set:    func(s *scene) { s.add(lan, "web-0") },
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 held RuleHold kept",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent kept",
+		},
+	}})
+}
+
+// Row 44.
+func TestDryRunWritesNothingAndSecondRunFindsNothing(t *testing.T) {
+	s := newScene(t)
+	s.runs("web-0", s.add(dual, "web-0")...)
+	s.add(dual, "web-1")
+	versions := func() map[string]string {
+		s.Helper()
+		v, err := s.cluster.Versions(s.Context())
+		s.must(err)
+		return v
+	}
+	before := versions()
+	planned := s.run("run", "--dry-run", "--policy", s.policyFile(header+atOnce))
+	s.wantSame("after the dry run", before, versions())
+	if n := count(planned.lines, "planned"); n != 4 {
+		t.Errorf("%d planned, want 4:\n%q", n, planned.lines)
+	}
+	if n := count(s.reap("").lines, "released"); n != 4 {
+		t.Errorf("%d released, want 4", n)
+	}
+	before = versions()
+	if n := count(s.reap("").lines, "released"); n != 0 {
+		t.Errorf("the second run released %d", n)
+	}
+	s.wantSame("after the second run", before, versions())
+}

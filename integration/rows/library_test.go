@@ -1,0 +1,57 @@
+package rows_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+)
+
+// runAt runs what the binary runs, with the clients that it has, but at a time
+// of the test's choice. It returns the lines of the report. The terms follow
+// the header of a policy that releases.
+func (s *scene) runAt(now time.Time, terms string) []string {
+	s.Helper()
+	p, err := policy.Load([]byte(header+terms), backends.Names())
+	s.must(err)
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	s.must(err)
+	config.QPS = -1
+	whereabouts, err := versioned.NewForConfig(config)
+	s.must(err)
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, err := corev1.NewForConfig(protobuf)
+	s.must(err)
+	apps, err := appsv1.NewForConfig(protobuf)
+	s.must(err)
+	report, err := reaper.Run(s.Context(), reaper.Options{
+		ID:          "run",
+		Version:     "test",
+		Address:     config.Host,
+		Policy:      p,
+		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient()}),
+		Cluster:     cluster.New(core, apps),
+		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
+		Now:         func() time.Time { return now },
+		Logger:      slog.New(slog.DiscardHandler),
+		Concurrency: 32,
+	})
+	s.must(err)
+	data, err := json.Marshal(report)
+	s.must(err)
+	return s.lines(data)
+}
