@@ -71,8 +71,11 @@ func entryRow(e reaper.Entry, wide bool) []string {
 		ip = "key " + e.Key
 	}
 	note := e.Note
-	if e.Error != "" {
+	switch {
+	case e.Error != "":
 		note = e.Error
+	case !wide && e.Verdict == reaper.Suspected:
+		note = strings.TrimLeft(note+", due "+clock(e.Due), ", ")
 	}
 	row := []string{
 		ip, e.Backend, e.Pool, strings.Trim(e.Owner.Namespace+"/"+e.Owner.Pod, "/"),
