@@ -30,7 +30,8 @@ const (
 
 const exitStatus = `EXIT STATUS
   0    done, also when there was nothing to do
-  1    unexpected: nobody could be asked who is alive; nothing was released
+  1    unexpected: nobody could be asked who is alive, and nothing was released;
+       or the report could not be printed
   2    a wrong flag or policy; nothing was contacted
   3    partial: a backend, a pool or a release failed, the rest is done
   4    a limit refused the plan; nothing was released

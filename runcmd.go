@@ -103,8 +103,10 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 		shown = report.Brief()
 	}
 	printErr := formats[f.output](w.stdout, shown)
-	lastWords := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr)
-	return errors.Join(runErr, printErr, lastWords)
+	if err := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr); err != nil {
+		logger.Warn("no termination message", "err", err)
+	}
+	return errors.Join(runErr, printErr)
 }
 
 // options puts a run together.

@@ -47,9 +47,10 @@ func NewConfirmer(p policy.Policy, cluster Cluster, census Census, due int) *Con
 }
 
 // Confirm looks at the owners of the orphans again, and answers for each in the
-// same order: a Warrant where the same reason still holds; else the zero
-// Warrant and ErrReturned, or an error that wraps ErrAgain where that could not
-// be told.
+// same order: a Warrant where the same reason still holds, or the owner is gone
+// by now; else the zero Warrant and an error that wraps ErrReturned where the
+// owner is there, ErrAgain where that could not be told, and ErrKept where
+// something else speaks against the release.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
 	census, err := c.look(ctx, orphans)
@@ -74,13 +75,23 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	}
 	f := assess(c.policy, census, o)
 	switch {
-	case f.standing == Suspected && f.reason == o.reason:
+	case f.standing == Suspected && (f.reason == o.reason || f.reason == PodAbsent):
 		return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
+	case f.standing == InUse:
+		return Warrant{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
 	case f.reason == NoCensus:
 		return Warrant{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
 	default:
-		return Warrant{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
+		return Warrant{}, fmt.Errorf("%w: now %s", ErrKept, f.reason)
 	}
+}
+
+// Forget has the next Confirm look anew, and share no listing that was made
+// before.
+func (c *Confirmer) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = Census{}
 }
 
 // renew is Warrant.Renew: always a new look, of that one pod if it is known.

@@ -90,16 +90,17 @@ func TestConfirmRefusesWhatIsNoOrphanAnyMore(t *testing.T) {
 		owner reaper.Owner
 		first []reaper.Pod
 		now   []reaper.Pod
+		want  error
 	}{
-		{"its pod is back", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app}}},
-		{"its pod is back and finished", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app, Finished: true}}},
-		{"its pod is back with another UID", reaper.Owner{Pod: app, UID: "old"}, nil, []reaper.Pod{{Ref: app, UID: "new"}}},
+		{"its pod is back", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
+		{"its pod is back and finished", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app, Finished: true}}, reaper.ErrKept},
+		{"its pod is back with another UID", reaper.Owner{Pod: app, UID: "old"}, nil, []reaper.Pod{{Ref: app, UID: "new"}}, reaper.ErrKept},
 		{"its replaced pod is the one again", reaper.Owner{Pod: app, UID: "old"},
-			[]reaper.Pod{{Ref: app, UID: "new"}}, []reaper.Pod{{Ref: app, UID: "old"}}},
-		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}},
-		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}},
-		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}},
-		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Mute: true}}},
+			[]reaper.Pod{{Ref: app, UID: "new"}}, []reaper.Pod{{Ref: app, UID: "old"}}, reaper.ErrReturned},
+		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
+		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, reaper.ErrReturned},
+		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}, reaper.ErrReturned},
+		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Mute: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -110,10 +111,39 @@ func TestConfirmRefusesWhatIsNoOrphanAnyMore(t *testing.T) {
 				h := newHearing(t, pods, r)
 				pods.Add(tt.now...)
 				ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
-				refused(t, ws[0], errs[0], reaper.ErrReturned)
+				refused(t, ws[0], errs[0], tt.want)
 			})
 		}
 	}
+}
+
+// A finished pod whose Job is cleaned up is gone, and not back.
+func TestConfirmWarrantsWhatIsGoneByNow(t *testing.T) {
+	r := entries(1)[0]
+	pods := &backendtest.Pods{}
+	pods.Add(reaper.Pod{Ref: r.Owner.Pod, Finished: true})
+	h := newHearing(t, pods, r)
+	pods.Remove(r.Owner.Pod)
+	ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans)
+	if _, err := ws[0].Reservation(); errs[0] != nil || err != nil {
+		t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+	}
+}
+
+// Promise 4. Each try looks for itself: a listing that an earlier one used is
+// not shared with it.
+func TestConfirmLooksAnewAfterForget(t *testing.T) {
+	pods := &backendtest.Pods{}
+	h := newHearing(t, pods, entries(1)...)
+	confirmer := h.confirmer(1000)
+	_, errs := confirmer.Confirm(t.Context(), h.orphans)
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	pods.Add(reaper.Pod{Ref: h.orphans[0].Reservation().Owner.Pod})
+	confirmer.Forget()
+	ws, errs := confirmer.Confirm(t.Context(), h.orphans)
+	refused(t, ws[0], errs[0], reaper.ErrReturned)
 }
 
 // Promise 1. The owners of a batch are looked at together, so that one of them

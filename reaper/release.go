@@ -9,6 +9,7 @@ import (
 
 	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // errNoAnswer is a backend that broke its contract.
@@ -54,13 +55,23 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Plan, confirmer *Confirmer, batch []int) {
 	undecided := batch
 	var last []error
+	var asked time.Duration // to wait, by the API server
 	backoff := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewExponential(100*time.Millisecond)))
-	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-		undecided, last = r.attempt(ctx, b, unit, plan, confirmer, undecided)
-		if len(undecided) > 0 {
-			return retry.RetryableError(last[0])
+	patient := retry.BackoffFunc(func() (time.Duration, bool) {
+		wait, stop := backoff.Next()
+		return max(wait, asked), stop
+	})
+	err := retry.Do(ctx, patient, func(ctx context.Context) error {
+		if last != nil {
+			confirmer.Forget()
 		}
-		return nil
+		undecided, last = r.attempt(ctx, b, unit, plan, confirmer, undecided)
+		if len(undecided) == 0 {
+			return nil
+		}
+		seconds, _ := apierrors.SuggestsClientDelay(last[0])
+		asked = time.Duration(seconds) * time.Second
+		return retry.RetryableError(last[0])
 	})
 	for n, i := range undecided {
 		if last == nil {

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -27,6 +29,11 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 			var attempts [][]reaper.Warrant
 			s := wrapped{fixedStore{pool(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 				attempts = append(attempts, ws)
+				for _, w := range ws {
+					if _, err := w.Reservation(); err != nil {
+						t.Errorf("attempt %d: %v", len(attempts), err)
+					}
+				}
 				time.Sleep(2 * time.Second)
 				answers := make([]error, len(ws))
 				for i := 1; i < len(ws) && len(attempts) < 4; i++ {
@@ -64,6 +71,27 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a busy API server asks for is waited, and not less.
+func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		s := wrapped{fixedStore{pool(entries(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
+			attempts++
+			if attempts == 1 {
+				return []error{reaper.Transient(apierrors.NewTooManyRequests("busy", 7))}
+			}
+			return []error{nil}
+		}}
+		w := newWorld(s)
+		w.pods.Add(reaper.Pod{Ref: other})
+		began := time.Now()
+		w.run(t)
+		if pause := time.Since(began); attempts != 2 || pause < 7*time.Second || pause > 8*time.Second {
+			t.Errorf("%d attempts with %v between them, want 2 with 7s", attempts, pause)
+		}
+	})
 }
 
 // Promise 1. The pod comes back between two attempts.

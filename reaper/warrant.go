@@ -32,8 +32,8 @@ func (w Warrant) Reservation() (Reservation, error) {
 }
 
 // Renew looks at the owner again, now, and returns a fresh warrant. It is for
-// stores that need a look between two writes. It returns ErrReturned when the
-// owner is there, and an error that wraps ErrAgain when that could not be told.
+// stores that need a look between two writes. Its errors are those of
+// Confirmer.Confirm.
 func (w Warrant) Renew(ctx context.Context) (Warrant, error) {
 	if w.confirmed.IsZero() {
 		return Warrant{}, ErrNoWarrant

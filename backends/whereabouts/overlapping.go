@@ -108,18 +108,25 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 	return u
 }
 
-// readPools reads all pools that can be understood, by namespace. A pool that
-// cannot is nobody's witness; Pools reports it.
+// readPools reads the pools of the namespaces in which every pool can be
+// understood. Those of another prove nothing: the one that cannot be understood
+// might say otherwise.
 func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, error) {
 	items, err := list(ctx, client, poolResource)
 	if err != nil {
 		return nil, err
 	}
 	pools := make(map[string][]pool)
+	var doubtful []string
 	for _, item := range items {
-		if p, err := readPool(item); err == nil {
-			pools[p.Metadata.Namespace] = append(pools[p.Metadata.Namespace], p)
+		p, err := readPool(item)
+		if err != nil {
+			doubtful = append(doubtful, p.Metadata.Namespace)
 		}
+		pools[p.Metadata.Namespace] = append(pools[p.Metadata.Namespace], p)
+	}
+	for _, namespace := range doubtful {
+		delete(pools, namespace)
 	}
 	return pools, nil
 }
@@ -132,12 +139,12 @@ type holding struct {
 }
 
 // heldBy returns the pool that still holds the address for this owner, or that
-// may do so, or an empty string. It reads the pools anew, at most once a second:
-// what an owner takes after that look is found by looking at the owner.
+// may do so, or an empty string. It reads the pools anew, at most every ten
+// seconds: what an owner takes after that look is found by looking at the owner.
 func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if time.Since(b.readAt) > time.Second {
+	if time.Since(b.readAt) > 10*time.Second {
 		readAt := time.Now()
 		items, err := list(ctx, b.client, poolResource)
 		if err != nil {

@@ -136,7 +136,9 @@ func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) [
 	return errs
 }
 
-// patch applies the operations all together or not at all.
+// patch applies the operations all together or not at all. client-go must not
+// wait inside the request, as it does when the API server asks it to: the
+// warrants would expire.
 func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -144,7 +146,7 @@ func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error
 	}
 	namespace, name := splitUnit(unit)
 	return b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
-		Body(body).Do(ctx).Error()
+		MaxRetries(0).Body(body).Do(ctx).Error()
 }
 
 // explain finds out why the API server refused a patch as invalid, and fills in

@@ -71,7 +71,7 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 	}
 
 	w, err = w.Renew(ctx)
-	if errors.Is(err, reaper.ErrReturned) {
+	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
 		if back := b.restore(ctx, unit, buried, r.Owner.Pod); back != nil {
 			return reaper.Transient(back)
 		}
@@ -133,7 +133,7 @@ func (b *Overlapping) patch(ctx context.Context, unit string, version object, po
 	}
 	namespace, name := splitUnit(unit)
 	data, err := send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
-		Body(body))
+		MaxRetries(0).Body(body))
 	if err != nil {
 		return object{}, err
 	}
@@ -146,9 +146,9 @@ func (b *Overlapping) remove(ctx context.Context, unit string, version object) e
 	namespace, name := splitUnit(unit)
 	uid := types.UID(version.Metadata.UID)
 	err := b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
-		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-			UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
-		}}).Do(ctx).Error()
+		MaxRetries(0).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+		UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
+	}}).Do(ctx).Error()
 	if gone(err, overlappingResource, unit) {
 		return nil
 	}

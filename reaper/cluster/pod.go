@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"strings"
@@ -16,6 +17,9 @@ const (
 	// Multus writes it after the ADDs of all networks. The value is a list of
 	// {name, interface, ips, default} (the multi-networking specification 1.3).
 	networkStatus = "k8s.v1.cni.cncf.io/network-status"
+
+	// The same, as Multus called it before 3.5.
+	networksStatus = "k8s.v1.cni.cncf.io/networks-status"
 
 	// What a pod asks Multus for: a pod with it ought to have a status.
 	networks = "k8s.v1.cni.cncf.io/networks"
@@ -44,7 +48,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p.Addresses = readIPs(texts)
 	inStatus := len(p.Addresses) > 0
 
-	interfaces, readable := readNetworkStatus(pod.Annotations[networkStatus])
+	interfaces, readable := readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
 	for _, ips := range interfaces {
 		p.Addresses = append(p.Addresses, ips...)
 	}

@@ -77,6 +77,8 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 			map[string][]string{"net1": {"10.2.0.1", "10.2.0.2", "10.2.0.3", "fd02::a"}}, false},
 		{"address with a zone", annotated(networkStatus, `[{"interface": "net1", "ips": ["fe80::1%net1"]}]`),
 			append(slices.Clone(own), "fe80::1"), map[string][]string{"net1": {"fe80::1"}}, false},
+		{"network-status by its former name", annotated("k8s.v1.cni.cncf.io/networks-status",
+			`[{"interface": "net1", "ips": ["10.2.0.1"]}]`), append(slices.Clone(own), "10.2.0.1"), map[string][]string{"net1": {"10.2.0.1"}}, false},
 		{"empty network-status", annotated(networkStatus, ""), own, nil, false},
 		{"network-status of no network", annotated(networkStatus, "[]"), own, nil, false},
 		{"null network-status", annotated(networkStatus, "null"), own, nil, false},
