@@ -33,13 +33,8 @@ func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	for token := ""; ; {
 		var items []T
 		var next string
-		backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
-		err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-			var err error
+		err := Patiently(ctx, func(ctx context.Context) (err error) {
 			items, next, err = page(ctx, token)
-			if errors.Is(Transient(err), ErrAgain) {
-				return retry.RetryableError(err)
-			}
 			return err
 		})
 		if err != nil {
@@ -51,4 +46,17 @@ func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 		}
 		token = next
 	}
+}
+
+// Patiently makes a read of the API server again, a few times, where it fails
+// for a passing reason.
+func Patiently(ctx context.Context, read func(ctx context.Context) error) error {
+	backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
+	return retry.Do(ctx, backoff, func(ctx context.Context) error {
+		err := read(ctx)
+		if errors.Is(Transient(err), ErrAgain) {
+			return retry.RetryableError(err)
+		}
+		return err
+	})
 }

@@ -150,7 +150,7 @@ func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
 	case errors.Is(err, ErrLedgerDamaged):
 		r.warn(err.Error() + "; what it remembered counts as first seen now")
 	case err != nil:
-		r.fail(fmt.Errorf("load the ledger: %w", err))
+		r.failAndTell(fmt.Errorf("load the ledger: %w", err))
 		return Ledger{}, false
 	}
 	return ledger, true
@@ -179,7 +179,7 @@ func (r *run) saveLedger(ctx context.Context, now time.Time, inv Inventory, c Ce
 		return retry.RetryableError(err)
 	})
 	if err != nil {
-		r.fail(fmt.Errorf("save the ledger: %w", err))
+		r.failAndTell(fmt.Errorf("save the ledger: %w", err))
 	}
 }
 
@@ -198,6 +198,12 @@ func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = multierror.Append(r.failures, err)
+}
+
+// failAndTell is fail for what no backend and no entry of the report can show.
+func (r *run) failAndTell(err error) {
+	r.fail(err)
+	r.report.Warnings = append(r.report.Warnings, err.Error())
 }
 
 // failed returns the failures as a *PartialError, or nil.

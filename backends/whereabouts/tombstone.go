@@ -102,10 +102,15 @@ func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservatio
 	if err != nil {
 		return object{}, err
 	}
-	if stands := overlappingUnit(now, nil).Reservations[0]; !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
+	stands := overlappingUnit(now, nil).Reservations[0]
+	switch {
+	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
+		return now, nil
+	case token(now) == r.Token:
+		return object{}, fmt.Errorf("%w: a conflict with nobody", reaper.ErrAgain)
+	default:
 		return object{}, reaper.ErrChanged
 	}
-	return now, nil
 }
 
 // restore puts the owner back where the tombstone stands.

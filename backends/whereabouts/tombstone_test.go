@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,7 +169,8 @@ func TestReservationWaitsForItsPoolEntry(t *testing.T) {
 }
 
 func TestBurialAnswers(t *testing.T) {
-	adopted := orip("10.0.0.4", `{"podref":"default/web-1"}`, `{}`)
+	later := func(object string) string { return strings.Replace(object, `"44"`, `"45"`, 1) }
+	adopted := later(orip("10.0.0.4", `{"podref":"default/web-1"}`, `{}`))
 	for _, tt := range []struct {
 		name       string
 		patch, get http.HandlerFunc
@@ -181,7 +183,8 @@ func TestBurialAnswers(t *testing.T) {
 		{"forbidden", oripNo, nil, "final", false},
 		{"answer is no object", say("<html>"), nil, "again", false},
 		{"written meanwhile, by another owner", oripRV, say(adopted), "changed", false},
-		{"written meanwhile, by the same owner", oripRV, say(leaked), "changed", false},
+		{"written meanwhile, by the same owner", oripRV, say(later(leaked)), "changed", false},
+		{"written by nobody", oripRV, say(leaked), "again", false},
 		{"written meanwhile, by us", oripRV, say(buried), "gone", true},
 		{"written meanwhile, by a release from another owner", oripRV, say(tombstoneOf("default/web-1")), "changed", false},
 		{"written meanwhile, by a release from nobody", oripRV, say(tombstoneOf("")), "changed", false},

@@ -49,7 +49,11 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	var ledger reaper.Ledger
 	var damage error
 	for n, shards := 0, 1; n < shards; n++ {
-		cm, err := l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
+		var cm *corev1.ConfigMap
+		err := reaper.Patiently(ctx, func(ctx context.Context) (err error) {
+			cm, err = l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
+			return err
+		})
 		if apierrors.IsNotFound(err) {
 			if n > 0 {
 				damage = errors.Join(damage, fmt.Errorf("%w: no %s", reaper.ErrLedgerDamaged, shardName(n)))
