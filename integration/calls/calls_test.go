@@ -1,0 +1,86 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+func TestMain(m *testing.M) { realcluster.Main(m) }
+
+// small is what a test can afford.
+var small = size{pools: 4, live: 20, stale: 60}
+
+// stage prepares a cluster with a proxy, and the kubeconfig that leads through
+// it.
+func stage(t testing.TB) (stock, *proxy.Proxy, measure, string) {
+	t.Helper()
+	c := realcluster.StartT(t)
+	c.ResetT(t)
+	p, err := proxy.Start(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	kubeconfig, err := c.KubeconfigFor(p.Config(c.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := assets.Path("ip-reaper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stock{c, small}
+	if err := s.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, p, measure{binary, t.TempDir(), 32}, kubeconfig
+}
+
+// A pool is written once, whatever goes of it, and a reservation twice.
+func TestWritesOfARunAreFew(t *testing.T) {
+	s, p, m, kubeconfig := stage(t)
+	if _, err := m.run(t.Context(), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want := map[string]int{
+		"patch ippools":                         small.pools,
+		"patch overlappingrangeipreservations":  small.stale,
+		"delete overlappingrangeipreservations": small.stale,
+	}
+	if diff := cmp.Diff(want, p.Mutations()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkRun is one run of the binary that releases 60 entries and 60
+// reservations.
+func BenchmarkRun(b *testing.B) {
+	s, p, m, kubeconfig := stage(b)
+	p.Reset()
+	peak := 0
+	for b.Loop() {
+		b.StopTimer()
+		if err := s.leak(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		c, err := m.run(b.Context(), kubeconfig)
+		if err != nil {
+			b.Fatal(err)
+		}
+		peak = max(peak, c.peak)
+	}
+	b.ReportMetric(float64(len(p.Requests()))/float64(b.N), "requests/op")
+	b.ReportMetric(float64(peak)/1024, "peak-MiB")
+	if err := s.check(b.Context()); err != nil {
+		b.Error(err)
+	}
+}

@@ -1,0 +1,91 @@
+// Command calls measures one run of ip-reaper on a real API server: which
+// requests it makes, how long it takes, how much memory it needs.
+//
+//	go run ./calls [-pools 4] [-live 1000] [-stale 1000] [-concurrency 32]
+//
+// As many overlapping-range reservations go with the pools' entries. It runs
+// twice on the same state: through a proxy that counts, and directly for the
+// time and the memory.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "calls:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// run is the program.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	var size size
+	flags := flag.NewFlagSet("calls", flag.ContinueOnError)
+	flags.IntVar(&size.pools, "pools", 4, "pools that the entries are in")
+	flags.IntVar(&size.live, "live", 1000, "entries whose pod is alive, and reservations")
+	flags.IntVar(&size.stale, "stale", 1000, "entries whose pod is gone, and reservations")
+	concurrency := flags.Int("concurrency", 32, "what ip-reaper is told")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := size.check(); err != nil {
+		return err
+	}
+	c, err := realcluster.Start(ctx, realcluster.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	p, err := proxy.Start(c.Config)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	counted, err := c.KubeconfigFor(p.Config(c.Config))
+	if err != nil {
+		return err
+	}
+	binary, err := assets.Path("ip-reaper")
+	if err != nil {
+		return err
+	}
+	m := measure{binary: binary, dir: c.Dir, concurrency: *concurrency}
+	s := stock{c, size}
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
+	through, err := m.run(ctx, counted)
+	if err != nil {
+		return err
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if err := s.leak(ctx); err != nil {
+		return err
+	}
+	direct, err := m.run(ctx, c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	return tell(out, size, p, through, direct)
+}

@@ -1,0 +1,145 @@
+package safety_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+// The API server goes away in the middle of a run. What was done by then is in
+// the report, the rest is not, and the next run does it (promises 7 and 8).
+func TestRunSurvivesTheEndOfTheAPIServer(t *testing.T) {
+	s := newScene(t)
+	s.pod(t, "live")
+	for _, tt := range []struct {
+		name string
+		at   proxy.Match
+	}{
+		{"between two pools", proxy.Nth(2, proxy.On("patch ippools"))},
+		{"between tombstone and delete", proxy.Nth(1, proxy.On("delete overlappingrangeipreservations"))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			end := s.wreck(t)
+			var once sync.Once
+			s.toReaper.Before(tt.at, func(context.Context, proxy.Request) proxy.Action {
+				once.Do(func() {
+					if err := s.StopAPIServer(); err != nil {
+						t.Error(err)
+					}
+				})
+				return proxy.Pass()
+			})
+			result := s.run(t, reap.ExitPartial, releaseNow+slowRule, inOrder)
+			if err := s.StartAPIServer(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.checkKept(t, end)
+			s.checkTrue(t, result.Report)
+			checkNamesFailure(t, result)
+			if result.Report.Summary.Released == 0 {
+				t.Error("the report says that nothing was released; a pool's entry was")
+			}
+			s.converge(t, releaseNow+slowRule)
+			s.checkStore(t, end)
+		})
+	}
+}
+
+// A list of pods that expires in the middle begins anew: half a list would
+// make orphans of the other half's reservations (promises 1 and 2).
+func TestListThatExpiresBeginsAnew(t *testing.T) {
+	s := newScene(t)
+	live := map[int]string{}
+	for i := range 501 { // one more than a page has
+		live[i+1] = fmt.Sprintf("live-%03d", i)
+	}
+	s.pods(t, live)
+	s.put(t, "10.1.0.0/16", live)
+	s.put(t, "10.2.0.0/24", map[int]string{1: "gone"})
+	end := s.store(t).without(s.ref("gone"))
+	expired := proxy.Answer(http.StatusGone, metav1.StatusReasonExpired, "injected: the continue token is too old")
+	second := func(r proxy.Request) bool {
+		return r.String() == "list pods" && strings.Contains(r.Query, "continue=")
+	}
+
+	t.Run("every time", func(t *testing.T) {
+		s.toReaper.Before(second, proxy.Always(expired))
+		s.run(t, reap.ExitError, releaseNow)
+		if got := s.toReaper.Mutations(); len(got) > 0 {
+			t.Errorf("writes: %v, want none", got)
+		}
+	})
+	t.Run("once", func(t *testing.T) {
+		s.toReaper.Reset()
+		s.toReaper.Before(proxy.Nth(1, second), proxy.Always(expired))
+		result := s.run(t, reap.ExitDone, releaseNow)
+		if got := s.toReaper.Counts()["list pods"]; got != 4 {
+			t.Errorf("%d requests for pages of pods, want 4: two pages, twice", got)
+		}
+		if got := result.Report.Summary.InUse; got != 2*len(live) {
+			t.Errorf("%d reservations in use, want %d", got, 2*len(live))
+		}
+		s.checkStore(t, end)
+	})
+}
+
+// A server that asks to come back later is heard.
+func TestReadThatHasToWaitIsMadeAgain(t *testing.T) {
+	s := newScene(t)
+	s.pod(t, "bystander")
+	s.put(t, network.Range, map[int]string{1: "gone"})
+	for _, request := range []string{"list pods", "get pods"} {
+		s.toReaper.Before(proxy.Nth(1, proxy.On(request)), proxy.Always(proxy.TooManyRequests(time.Second)))
+	}
+	began := time.Now()
+	s.run(t, reap.ExitDone, releaseNow)
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("the run took %v, and was asked twice to wait for a second", took)
+	}
+	s.checkStore(t, store{})
+}
+
+// A server that asks to come back later is heard, and still no write rests on
+// a look at the owner that is older than two seconds (promise 4).
+func TestWriteThatHasToWaitIsConfirmedAnew(t *testing.T) {
+	const wait = 3 * time.Second
+	for _, request := range []string{"patch ippools", "delete overlappingrangeipreservations"} {
+		t.Run(request, func(t *testing.T) {
+			s := newScene(t)
+			s.pod(t, "bystander")
+			s.put(t, network.Range, map[int]string{1: "gone"})
+			var mu sync.Mutex
+			var looked time.Time
+			s.toReaper.Before(proxy.On("get pods"), func(context.Context, proxy.Request) proxy.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				looked = time.Now()
+				return proxy.Pass()
+			})
+			s.toReaper.Before(proxy.Nth(1, proxy.On(request)), proxy.Always(proxy.TooManyRequests(wait)))
+			refused := time.Now()
+			s.toReaper.Before(proxy.On(request), func(context.Context, proxy.Request) proxy.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				if age := time.Since(looked); age > 2*time.Second {
+					t.Errorf("%s rests on a look at the owner %v ago", request, age.Round(time.Millisecond))
+				}
+				if waited := time.Since(refused); waited < wait {
+					t.Errorf("%s came again after %v, %v was asked for", request, waited.Round(time.Millisecond), wait)
+				}
+				return proxy.Pass()
+			})
+			s.run(t, reap.ExitDone, releaseNow)
+			s.checkStore(t, store{})
+		})
+	}
+}
