@@ -139,12 +139,12 @@ type holding struct {
 }
 
 // heldBy returns the pool that still holds the address for this owner, or that
-// may do so, or an empty string. It reads the pools anew, at most every ten
-// seconds: what an owner takes after that look is found by looking at the owner.
-func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation) (string, error) {
+// may do so, or an empty string. It reads the pools anew unless somebody did so
+// since the given time; those who wait for one reading share the next.
+func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if time.Since(b.readAt) > 10*time.Second {
+	if !b.readAt.After(since) {
 		readAt := time.Now()
 		items, err := list(ctx, b.client, poolResource)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,10 +33,10 @@ func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceV
 //     goes before its pool entry lets another range take the address, and the
 //     ADD of the owner, should it come back, would spin on its old entry;
 //  2. the tombstone is put in, if the object is what was listed;
-//  3. the owner is looked at again: whoever saw the reservation as its own
-//     before step 2 exists by now;
+//  3. pools and owner are looked at again: whoever saw the reservation as its own
+//     before step 2 exists by now, or has left an entry in a pool;
 //  4. the object is deleted, if it still is what step 2 made of it; or, if the
-//     owner is there, it gets its name back.
+//     owner or an entry of its is there, it gets its name back.
 //
 // What a crash leaves after step 2 is listed as interrupted and taken up there.
 func (b *Overlapping) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
@@ -52,7 +53,8 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 	if err != nil {
 		return err
 	}
-	held, err := b.heldBy(ctx, r)
+	// This only spares a tombstone that would not last, so an older look will do.
+	held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
 	if err != nil {
 		return reaper.Transient(err)
 	}
@@ -70,7 +72,15 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		return reaper.Transient(err)
 	}
 
-	w, err = w.Renew(ctx)
+	// An owner that was back for a moment took its entry before the tombstone.
+	if held, err = b.heldBy(ctx, r, time.Now()); err != nil {
+		return reaper.Transient(err)
+	}
+	if held != "" {
+		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
+	} else {
+		w, err = w.Renew(ctx)
+	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
 		if back := b.restore(ctx, unit, buried, r.Owner.Pod); back != nil {
 			return reaper.Transient(back)

@@ -1,6 +1,7 @@
 package safety_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,4 +59,30 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 			s.checkStore(t, store{})
 		})
 	}
+}
+
+// The owner comes back, takes its address again and dies once more, all while
+// the run is at work: the entry that it leaves in the pool is a new one, with a
+// grace period of its own, and so the reservation stays as well. What the run
+// has read of the pools before it released others is too old to tell (promise
+// 4).
+func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
+	s := newScene(t)
+	s.pod(t, "bystander")
+	s.reserve(t, "10.0.0.1", s.ref("gone")) // which comes first
+	ip := s.leak(t, "web-0")
+	s.toReaper.Before(proxy.Nth(1, proxy.On("delete overlappingrangeipreservations")),
+		func(context.Context, proxy.Request) proxy.Action {
+			v := s.comes(t, "web-0")
+			v.writes()
+			if v.err != nil || v.ip != ip {
+				t.Errorf("ADD: %s, %v, want %s again", v.ip, v.err, ip)
+			}
+			s.dies(t, "web-0")
+			return proxy.Pass()
+		})
+	s.run(t, reap.ExitDone, releaseNow, inOrder)
+	s.checkStore(t, store{poolName(network.Range) + " " + ip: s.ref("web-0") + " " + newSandbox, ip: s.ref("web-0")})
+	s.converge(t, releaseNow)
+	s.checkStore(t, store{})
 }

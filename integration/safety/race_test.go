@@ -167,13 +167,15 @@ func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
 	for i := range 60 {
 		s.reserve(t, fmt.Sprintf("10.2.0.%d", i+1), s.ref(fmt.Sprintf("gone-%d", i)))
 	}
+	burial := func(r proxy.Request) bool {
+		return r.String() == "patch overlappingrangeipreservations" && r.Name == ip
+	}
 	var v *visitor
-	s.toReaper.Before(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")),
-		func(context.Context, proxy.Request) proxy.Action {
-			v = s.comes(t, "web-0")
-			v.writes()
-			return proxy.Pass()
-		})
+	s.toReaper.Before(proxy.Nth(1, burial), func(context.Context, proxy.Request) proxy.Action {
+		v = s.comes(t, "web-0")
+		v.writes()
+		return proxy.Pass()
+	})
 	result := s.run(t, reap.ExitDone, releaseNow+"limits: {maxFraction: 1}\n")
 	if lists := s.toReaper.Counts()["list pods"]; lists < 2 {
 		t.Fatalf("%d listings of pods: owners were not looked at by listing", lists)
