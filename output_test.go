@@ -53,7 +53,7 @@ func fullReport() reaper.Report {
 	r.Run.DryRun = false
 	r.Summary = reaper.Counts{Reservations: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
 	r.Backends = []reaper.BackendReport{
-		{Name: pools, Status: reaper.StatusPartial, Message: "1 releases failed", Counts: r.Summary},
+		{Name: pools, Status: reaper.StatusPartial, Message: "failed releases: 1", Counts: r.Summary},
 		{Name: "overlapping", Status: reaper.StatusSkipped, Message: "the store is not installed in this cluster: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
 		{Name: "calico", Status: reaper.StatusFailed, Message: "list blocks: forbidden"},
 		{Name: "other", Status: reaper.StatusOK},

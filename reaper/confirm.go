@@ -48,9 +48,10 @@ func NewConfirmer(p policy.Policy, cluster Cluster, census Census, due int) *Con
 
 // Confirm looks at the owners of the orphans again, and answers for each in the
 // same order: a Warrant where the same reason still holds, or the owner is gone
-// by now; else the zero Warrant and an error that wraps ErrReturned where the
-// owner is there, ErrAgain where that could not be told, and ErrKept where
-// something else speaks against the release.
+// by now; else the zero Warrant and an error. It wraps ErrReturned where the
+// owner is there, ErrKept where something else speaks against the release, and
+// ErrAgain where a later look may tell; where none will, as when it is
+// forbidden, it wraps none of them.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
 	census, err := c.look(ctx, orphans)
@@ -146,7 +147,7 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
-		return Census{}, fmt.Errorf("%w: list pods: %w", ErrAgain, err)
+		return Census{}, fmt.Errorf("list pods: %w", Transient(err))
 	}
 	census := NewCensus(began, pods, nil)
 	census.sets = c.census.sets
@@ -164,7 +165,7 @@ func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 		g.Go(func() error {
 			l := look{began: time.Now()}
 			if l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref); l.err != nil {
-				l.presence, l.err = Unknown, fmt.Errorf("%w: get pod %s: %w", ErrAgain, ref, l.err)
+				l.presence, l.err = Unknown, fmt.Errorf("get pod %s: %w", ref, Transient(l.err))
 			}
 			mu.Lock()
 			defer mu.Unlock()

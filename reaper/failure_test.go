@@ -88,8 +88,8 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 		return append([]error{errors.New("the schema does not allow it")}, answers...)
 	}}
 	report, failures := w.partial(t)
-	equal(t, "failures", failures, []string{"one: release 2 of a: the schema does not allow it"})
-	equal(t, "statuses", statuses(report), map[string]string{"one": "partial: 1 releases failed", "two": "ok"})
+	equal(t, "failures", failures, []string{"one: a: 1 not released: the schema does not allow it"})
+	equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
 		"1": reaper.Kept, "2": reaper.Failed, "3": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
 	})
@@ -104,7 +104,7 @@ func TestMissingAnswerIsAFailure(t *testing.T) {
 	w.fill(t, m, "live-1", "gone-1", "gone-2")
 	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
 	report, failures := w.partial(t)
-	equal(t, "failures", failures, []string{"memory: release 3 of a: the backend did not answer for it"})
+	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for it"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
 }
 

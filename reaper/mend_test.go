@@ -137,7 +137,7 @@ func TestFailureToGiveBackIsReported(t *testing.T) {
 	equal(t, "outcome", report.Entries[1].Outcome, reaper.Failed)
 	equal(t, "failures", len(failures), 1)
 	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, InUse: 2, Failed: 1})
-	equal(t, "statuses", statuses(report), map[string]string{"two-step": "partial: 1 releases failed"})
+	equal(t, "statuses", statuses(report), map[string]string{"two-step": "partial: failed releases: 1"})
 }
 
 // Promise 7, 8. The owner comes back in the midst of the release, and its entry

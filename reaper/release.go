@@ -81,7 +81,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Pla
 		r.settle(i, Failed, last[n])
 	}
 	if len(undecided) > 0 {
-		r.fail(fmt.Errorf("%s: release %d of %s: %w", b.Name(), len(undecided), unit, err))
+		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), unit, len(undecided), err))
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 	}
 
 	var undecided []int
-	var why []error
+	var why, final []error
 	for n, i := range batch {
 		switch err := errs[n]; {
 		case err == nil:
@@ -128,8 +128,11 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 			why = append(why, err)
 		default:
 			r.settle(i, Failed, err)
-			r.fail(fmt.Errorf("%s: release %s of %s: %w", b.Name(), plan.verdicts[i].Reservation.Key, unit, err))
+			final = append(final, err)
 		}
+	}
+	if len(final) > 0 {
+		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), unit, len(final), final[0]))
 	}
 	return undecided, why
 }

@@ -22,7 +22,7 @@ func (r *Report) tally() {
 	for i := range r.Backends {
 		b := &r.Backends[i]
 		if b.Status == StatusOK && b.Failed > 0 {
-			b.Status, b.Message = StatusPartial, fmt.Sprintf("%d releases failed", b.Failed)
+			b.Status, b.Message = StatusPartial, fmt.Sprintf("failed releases: %d", b.Failed)
 		}
 	}
 	for i := range r.Pools {
