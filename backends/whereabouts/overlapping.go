@@ -30,6 +30,7 @@ const OverlappingName = "overlapping"
 // asks who is alive.
 type Overlapping struct {
 	client rest.Interface
+	begun  sync.Map // units that an earlier try may have left a tombstone in
 
 	mu       sync.Mutex
 	holdings map[holding]string // the pool that has it

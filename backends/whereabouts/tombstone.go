@@ -53,17 +53,20 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 	if err != nil {
 		return err
 	}
-	// This only spares a tombstone that would not last, so an older look will do.
-	held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
-	if err != nil {
-		return reaper.Transient(err)
+	if _, again := b.begun.Load(unit); !again {
+		// This only spares a tombstone that would not last: an older look will do.
+		held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
+		if err != nil {
+			return reaper.Transient(err)
+		}
+		if held != "" {
+			return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
+		}
+		if r, err = w.Reservation(); err != nil {
+			return err // it took too long to read the pools
+		}
 	}
-	if held != "" {
-		return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
-	}
-	if r, err = w.Reservation(); err != nil {
-		return err // it took too long to read the pools
-	}
+	b.begun.Store(unit, true)
 	buried, err := b.bury(ctx, unit, r)
 	if gone(err, overlappingResource, unit) {
 		return nil
@@ -72,14 +75,14 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		return reaper.Transient(err)
 	}
 
-	// An owner that was back for a moment took its entry before the tombstone.
-	if held, err = b.heldBy(ctx, r, time.Now()); err != nil {
+	held, err := b.heldBy(ctx, r, time.Now())
+	if err != nil {
 		return reaper.Transient(err)
 	}
-	if held != "" {
+	w, err = w.Renew(ctx)
+	if err == nil && held != "" {
+		// The owner was back for a moment, before the tombstone.
 		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
-	} else {
-		w, err = w.Renew(ctx)
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
 		if back := b.restore(ctx, unit, buried, r.Owner.Pod); back != nil {
