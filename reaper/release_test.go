@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,9 +46,9 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 			one := 1.0
 			w.policy.Limits.MaxFraction = &one
 			w.pods.Add(reaper.Pod{Ref: other})
-			looks := 0
+			var looks atomic.Int64
 			w.pods.OnCall(func(string) error {
-				looks++
+				looks.Add(1)
 				return nil
 			})
 			began := time.Now()
@@ -63,8 +64,8 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
 				}
 			}
-			if want := 2 + 4; bulk && looks != want {
-				t.Errorf("%d looks, want %d", looks, want)
+			if want := int64(2 + 4); bulk && looks.Load() != want {
+				t.Errorf("%d looks, want %d", looks.Load(), want)
 			}
 			if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {
 				t.Errorf("pauses of %v in all, want about 700 ms", pause)

@@ -158,7 +158,8 @@ func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since ti
 				b.unread = append(b.unread, p)
 				continue
 			}
-			for _, r := range p.reaperUnit().Reservations {
+			for key, entry := range p.allocations {
+				r := p.reservation(key, entry)
 				b.holdings[holding{r.IP, r.Owner.Pod}] = p.unit()
 			}
 		}
