@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -32,10 +32,9 @@ type Overlapping struct {
 	client rest.Interface
 	begun  sync.Map // units that an earlier try may have left a tombstone in
 
-	mu       sync.Mutex
-	holdings map[holding]string // the pool that has it
-	unread   []pool             // that could not be understood
-	readAt   time.Time
+	mu     sync.Mutex
+	pools  []json.RawMessage // as they were last read
+	readAt time.Time
 }
 
 // NewOverlapping returns the backend over a client of
@@ -132,16 +131,12 @@ func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, e
 	return pools, nil
 }
 
-// A holding is an address that a pool holds for a pod; no address stands for
-// one that could not be read.
-type holding struct {
-	ip  netip.Addr
-	pod reaper.PodRef
-}
-
 // heldBy returns the pool that still holds the address for this owner, or that
 // may do so, or an empty string. It reads the pools anew unless somebody did so
 // since the given time; those who wait for one reading share the next.
+//
+// Few pools name the owner of a reservation that is due, so only those that do
+// are decoded: the API server writes a podref as it is, without escapes.
 func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,24 +146,26 @@ func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since ti
 		if err != nil {
 			return "", err
 		}
-		b.holdings, b.unread = make(map[holding]string), nil
-		for _, item := range items {
-			p, err := readPool(item)
-			if err != nil {
-				b.unread = append(b.unread, p)
-				continue
-			}
-			for key, entry := range p.allocations {
-				r := p.reservation(key, entry)
-				b.holdings[holding{r.IP, r.Owner.Pod}] = p.unit()
-			}
-		}
-		b.readAt = readAt
+		b.pools, b.readAt = items, readAt
 	}
-	for _, p := range b.unread {
-		if bytes.Contains(p.Spec, []byte(r.Owner.Pod.String())) {
+	podRef := []byte(r.Owner.Pod.String())
+	for _, item := range b.pools {
+		if !bytes.Contains(item, podRef) {
+			continue
+		}
+		p, err := readPool(item)
+		if err != nil && bytes.Contains(p.Spec, podRef) {
 			return p.unit(), nil
 		}
+		for key, entry := range p.allocations {
+			if !bytes.Contains(entry, podRef) {
+				continue
+			}
+			held := p.reservation(key, entry)
+			if held.Owner.Pod == r.Owner.Pod && (held.IP == r.IP || !held.IP.IsValid()) {
+				return p.unit(), nil
+			}
+		}
 	}
-	return cmp.Or(b.holdings[holding{r.IP, r.Owner.Pod}], b.holdings[holding{pod: r.Owner.Pod}]), nil
+	return "", nil
 }
