@@ -57,9 +57,15 @@ func decodeStruct(raw json.RawMessage, v reflect.Value, at *field.Path) field.Er
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		errs = append(errs, field.Forbidden(at.Child(name),
-			"unknown field, known are "+strings.Join(known, ", ")))
+			"unknown field, known are "+strings.Join(known, ", ")+hints[name]))
 	}
 	return errs
+}
+
+// hints end the message about an unknown field of that name.
+var hints = map[string]string{
+	"password": "; a policy is no place for a password: " +
+		"name a file that has it in passwordFile, or set ETCD_PASSWORD",
 }
 
 func decodeMap(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {

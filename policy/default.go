@@ -36,6 +36,7 @@ func (p *Policy) setDefaults() {
 	p.Pods.Finished = cmp.Or(p.Pods.Finished, Hold)
 	p.Pods.Superseded = cmp.Or(p.Pods.Superseded, Release)
 	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)
+	p.Nodes.Unreachable = cmp.Or(p.Nodes.Unreachable, Hold)
 	setDefault(&p.Limits.MaxReleases, 0)
 	setDefault(&p.Limits.MaxFraction, 0.5)
 	setDefault(&p.Limits.MinEntries, 20)

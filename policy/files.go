@@ -14,5 +14,6 @@ func Example() []byte { return []byte(example) }
 
 // Schema returns the JSON schema, draft 2020-12, of a policy file. It is for
 // editors, and Load is the judge: the schema does not know the names of
-// backends, and cannot tell a malformed glob or a duration that is too long.
+// backends other than calico, and cannot tell a malformed glob, a duration that
+// is too long, or a port or an IPv6 address that is none.
 func Schema() []byte { return []byte(schema) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -58,16 +59,26 @@ func Load(data []byte, backends []string) (Policy, error) {
 	return p, nil
 }
 
-// mistakes returns messages and errs as one Error.
+// mistakes returns messages and errs as one Error. A password may have been put
+// where it does not belong, and the messages go to a log: no value that stands
+// under etcd is in them, and no user of a URL.
 func mistakes(messages []string, errs field.ErrorList) *Error {
 	for _, err := range errs {
+		if underEtcd.MatchString(err.Field) {
+			err.BadValue = field.OmitValueType{}
+		}
 		messages = append(messages, err.Error())
 	}
 	for i, m := range messages {
-		messages[i] = strings.Map(printable, m)
+		messages[i] = urlUser.ReplaceAllString(strings.Map(printable, m), "://...@")
 	}
 	return &Error{Messages: messages}
 }
+
+var (
+	underEtcd = regexp.MustCompile(`(?s)^backends\[.*\]\.etcd`)
+	urlUser   = regexp.MustCompile(`://.*@`)
+)
 
 // printable replaces what would break a line or move the cursor.
 func printable(r rune) rune {

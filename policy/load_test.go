@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			Superseded: policy.Release,
 			Unnamed:    policy.Hold,
 		},
+		Nodes: policy.Nodes{Unreachable: policy.Hold},
 		Limits: policy.Limits{
 			MaxReleases: new(0),
 			MaxFraction: new(0.5),
@@ -45,7 +47,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 	}
 	for name, data := range map[string]string{
 		"nothing but the header": header,
-		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nlimits: {}\nretention: {}\nrules: []\n",
+		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nnodes: {}\nlimits: {}\nretention: {}\nrules: []\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := policy.Load([]byte(data), known)
@@ -89,7 +91,18 @@ func TestEveryFieldIsRead(t *testing.T) {
 			Hold:        true,
 		}},
 		Backends: map[string]policy.Backend{
-			"calico":      {Enabled: policy.Auto},
+			"calico": {
+				Enabled:   policy.Auto,
+				Datastore: policy.DatastoreEtcd,
+				Etcd: policy.Etcd{
+					Endpoints:    []string{"https://etcd-0.etcd:2379", "http://[fd00::1]:2379"},
+					Username:     "ip-reaper",
+					PasswordFile: "/etcd/password",
+					CAFile:       "/etcd/ca.crt",
+					CertFile:     "/etcd/tls.crt",
+					KeyFile:      "/etcd/tls.key",
+				},
+			},
 			"overlapping": {Enabled: policy.Off},
 			"whereabouts": {Enabled: policy.On},
 		},
@@ -98,6 +111,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 			Superseded: policy.Hold,
 			Unnamed:    policy.Release,
 		},
+		Nodes: policy.Nodes{Unreachable: policy.Release},
 		Limits: policy.Limits{
 			MaxReleases: new(100),
 			MaxFraction: new(1.0),
@@ -122,13 +136,51 @@ rules:
   minAge: 1.5s
   hold: true
 backends:
-  calico: {enabled: auto}
+  calico:
+    enabled: auto
+    datastore: etcdv3
+    etcd:
+      endpoints: ["https://etcd-0.etcd:2379", "http://[fd00::1]:2379"]
+      username: ip-reaper
+      passwordFile: /etcd/password
+      caFile: /etcd/ca.crt
+      certFile: /etcd/tls.crt
+      keyFile: /etcd/tls.key
   overlapping: {enabled: false}
   whereabouts: {enabled: true}
 pods: {finished: release, superseded: hold, unnamed: release}
+nodes: {unreachable: release}
 limits: {maxReleases: 100, maxFraction: 1, minEntries: 0}
 retention: {statefulSets: ignore}
 `
+
+func TestSettingsOfCalicoMayBeLeftOut(t *testing.T) {
+	for _, tt := range []struct {
+		yaml string
+		want policy.Backend
+	}{
+		{"{}", policy.Backend{}},
+		{"{datastore: auto}", policy.Backend{Datastore: policy.DatastoreAuto}},
+		{"{datastore: kubernetes}", policy.Backend{Datastore: policy.DatastoreKubernetes}},
+		{"{datastore: kubernetes, etcd: {}}", policy.Backend{Datastore: policy.DatastoreKubernetes}},
+		{"{datastore: etcdv3}", policy.Backend{Datastore: policy.DatastoreEtcd}},
+		{"{etcd: {username: a}}", policy.Backend{Etcd: policy.Etcd{Username: "a"}}},
+		{"{datastore: auto, etcd: {caFile: a}}",
+			policy.Backend{Datastore: policy.DatastoreAuto, Etcd: policy.Etcd{CAFile: "a"}}},
+		{"{etcd: {certFile: a, keyFile: b}}", policy.Backend{Etcd: policy.Etcd{CertFile: "a", KeyFile: "b"}}},
+		{"{etcd: {endpoints: ['http://10.0.0.1:1', 'https://ETCD_0.a-b:65535', 'https://[::ffff:10.0.0.1]:80']}}",
+			policy.Backend{Etcd: policy.Etcd{
+				Endpoints: []string{"http://10.0.0.1:1", "https://ETCD_0.a-b:65535", "https://[::ffff:10.0.0.1]:80"},
+			}}},
+	} {
+		t.Run(tt.yaml, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+"backends: {calico: "+tt.yaml+"}"), known)
+			if diff := cmp.Diff(tt.want, p.Backends["calico"]); err != nil || diff != "" {
+				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
 
 // TestDryRun proves promise 5 as far as it is the policy's: nothing but an
 // explicit false is taken for one. YAML 1.1 has more words for it.
@@ -243,8 +295,14 @@ func TestCommentedExampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != 1 {
-		t.Errorf("rules %+v, backends %+v, want the 2 and the 1 of the comments", p.Rules, p.Backends)
+	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != 2 {
+		t.Errorf("rules %+v, backends %+v, want the 2 and the 2 of the comments", p.Rules, p.Backends)
+	}
+	etcd := reflect.ValueOf(p.Backends["calico"].Etcd)
+	for f, value := range etcd.Fields() {
+		if value.IsZero() {
+			t.Errorf("the comments have no %s of calico's etcd", f.Name)
+		}
 	}
 }
 

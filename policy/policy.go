@@ -16,7 +16,8 @@ const (
 
 // Policy is one policy file. Every pointer, list and map that is directly in
 // it or in its Namespaces and Limits is non-nil after Load and Default, and
-// every enum has one of its values. The zero Policy has nothing in scope.
+// every enum, save the Datastore of a backend, has one of its values. The zero
+// Policy has nothing in scope.
 type Policy struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -40,11 +41,12 @@ type Policy struct {
 	// matches wins.
 	Rules []Rule `json:"rules,omitzero"`
 
-	// Backends holds settings by the name of the backend. A backend that is not
-	// named here is Auto, which is also what a look-up of it yields.
+	// Backends holds settings by the name of the backend. A look-up of one that
+	// is not named here yields the zero Backend, which is its default.
 	Backends map[string]Backend `json:"backends,omitzero"`
 
 	Pods      Pods      `json:"pods,omitzero"`
+	Nodes     Nodes     `json:"nodes,omitzero"`
 	Limits    Limits    `json:"limits,omitzero"`
 	Retention Retention `json:"retention,omitzero"`
 }
@@ -76,9 +78,35 @@ type Match struct {
 	Backends   []string `json:"backends,omitzero"`
 }
 
-// Backend is the settings of one backend.
+// Backend is the settings of one backend. The zero value is Auto in all of
+// them.
 type Backend struct {
 	Enabled Switch `json:"enabled"`
+
+	// Datastore and Etcd are of the backend that is called calico, and zero in
+	// every other. Etcd is also zero where Datastore is DatastoreKubernetes.
+	Datastore Datastore `json:"datastore,omitzero"`
+	Etcd      Etcd      `json:"etcd,omitzero"`
+}
+
+// Etcd says how Calico's etcd is reached. Package main takes what is empty from
+// Calico's own environment variables: ETCD_ENDPOINTS, ETCD_USERNAME,
+// ETCD_PASSWORD, ETCD_CA_CERT_FILE, ETCD_CERT_FILE and ETCD_KEY_FILE.
+//
+// A policy is kept in a ConfigMap, so there is no field for a password. Load
+// opens none of the files.
+type Etcd struct {
+	// Endpoints are http or https URLs of a host and a port, and of nothing
+	// else. Nil if absent; never empty otherwise.
+	Endpoints []string `json:"endpoints,omitzero"`
+
+	Username     string `json:"username,omitzero"`     // never empty if PasswordFile is not
+	PasswordFile string `json:"passwordFile,omitzero"` // instead of ETCD_PASSWORD
+	CAFile       string `json:"caFile,omitzero"`
+
+	// CertFile and KeyFile are both set or both empty.
+	CertFile string `json:"certFile,omitzero"`
+	KeyFile  string `json:"keyFile,omitzero"`
 }
 
 // Pods says what becomes of the reservations of pods in a doubtful state.
@@ -92,6 +120,13 @@ type Pods struct {
 
 	// Unnamed is about entries that name a sandbox and no pod. Hold if absent.
 	Unnamed Disposition `json:"unnamed,omitzero"`
+}
+
+// Nodes says what becomes of the reservations on nodes in a doubtful state.
+type Nodes struct {
+	// Unreachable is about a node that exists but is not ready, and is not
+	// marked out-of-service: its sandboxes may still be running. Hold if absent.
+	Unreachable Disposition `json:"unreachable,omitzero"`
 }
 
 // Limits bound what one run may release. A plan beyond any of them is refused

@@ -3,7 +3,12 @@ package policy_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +67,10 @@ func drawPolicy(t *rapid.T) policy.Policy {
 	backend := rapid.Custom(func(t *rapid.T) policy.Backend {
 		return policy.Backend{Enabled: rapid.SampledFrom([]policy.Switch{policy.Auto, policy.On, policy.Off}).Draw(t, "enabled")}
 	})
+	backends := rapid.MapOf(rapid.SampledFrom(known), backend).Draw(t, "backends")
+	if calico, ok := backends["calico"]; ok {
+		backends["calico"] = drawCalico(t, calico)
+	}
 	return policy.Policy{
 		APIVersion:  policy.APIVersion,
 		Kind:        policy.Kind,
@@ -70,12 +79,13 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		MinAge:      duration(),
 		Namespaces:  policy.Namespaces{Include: patterns(1), Exclude: patterns(0)},
 		Rules:       rules,
-		Backends:    rapid.MapOf(rapid.SampledFrom(known), backend).Draw(t, "backends"),
+		Backends:    backends,
 		Pods: policy.Pods{
 			Finished:   disposition.Draw(t, "finished"),
 			Superseded: disposition.Draw(t, "superseded"),
 			Unnamed:    disposition.Draw(t, "unnamed"),
 		},
+		Nodes: policy.Nodes{Unreachable: disposition.Draw(t, "unreachable")},
 		Limits: policy.Limits{
 			MaxReleases: new(rapid.IntMin(0).Draw(t, "maxReleases")),
 			MaxFraction: new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxFraction")),
@@ -85,6 +95,138 @@ func drawPolicy(t *rapid.T) policy.Policy {
 			StatefulSets: rapid.SampledFrom([]policy.StatefulSetRetention{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
 		},
 	}
+}
+
+// drawCalico returns b with settings of Calico.
+func drawCalico(t *rapid.T, b policy.Backend) policy.Backend {
+	b.Datastore = rapid.SampledFrom([]policy.Datastore{
+		"", policy.DatastoreAuto, policy.DatastoreKubernetes, policy.DatastoreEtcd,
+	}).Draw(t, "datastore")
+	if b.Datastore == policy.DatastoreKubernetes {
+		return b
+	}
+	text := rapid.OneOf(
+		rapid.StringMatching(`[ -~]{1,9}`),
+		rapid.SampledFrom([]string{"no", "null", "~", "1", "1e3", "---", "2001-01-01", "ü", "a: b", "#"}),
+	)
+	if rapid.Bool().Draw(t, "has endpoints") {
+		b.Etcd.Endpoints = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
+			host := rapid.StringMatching(`[a-z0-9.-]{1,9}|\[[0-9a-f]{1,4}::[0-9a-f]{1,4}\]`).Draw(t, "host")
+			return fmt.Sprintf("%s://%s:%d", rapid.SampledFrom([]string{"http", "https"}).Draw(t, "scheme"), host,
+				rapid.IntRange(1, 65535).Draw(t, "port"))
+		}), 1, 3).Draw(t, "endpoints")
+	}
+	if rapid.Bool().Draw(t, "has user") {
+		b.Etcd.Username = text.Draw(t, "username")
+		b.Etcd.PasswordFile = rapid.OneOf(rapid.Just(""), text).Draw(t, "passwordFile")
+	}
+	if rapid.Bool().Draw(t, "has certificate") {
+		b.Etcd.CertFile, b.Etcd.KeyFile = text.Draw(t, "certFile"), text.Draw(t, "keyFile")
+	}
+	b.Etcd.CAFile = rapid.OneOf(rapid.Just(""), text).Draw(t, "caFile")
+	return b
+}
+
+// TestEndpointsAreURLsOfAHostAndAPort has net/url for its judge of what Load
+// accepts.
+func TestEndpointsAreURLsOfAHostAndAPort(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		"http://", "https://", "HTTP://", "unix://", "//", "/", "etcd", "10.0.0.1", "[", "]", "[::1]", "::1", "[1.2.3.4]",
+		":", ":2379", ":0", ":65536", ":02379", ":+1", "@", "root:pw@", "?a=b", "#a", ",", ";", " ", "\n", "%41", "é", "\\",
+	})
+	one := rapid.StringMatching(`https?://(etcd|10\.0\.0\.1|\[::1\])(:2379)?`)
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(one, rapid.Just("")).Draw(t, "start") + strings.Join(rapid.SliceOfN(piece, 0, 3).Draw(t, "pieces"), "")
+		data, err := json.Marshal(withCalico(node{"etcd": node{"endpoints": []any{text}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := policy.Load(data, known); err != nil {
+			return
+		}
+		accepted++
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, err := strconv.Atoi(u.Port())
+		if err != nil || port < 1 || port > 65535 {
+			t.Errorf("%q is accepted, its port is %q", text, u.Port())
+		}
+		want := url.URL{Scheme: u.Scheme, Host: u.Host}
+		if diff := cmp.Diff(want, *u); diff != "" || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+			t.Errorf("%q is accepted, as a URL it is (-want +got):\n%s", text, diff)
+		}
+	})
+	if accepted == 0 {
+		t.Error("no endpoint was accepted")
+	}
+}
+
+// TestNoPasswordIsEchoed puts a URL with a password in every place of a policy,
+// also in the place of a name.
+func TestNoPasswordIsEchoed(t *testing.T) {
+	full := func() node {
+		var doc node
+		if err := yaml.Unmarshal([]byte(fullPolicy), &doc); err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	places := 0
+	setPlace(full(), -1, nil, &places)
+	rapid.Check(t, func(t *rapid.T) {
+		special := rapid.StringMatching(`[a-z@:/?#%&=+'"{}\[\]\\, \n\x{00a0}-]{0,4}`)
+		url := rapid.SampledFrom([]string{"https://", "http://", "etcd://"}).Draw(t, "scheme") + "root:" +
+			special.Draw(t, "before") + "hunter2" + special.Draw(t, "after") + "@etcd:2379"
+		doc := full()
+		var value any = url
+		if rapid.Bool().Draw(t, "in a list") {
+			value = []any{url}
+		}
+		place, seen := rapid.IntRange(0, places-1).Draw(t, "place"), 0
+		setPlace(doc, place, value, &seen)
+		if rapid.Bool().Draw(t, "as a name") {
+			seen = 0
+			doc = full()
+			setPlace(doc, place, node{url: nil}, &seen)
+		}
+		data, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = policy.Load(data, known); err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("place %d: %v", place, err)
+		}
+	})
+}
+
+// setPlace replaces what is in one place of container, by its number, and
+// counts the places. No place has a negative number.
+func setPlace(container any, place int, value any, seen *int) {
+	set := func(was any, replace func(any)) {
+		if *seen == place {
+			replace(value)
+		}
+		*seen++
+		setPlace(was, place, value, seen)
+	}
+	switch c := container.(type) {
+	case node:
+		for _, name := range slices.Sorted(maps.Keys(c)) {
+			set(c[name], func(v any) { c[name] = v })
+		}
+	case []any:
+		for i, was := range c {
+			set(was, func(v any) { c[i] = v })
+		}
+	}
+}
+
+// withCalico returns a policy with nothing but these settings of Calico.
+func withCalico(settings node) node {
+	return node{"apiVersion": policy.APIVersion, "kind": policy.Kind, "backends": node{"calico": settings}}
 }
 
 // TestUnknownNamesGetTheMostCarefulTerms compares an unknown name with every

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -31,6 +32,11 @@ func loadSchema(t *testing.T) node {
 func TestSchemaHasTheFieldsOfTheTypes(t *testing.T) {
 	schema := loadSchema(t)
 	compareFields(t, "policy", schema, schema, reflect.TypeFor[policy.Policy]())
+}
+
+// anyBackend has the settings of a backend that has none of its own.
+type anyBackend struct {
+	Enabled policy.Switch `json:"enabled"`
 }
 
 func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
@@ -67,7 +73,11 @@ func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
 		if s["type"] != "object" || !ok {
 			t.Fatalf("%s: schema is no map", at)
 		}
-		compareFields(t, at+"[]", root, value, typ.Elem())
+		properties, _ := s["properties"].(node)
+		for name, property := range properties {
+			compareFields(t, at+"["+name+"]", root, property.(node), typ.Elem())
+		}
+		compareFields(t, at+"[]", root, value, reflect.TypeFor[anyBackend]())
 	case typ.Kind() == reflect.Slice:
 		items, ok := s["items"].(node)
 		if s["type"] != "array" || !ok {
@@ -122,6 +132,10 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		"0", "0s", "15m", "1h30m", "1.5h", ".5s", "5.m", "+1s", "1us", "1µs", "15", "1d", "-5m", "m", ".m", "1h 5m",
 		[]any{}, []any{""}, []any{"a*"}, []any{"a", "A"}, []any{"a,b"}, []any{"[^a-b]?\\*.-"}, []any{1.0}, []any{nil},
 		[]any{node{}}, node{}, node{"a": node{}}, node{"a": nil},
+		"kubernetes", "etcdv3", []any{"https://etcd:2379"}, node{"datastore": "auto"},
+		node{"datastore": "kubernetes", "etcd": node{}}, node{"datastore": "kubernetes", "etcd": node{"caFile": "a"}},
+		node{"etcd": node{"caFile": "a"}}, node{"username": "a"}, node{"passwordFile": "a"}, node{"certFile": "a"},
+		node{"keyFile": "a"}, node{"username": "a", "passwordFile": "a"}, node{"certFile": "a", "keyFile": "a"},
 	}
 	schema := loadSchema(t)
 	var doc any
@@ -169,6 +183,26 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		}
 	}
 	probe("policy", doc)
+}
+
+func TestSchemaAgreesWithLoadOnEndpoints(t *testing.T) {
+	schema := loadSchema(t)
+	for _, text := range []string{
+		"https://etcd:2379", "http://10.0.0.1:1", "https://[fd00::1]:2379", "https://ETCD_0.a-b:65535", "",
+		"https://fd00::1:2379", "https://etcd", "etcd:2379", "unix://etcd:1", "HTTP://etcd:1", " http://etcd:1", "https://:2379",
+		"https://etcd:2379/", "https://etcd:2379?a", "https://etcd:2379#a", "https://root:pw@etcd:2379",
+		"https://a:1,https://b:1", "https://a:1,b:1", "https://etcd:0", "https://etcd:100000", "https://etcd:2379\n",
+	} {
+		doc := withCalico(node{"etcd": node{"endpoints": []any{"https://etcd:1", text}}})
+		data, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = policy.Load(data, known)
+		if got := accepts(schema, schema, doc); got != (err == nil) {
+			t.Errorf("%q: schema accepts it: %v; Load: %v", text, got, err)
+		}
+	}
 }
 
 // isOfTheBuild says that all the mistakes are names of backends, which the
@@ -229,6 +263,18 @@ func acceptsKeyword(root, s node, keyword string, want, value any) bool {
 		return !isNumber || number <= want.(float64)
 	case "pattern":
 		return !isText || regexp.MustCompile(want.(string)).MatchString(text)
+	case "minLength":
+		return !isText || float64(utf8.RuneCountInString(text)) >= want.(float64)
+	case "maxProperties":
+		return !isObject || float64(len(object)) <= want.(float64)
+	case "dependentRequired":
+		for name, needs := range want.(node) {
+			_, ok := object[name]
+			if ok && !acceptsKeyword(root, s, "required", needs, value) {
+				return false
+			}
+		}
+		return true
 	case "minItems":
 		return !isArray || float64(len(array)) >= want.(float64)
 	case "items":

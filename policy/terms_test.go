@@ -111,6 +111,9 @@ func TestZeroValuesKeep(t *testing.T) {
 	if got := (policy.Policy{}).Pods.Superseded; got == policy.Release {
 		t.Errorf("zero Disposition = %q", got)
 	}
+	if got := (policy.Policy{}).Nodes.Unreachable; got == policy.Release {
+		t.Errorf("zero Disposition of nodes = %q", got)
+	}
 	if got := (policy.Policy{}).Retention.StatefulSets; got == policy.Ignore {
 		t.Errorf("zero StatefulSetRetention = %q", got)
 	}

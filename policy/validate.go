@@ -2,8 +2,12 @@ package policy
 
 import (
 	"maps"
+	"net/netip"
 	"path"
+	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,15 +37,18 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 		errs = append(errs, r.validate(backends, found, field.NewPath("rules").Index(i))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
+		b, at := p.Backends[name], field.NewPath("backends").Key(name)
 		if !slices.Contains(backends, name) {
-			errs = append(errs, field.NotSupported(field.NewPath("backends").Key(name), name, backends))
+			errs = append(errs, field.NotSupported(at, name, backends))
 		}
+		errs = append(errs, b.validate(name, found, at)...)
 	}
 
 	pods := field.NewPath("pods")
 	errs = append(errs, validateEnum(p.Pods.Finished, pods.Child("finished"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Superseded, pods.Child("superseded"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
 	return append(errs, validateEnum(p.Retention.StatefulSets,
 		field.NewPath("retention", "statefulSets"), OrdinalInRange, Ignore)...)
@@ -52,10 +59,7 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 	m, match := r.Match, at.Child("match")
 	// A rule that decoding found fault with may have been meant to match
 	// something.
-	faulty := slices.ContainsFunc(found, func(err *field.Error) bool {
-		return strings.HasPrefix(err.Field, at.String())
-	})
-	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty {
+	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty(found, at) {
 		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
 			"what is meant for all reservations goes outside the rules"))
 	}
@@ -70,6 +74,84 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 	}
 	errs = append(errs, validateDuration(r.GracePeriod, at.Child("gracePeriod"))...)
 	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
+}
+
+// validate looks at the settings of the backend of that name.
+func (b *Backend) validate(name string, found field.ErrorList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	datastore, etcd := at.Child("datastore"), at.Child("etcd")
+	hasEtcd := !reflect.ValueOf(b.Etcd).IsZero()
+	if name != "calico" {
+		if b.Datastore != "" {
+			errs = append(errs, field.Forbidden(datastore, "only the backend calico has it"))
+		}
+		if hasEtcd {
+			errs = append(errs, field.Forbidden(etcd, "only the backend calico has it"))
+		}
+		return errs
+	}
+	if b.Datastore != "" {
+		errs = append(errs, validateEnum(b.Datastore, datastore, DatastoreAuto, DatastoreKubernetes, DatastoreEtcd)...)
+	}
+	if b.Datastore == DatastoreKubernetes && hasEtcd {
+		errs = append(errs, field.Forbidden(etcd, "must not be set where the datastore is kubernetes"))
+	}
+	return append(errs, b.Etcd.validate(found, etcd)...)
+}
+
+func (e *Etcd) validate(found field.ErrorList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	endpoints := at.Child("endpoints")
+	if e.Endpoints != nil && len(e.Endpoints) == 0 {
+		errs = append(errs, field.Required(endpoints, "must have an endpoint; leave the field out for those of ETCD_ENDPOINTS"))
+	}
+	for i, endpoint := range e.Endpoints {
+		switch {
+		case endpoint == "": // decoding found fault with it
+		case strings.Contains(endpoint, "@"):
+			errs = append(errs, field.Invalid(endpoints.Index(i), endpoint,
+				"must not have a user or a password; there are username and passwordFile"))
+		case !isEndpoint(endpoint):
+			errs = append(errs, field.Invalid(endpoints.Index(i), endpoint,
+				"must be http://host:port or https://host:port, and nothing else"))
+		}
+	}
+	for _, pair := range []struct{ name, value, needs, other string }{
+		{"passwordFile", e.PasswordFile, "username", e.Username},
+		{"certFile", e.CertFile, "keyFile", e.KeyFile},
+		{"keyFile", e.KeyFile, "certFile", e.CertFile},
+	} {
+		needed := at.Child(pair.needs)
+		if pair.value != "" && pair.other == "" && !faulty(found, needed) {
+			errs = append(errs, field.Required(needed, "must be set where "+pair.name+" is"))
+		}
+	}
+	return errs
+}
+
+// endpointForm is the form of an endpoint. The schema has it too.
+var endpointForm = regexp.MustCompile(`^https?://([A-Za-z0-9._-]+|\[([0-9A-Fa-f:.]+)\]):([1-9][0-9]{0,4})$`)
+
+func isEndpoint(text string) bool {
+	parts := endpointForm.FindStringSubmatch(text)
+	if parts == nil {
+		return false
+	}
+	ip, port := parts[2], parts[3]
+	if ip != "" {
+		if addr, err := netip.ParseAddr(ip); err != nil || !addr.Is6() {
+			return false
+		}
+	}
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// faulty says that one of the mistakes found is at or below a field.
+func faulty(found field.ErrorList, at *field.Path) bool {
+	return slices.ContainsFunc(found, func(err *field.Error) bool {
+		return strings.HasPrefix(err.Field, at.String())
+	})
 }
 
 func (l *Limits) validate(at *field.Path) field.ErrorList {

@@ -85,6 +85,19 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Datastore says where Calico keeps its addresses. The zero value means
+// DatastoreAuto, and is what a policy that says nothing has.
+type Datastore string
+
+// The datastores of Calico.
+const (
+	// DatastoreAuto is the one that is found.
+	DatastoreAuto Datastore = "auto"
+
+	DatastoreKubernetes Datastore = "kubernetes"
+	DatastoreEtcd       Datastore = "etcdv3"
+)
+
 // Duration is a time.Duration that JSON has as a string, such as "15m".
 type Duration struct{ time.Duration }
 
