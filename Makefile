@@ -3,7 +3,8 @@
 SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
-ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
+ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts \
+	$(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 
 # The modules that hold code of ours, and the ones that only pin tools.
 MODULES := . integration
@@ -36,7 +37,7 @@ bin/ip-reaper $(BIN)/ip-reaper:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $@ .
 
 .PHONY: assets
-assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 5 minutes)
+assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 7 minutes)
 
 $(BIN)/etcd: $(TOOLS)/etcd/go.mod $(TOOLS)/etcd/go.sum
 	$(call build_tool,etcd,go.etcd.io/etcd/server/v3)
@@ -46,6 +47,16 @@ $(BIN)/kube-apiserver $(BIN)/kubectl: $(TOOLS)/kubernetes/go.mod $(TOOLS)/kubern
 
 $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
+
+# The plugin is Calico's IPAM plugin when it is called by this name.
+$(BIN)/calico-ipam: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
+	$(call build_tool,calico,github.com/projectcalico/calico/cni-plugin/cmd/calico)
+
+$(BIN)/calicoctl: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
+	$(call build_tool,calico,github.com/projectcalico/calico/calicoctl/calicoctl)
+
+$(BIN)/kube-controllers: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
+	$(call build_tool,calico,github.com/projectcalico/calico/kube-controllers/cmd/kube-controllers)
 
 $(BIN)/golangci-lint: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 	$(call build_tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

@@ -5,6 +5,7 @@ package assets
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,17 +75,33 @@ func ModuleDir(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
-	cmd.Dir = root
+	return moduleDir(ctx, root, path)
+}
+
+// ToolModuleDir is ModuleDir for a module that the tools module of that name
+// requires: what its program was built from.
+func ToolModuleDir(ctx context.Context, tools, path string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return moduleDir(ctx, filepath.Join(root, "tools", tools), path)
+}
+
+// moduleDir asks go for the module, which downloads it if it is not there: the
+// programs may be older than the module cache.
+func moduleDir(ctx context.Context, in, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
+	cmd.Dir = in
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	var module struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &module); err == nil {
+		err = jsonErr
+	}
 	if err != nil {
-		return "", fmt.Errorf("find module %s: %w: %s", path, err, bytes.TrimSpace(stderr.Bytes()))
+		return "", fmt.Errorf("find module %s: %w: %s%s", path, err, module.Error, bytes.TrimSpace(stderr.Bytes()))
 	}
-	dir := strings.TrimSpace(string(out))
-	if dir == "" {
-		return "", fmt.Errorf("find module %s: not in the module cache, run go mod download", path)
-	}
-	return dir, nil
+	return module.Dir, nil
 }

@@ -45,3 +45,17 @@ func TestModuleDirHoldsTheSource(t *testing.T) {
 		t.Errorf("a module that is not required lies in %q, want an error", dir)
 	}
 }
+
+func TestToolModuleDirHoldsTheSource(t *testing.T) {
+	const calico = "github.com/projectcalico/calico"
+	dir, err := assets.ToolModuleDir(t.Context(), "calico", calico)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "libcalico-go", "config", "crd")); err != nil {
+		t.Error(err)
+	}
+	if dir, err := assets.ToolModuleDir(t.Context(), "whereabouts", calico); err == nil {
+		t.Errorf("a module that whereabouts does not require lies in %q, want an error", dir)
+	}
+}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ip-reaper/ip-reaper/integration/guard"
 )
 
 const (
@@ -66,7 +68,7 @@ type Cluster struct {
 	Dynamic     dynamic.Interface
 
 	plane    *envtest.ControlPlane
-	guard    *guard
+	guard    *guard.Guard
 	log      *tail
 	baseline map[string]bool // objects that were there before any test
 
@@ -87,7 +89,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := startGuard(dir)
+	g, err := guard.Start(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -150,11 +152,10 @@ func (c *Cluster) Stop() error {
 		if stopErr := c.plane.Stop(); stopErr != nil {
 			err = fmt.Errorf("stop cluster: %w", stopErr)
 		} else {
-			// The numbers may be another's soon; the guard must not kill it.
-			err = removePIDFiles(c.Dir)
+			err = c.guard.ForgetAll()
 		}
 	}
-	err = errors.Join(err, c.guard.release(), os.RemoveAll(c.Dir))
+	err = errors.Join(err, c.guard.Release(), os.RemoveAll(c.Dir))
 	c.guard = nil
 	return err
 }

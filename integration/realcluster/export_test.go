@@ -40,7 +40,7 @@ func PIDs(t *testing.T, c *Cluster) []int {
 // is killed: it closes the guard's pipe.
 func Abandon(t *testing.T, c *Cluster) {
 	t.Helper()
-	if err := c.guard.release(); err != nil {
+	if err := c.guard.Release(); err != nil {
 		t.Fatal(err)
 	}
 }

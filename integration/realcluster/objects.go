@@ -2,8 +2,10 @@ package realcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,16 +58,14 @@ func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 	if err != nil {
 		return err
 	}
-	for _, gvr := range append(resources, custom...) {
-		list, err := c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			continue // defined a moment ago, or being deleted: not served
-		}
-		if err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
-		}
-		for i := range list.Items {
-			o := object{gvr, &list.Items[i]}
+	resources = append(resources, custom...)
+	lists, err := c.lists(ctx, resources)
+	if err != nil {
+		return err
+	}
+	for i, list := range lists {
+		for j := range list.Items {
+			o := object{resources[i], &list.Items[j]}
 			if o.GetLabels()["apiserver.kubernetes.io/identity"] != "" {
 				continue
 			}
@@ -75,6 +75,26 @@ func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 		}
 	}
 	return nil
+}
+
+// lists lists the resources at once: the API server takes a second for the
+// first list of a custom resource.
+func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionResource) ([]*unstructured.UnstructuredList, error) {
+	lists, errs := make([]*unstructured.UnstructuredList, len(resources)), make([]error, len(resources))
+	var wg sync.WaitGroup
+	for i, gvr := range resources {
+		wg.Go(func() {
+			lists[i], errs[i] = c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
+			switch {
+			case apierrors.IsNotFound(errs[i]): // defined a moment ago, or being deleted: not served
+				lists[i], errs[i] = &unstructured.UnstructuredList{}, nil
+			case errs[i] != nil:
+				errs[i] = fmt.Errorf("list %s: %w", gvr.GroupResource(), errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return lists, errors.Join(errs...)
 }
 
 // customResources returns the stored version of every custom resource.

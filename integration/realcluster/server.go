@@ -30,7 +30,7 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 		if err != nil {
 			return nil, err
 		}
-		if paths[name], err = wrap(c.Dir, name, program); err != nil {
+		if paths[name], err = c.guard.Wrap(name, program); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) StopAPIServer() error {
 		return fmt.Errorf("stop API server: %w", err)
 	}
 	c.serving = false
-	return os.Remove(pidFile(c.Dir, "kube-apiserver"))
+	return c.guard.Forget("kube-apiserver")
 }
 
 // StartAPIServer starts the API server again, at the same address and with the

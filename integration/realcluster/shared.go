@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// shared is the cluster of a test binary that called Main.
+// shared is the cluster of a test binary that called Main or Run.
 var shared struct {
 	mu      sync.Mutex
 	enabled bool
+	options func(context.Context) (Options, error)
 	cluster *Cluster
 	err     error
 }
@@ -20,7 +21,13 @@ var shared struct {
 // Main runs the tests of a package with one cluster for all of them, which the
 // first StartT starts. Call it from TestMain; it exits.
 func Main(m *testing.M) {
-	shared.enabled = true
+	os.Exit(Run(m, func(context.Context) (Options, error) { return Options{}, nil }))
+}
+
+// Run is Main with options, which are asked for when the cluster is started.
+// It returns the code to exit with.
+func Run(m *testing.M, options func(context.Context) (Options, error)) int {
+	shared.enabled, shared.options = true, options
 	code := m.Run()
 	if shared.cluster != nil {
 		if err := shared.cluster.Stop(); err != nil {
@@ -28,7 +35,7 @@ func Main(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // StartT returns the cluster of the test binary, if its TestMain calls Main,
@@ -51,13 +58,21 @@ func StartT(t testing.TB) *Cluster {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.cluster == nil && shared.err == nil {
-		// The cluster outlives the test.
-		shared.cluster, shared.err = Start(context.WithoutCancel(t.Context()), Options{})
+		shared.cluster, shared.err = startShared(context.WithoutCancel(t.Context()))
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.cluster
+}
+
+// startShared starts the cluster that outlives the test.
+func startShared(ctx context.Context) (*Cluster, error) {
+	options, err := shared.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Start(ctx, options)
 }
 
 // Namespace returns the name of a new namespace for the test. When the test

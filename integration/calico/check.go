@@ -1,0 +1,149 @@
+package calico
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// A CheckReport is what calicoctl finds to be wrong with addresses. It knows
+// no grace: an address is leaked that no pod and no node has at this moment.
+type CheckReport struct {
+	Allocations map[netip.Addr][]Allocation // all of them; more than one if blocks overlap
+
+	Leaked         []netip.Addr // given out, and nobody's
+	NotAllocated   []netip.Addr // somebody's out of a pool, and not given out
+	NoHandle       []netip.Addr // given out under no handle
+	LeakedHandles  []string     // handles without an address, as they are named
+	MissingHandles []string     // what addresses have for a handle, and is none
+	Problems       int          // as calicoctl counts: of leaks and of leaked handles
+
+	Text string // what calicoctl printed
+	File string // the report for ReleaseFromReport
+}
+
+// An Allocation is what calicoctl knows of an address that is given out.
+type Allocation struct {
+	Handle         string  `json:"handle"`
+	SequenceNumber *uint64 `json:"sequenceNumber"`
+	Pod            string  `json:"pod"`
+	Namespace      string  `json:"namespace"`
+	Node           string  `json:"node"`
+	Type           string  `json:"type"`
+	InUse          bool    `json:"inUse"`
+}
+
+var (
+	problemCount  = regexp.MustCompile(`(?m)^Check complete; found (\d+) problems\.$`)
+	notAllocated  = regexp.MustCompile(`(?m)^ +(\S+) in use by .* has no IPAM allocation\.$`)
+	missingHandle = regexp.MustCompile(`(?m)^ +(\S+) is in use in a block but doesn't exist\.$`)
+)
+
+// Check has calicoctl compare what is given out with who is there.
+func (d *Datastore) Check(ctx context.Context) (*CheckReport, error) {
+	r := &CheckReport{File: d.newFile("report.json")}
+	var err error
+	if r.Text, err = d.Calicoctl(ctx, "", "ipam", "check", "--show-problem-ips", "--output="+r.File); err != nil {
+		return nil, err
+	}
+	if err := r.readText(); err != nil {
+		return nil, fmt.Errorf("ipam check: %w\n%s", err, r.Text)
+	}
+	if err := r.readFile(); err != nil {
+		return nil, fmt.Errorf("ipam check: %w", err)
+	}
+	return r, nil
+}
+
+// readText reads what is not in the file.
+func (r *CheckReport) readText() error {
+	count := problemCount.FindStringSubmatch(r.Text)
+	if count == nil {
+		return errors.New("no number of problems")
+	}
+	var err error
+	if r.Problems, err = strconv.Atoi(count[1]); err != nil {
+		return err
+	}
+	for _, match := range notAllocated.FindAllStringSubmatch(r.Text, -1) {
+		ip, err := netip.ParseAddr(match[1])
+		if err != nil {
+			return err
+		}
+		r.NotAllocated = append(r.NotAllocated, ip)
+	}
+	for _, match := range missingHandle.FindAllStringSubmatch(r.Text, -1) {
+		r.MissingHandles = append(r.MissingHandles, match[1])
+	}
+	slices.SortFunc(r.NotAllocated, netip.Addr.Compare)
+	slices.Sort(r.MissingHandles)
+	return nil
+}
+
+func (r *CheckReport) readFile() error {
+	text, err := os.ReadFile(r.File)
+	if err != nil {
+		return err
+	}
+	var report struct {
+		Allocations   map[netip.Addr][]Allocation `json:"allocations"`
+		LeakedHandles []struct{ ID string }       `json:"leakedHandles"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return fmt.Errorf("decode %s: %w", r.File, err)
+	}
+	r.Allocations = report.Allocations
+	for ip, allocations := range report.Allocations {
+		is := func(what func(Allocation) bool) bool { return slices.ContainsFunc(allocations, what) }
+		if is(func(a Allocation) bool { return !a.InUse }) {
+			r.Leaked = append(r.Leaked, ip)
+		}
+		if is(func(a Allocation) bool { return a.Handle == "" }) {
+			r.NoHandle = append(r.NoHandle, ip)
+		}
+	}
+	for _, h := range report.LeakedHandles {
+		r.LeakedHandles = append(r.LeakedHandles, h.ID)
+	}
+	slices.SortFunc(r.Leaked, netip.Addr.Compare)
+	slices.SortFunc(r.NoHandle, netip.Addr.Compare)
+	slices.SortFunc(r.LeakedHandles, cmp.Compare[string])
+	return nil
+}
+
+// ReleaseFromReport has calicoctl release what all the reports say is leaked,
+// without a lock, and returns what it printed. One of the reports must be newer
+// than the last change of the ClusterInformation, by Lock for one.
+func (d *Datastore) ReleaseFromReport(ctx context.Context, reports ...*CheckReport) (string, error) {
+	args := []string{"ipam", "release", "--force"}
+	for _, r := range reports {
+		args = append(args, "--from-report="+r.File)
+	}
+	return d.Calicoctl(ctx, "", args...)
+}
+
+// ReleaseLocked has calicoctl release what is leaked in the way that Calico
+// tells an operator: lock, check, release, unlock. It returns what the release
+// printed.
+func (d *Datastore) ReleaseLocked(ctx context.Context) (_ string, err error) {
+	if err := d.Lock(ctx); err != nil {
+		return "", err
+	}
+	defer func() {
+		if unlockErr := d.Unlock(ctx); err == nil {
+			err = unlockErr
+		}
+	}()
+	r, err := d.Check(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.Calicoctl(ctx, "", "ipam", "release", "--from-report="+r.File)
+}

@@ -1,0 +1,121 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// ErrNotFound says that there is no object of that name.
+var ErrNotFound = errors.New("not found")
+
+// A Kind is a kind of object that Calico's IPAM keeps.
+type Kind string
+
+// The kinds, named as Kubernetes names the resources.
+const (
+	Block    Kind = "ipamblocks"
+	Handle   Kind = "ipamhandles"
+	Affinity Kind = "blockaffinities"
+)
+
+// An Object is one object as it is stored.
+type Object struct {
+	Name     string // the store's: what BlockName, HandleName and AffinityName return
+	Revision string // another one after each write
+	Content  string // JSON: the spec of the custom resource, or the value in etcd
+	Raw      string // all of it: with the metadata, where there are any
+}
+
+// A store is either of the stores, without Calico's programs between. Names
+// are the store's own; a name that is not there is ErrNotFound.
+type store interface {
+	// BlockName, HandleName and AffinityName return where the programs keep
+	// the object. The names of affinities are right up to 252 characters.
+	BlockName(cidr netip.Prefix) string
+	HandleName(id string) string
+	AffinityName(node string, cidr netip.Prefix) string
+
+	// Get reads an object, and List all of a kind, by name.
+	Get(ctx context.Context, kind Kind, name string) (Object, error)
+	List(ctx context.Context, kind Kind) (map[string]Object, error)
+
+	// Put makes the JSON the content of an object that may exist, and keeps
+	// its metadata. Delete deletes one.
+	Put(ctx context.Context, kind Kind, name, content string) error
+	Delete(ctx context.Context, kind Kind, name string) error
+
+	// Dump returns everything that Calico stores, and Versions the revision
+	// of each, by name. If two calls of Versions return the same, nothing was
+	// written between them.
+	Dump(ctx context.Context) (map[string]string, error)
+	Versions(ctx context.Context) (map[string]string, error)
+
+	putClusterInformation(ctx context.Context, spec string) error
+}
+
+// Edit reads an object, has edit change its decoded content, and writes it.
+// Numbers are json.Number: none loses a digit.
+func (d *Datastore) Edit(ctx context.Context, kind Kind, name string, edit func(map[string]any)) error {
+	o, err := d.Get(ctx, kind, name)
+	if err != nil {
+		return err
+	}
+	content, err := decode(o.Content)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", name, err)
+	}
+	edit(content)
+	text, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", name, err)
+	}
+	return d.Put(ctx, kind, name, string(text))
+}
+
+// PutHandle writes a handle that says how many addresses it has in each block.
+func (d *Datastore) PutHandle(ctx context.Context, id string, blocks map[netip.Prefix]int) error {
+	content := map[string]any{"block": blocks, "deleted": false}
+	if d.Etcd == nil {
+		content["handleID"] = id
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return d.Put(ctx, Handle, d.HandleName(id), string(text))
+}
+
+// PutAffinity writes the affinity of a block to a node; the states are
+// confirmed, pending and pendingDeletion.
+func (d *Datastore) PutAffinity(ctx context.Context, node string, cidr netip.Prefix, state string) error {
+	content := fmt.Sprintf(`{"state":%q,"deleted":false}`, state)
+	if d.Etcd == nil {
+		// Calico made this deleted a string once and stays with it.
+		content = fmt.Sprintf(`{"cidr":%q,"deleted":"false","node":%q,"state":%q}`, cidr, node, state)
+	}
+	return d.Put(ctx, Affinity, d.AffinityName(node, cidr), content)
+}
+
+func decode(content string) (map[string]any, error) {
+	var object map[string]any
+	decoder := json.NewDecoder(bytes.NewBufferString(content))
+	decoder.UseNumber()
+	return object, decoder.Decode(&object)
+}
+
+// cidrName is how the names of custom resources spell a CIDR.
+func cidrName(cidr netip.Prefix) string {
+	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(cidr.String())
+}
+
+func family(cidr netip.Prefix) string {
+	if cidr.Addr().Is4() {
+		return "ipv4"
+	}
+	return "ipv6"
+}
