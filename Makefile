@@ -3,8 +3,8 @@
 SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
-ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts \
-	$(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
+DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
+ASSETS := $(DEMO_ASSETS) $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 
 # The modules that hold code of ours, and the ones that only pin tools.
 MODULES := . integration
@@ -66,7 +66,7 @@ $(BIN)/govulncheck: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
 .PHONY: demo
-demo: assets $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
+demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
 	@cd integration && CGO_ENABLED=0 go build -o bin/demo ./demo && exec bin/demo
 
 # The race detector needs cgo and thereby a C compiler that can link.
