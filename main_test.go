@@ -33,6 +33,8 @@ func (desert) Pods(context.Context) ([]reaper.Pod, error) { return nil, nil }
 
 func (desert) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
 
+func (desert) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+
 func (desert) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	return reaper.Pod{}, reaper.Absent, nil
 }

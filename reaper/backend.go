@@ -37,6 +37,8 @@ type Backend interface {
 	//   ErrKept       the backend keeps it for a reason of its own
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
+	//   ErrUnfinished the store does not hold the entry any more, but something
+	//                 of it is left that a later run has to clean up
 	//
 	// or any error that wraps one of them; every other error is final for this
 	// run. It changes nothing that no warrant names, keeps byte for byte what
@@ -62,6 +64,7 @@ var (
 	ErrKept         = errors.New("kept")
 	ErrNoWarrant    = errors.New("no valid warrant")
 	ErrAgain        = errors.New("not decided")
+	ErrUnfinished   = errors.New("released, but something of it is left")
 )
 
 // A UnitError is a unit that could not be read. It hides no other unit.

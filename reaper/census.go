@@ -46,6 +46,16 @@ type StatefulSet struct {
 	Replicas  int
 }
 
+// A Node is what verdicts need of a node object.
+type Node struct {
+	Name  string
+	Ready bool
+
+	// OutOfService is set where somebody vouches, by the taint
+	// node.kubernetes.io/out-of-service, that nothing runs there any more.
+	OutOfService bool
+}
+
 // Presence is what is known about a pod. The zero value is ignorance.
 type Presence int
 
@@ -65,6 +75,9 @@ type Cluster interface {
 	// StatefulSets lists every StatefulSet. It is complete or an error.
 	StatefulSets(ctx context.Context) ([]StatefulSet, error)
 
+	// Nodes lists every node. It is complete or an error.
+	Nodes(ctx context.Context) ([]Node, error)
+
 	// Pod reads one pod. Absent means that the API server itself said that
 	// there is no such pod; whatever else went wrong is Unknown and an error.
 	Pod(ctx context.Context, ref PodRef) (Pod, Presence, error)
@@ -79,18 +92,21 @@ type Census struct {
 	byAddress map[netip.Addr][]PodRef
 	sandboxes map[string]bool
 	sets      map[PodRef]StatefulSet
+	nodes     map[string]Node
 	mute      int
 	fresh     map[PodRef]look // overrides pods
 }
 
-// NewCensus indexes complete lists whose reading began at the given time.
-func NewCensus(began time.Time, pods []Pod, sets []StatefulSet) Census {
+// NewCensus indexes complete lists whose reading began at the given time. A node
+// that is not among the nodes does not exist.
+func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{
 		began:     began,
 		pods:      make(map[PodRef]Pod, len(pods)),
 		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
 		sandboxes: make(map[string]bool),
 		sets:      make(map[PodRef]StatefulSet, len(sets)),
+		nodes:     make(map[string]Node, len(nodes)),
 	}
 	for _, p := range pods {
 		c.pods[p.Ref] = p
@@ -107,24 +123,38 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet) Census {
 	for _, s := range sets {
 		c.sets[PodRef{s.Namespace, s.Name}] = s
 	}
+	for _, n := range nodes {
+		c.nodes[n.Name] = n
+	}
 	return c
 }
 
-// TakeCensus reads everything that verdicts need; sets says whether that
-// includes StatefulSets.
-func TakeCensus(ctx context.Context, cluster Cluster, sets bool) (Census, error) {
+// A Scope says what a census asks for beside the pods.
+type Scope struct {
+	StatefulSets bool
+	Nodes        bool
+}
+
+// TakeCensus reads everything that verdicts need.
+func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	pods, err := cluster.Pods(ctx)
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
-	var all []StatefulSet
-	if sets {
-		if all, err = cluster.StatefulSets(ctx); err != nil {
+	var sets []StatefulSet
+	if scope.StatefulSets {
+		if sets, err = cluster.StatefulSets(ctx); err != nil {
 			return Census{}, fmt.Errorf("list statefulsets: %w", err)
 		}
 	}
-	return NewCensus(began, pods, all), nil
+	var nodes []Node
+	if scope.Nodes {
+		if nodes, err = cluster.Nodes(ctx); err != nil {
+			return Census{}, fmt.Errorf("list nodes: %w", err)
+		}
+	}
+	return NewCensus(began, pods, sets, nodes...), nil
 }
 
 // Size returns the number of pods.
@@ -161,6 +191,13 @@ func (c Census) wanted(ref PodRef) bool {
 		return false
 	}
 	return ordinal >= set.Start && ordinal < set.Start+set.Replicas
+}
+
+// unreachable reports whether the node exists and is not ready, so that its
+// sandboxes may still be running.
+func (c Census) unreachable(node string) bool {
+	n, ok := c.nodes[node]
+	return ok && !n.Ready && !n.OutOfService
 }
 
 // showing returns the pods that show the address.

@@ -70,20 +70,39 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	if o.unit == nil {
 		return Warrant{}, ErrNoWarrant
 	}
-	looked, err := census.looked(o.reservation.Owner.Pod)
+	looked, err := c.stillOrphaned(o, census)
 	if err != nil {
 		return Warrant{}, err
+	}
+	for _, tied := range o.bond {
+		at, err := c.stillOrphaned(tied, census)
+		if err != nil {
+			return Warrant{}, fmt.Errorf("%w (of %s, which it is bound to)", err, tied.reservation.what())
+		}
+		if at.Before(looked) {
+			looked = at
+		}
+	}
+	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
+}
+
+// stillOrphaned returns when the owner was looked at, or what speaks against the
+// release by now.
+func (c *Confirmer) stillOrphaned(o Orphan, census Census) (time.Time, error) {
+	looked, err := census.looked(o.reservation.Owner.Pod)
+	if err != nil {
+		return time.Time{}, err
 	}
 	f := assess(c.policy, census, o)
 	switch {
 	case f.standing == Suspected && (f.reason == o.reason || f.reason == PodAbsent):
-		return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
+		return looked, nil
 	case f.standing == InUse:
-		return Warrant{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
+		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
 	case f.reason == NoCensus:
-		return Warrant{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
+		return time.Time{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
 	default:
-		return Warrant{}, fmt.Errorf("%w: now %s", ErrKept, f.reason)
+		return time.Time{}, fmt.Errorf("%w: now %s", ErrKept, f.reason)
 	}
 }
 
@@ -139,8 +158,14 @@ func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 	return c.last, nil
 }
 
-// unnamed reports whether the orphan names no pod to look at.
-func unnamed(o Orphan) bool { return o.reservation.Owner.Pod == PodRef{} }
+// unnamed reports whether the orphan, or one that it is bound to, is judged by all
+// pods, since the store names none.
+func unnamed(o Orphan) bool {
+	namesNone := func(o Orphan) bool {
+		return o.reservation.Owner.Pod == PodRef{} || o.reservation.Inferred
+	}
+	return namesNone(o) || slices.ContainsFunc(o.bond, namesNone)
+}
 
 // list looks at every pod.
 func (c *Confirmer) list(ctx context.Context) (Census, error) {
@@ -150,7 +175,7 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 		return Census{}, fmt.Errorf("list pods: %w", Transient(err))
 	}
 	census := NewCensus(began, pods, nil)
-	census.sets = c.census.sets
+	census.sets, census.nodes = c.census.sets, c.census.nodes
 	return census, nil
 }
 
@@ -177,11 +202,15 @@ func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 	return c.census.with(fresh)
 }
 
-// refs returns the pods that the orphans name, each once.
+// refs returns the pods that the orphans name, and what they are bound to, each
+// once.
 func refs(orphans []Orphan) map[PodRef]struct{} {
 	set := make(map[PodRef]struct{}, len(orphans))
 	for _, o := range orphans {
 		set[o.reservation.Owner.Pod] = struct{}{}
+		for _, tied := range o.bond {
+			set[tied.reservation.Owner.Pod] = struct{}{}
+		}
 	}
 	return set
 }

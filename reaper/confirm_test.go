@@ -29,7 +29,7 @@ func newHearing(t *testing.T, pods *backendtest.Pods, entries ...reaper.Reservat
 	h.policy.Pods.Unnamed, h.policy.Pods.Finished = policy.Release, policy.Release
 	inv := inventory(t, fixedStore{pool(entries...)})
 	var err error
-	if h.census, err = reaper.TakeCensus(t.Context(), pods, true); err != nil {
+	if h.census, err = reaper.TakeCensus(t.Context(), pods, reaper.Scope{StatefulSets: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.orphans = reaper.MakePlan(reaper.Judge(noon, h.policy, inv, h.census, reaper.Ledger{})).Orphans()

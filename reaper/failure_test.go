@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -95,6 +96,44 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	})
 	equal(t, "error", report.Entries[1].Error, "the schema does not allow it")
 	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
+}
+
+// Promise 7. The address is free, and the run says that it did not do all.
+func TestUnfinishedReleaseIsReported(t *testing.T) {
+	m := backendtest.NewHandled("memory")
+	w := newWorld(m.Backend())
+	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	m.Fumble()
+	report, failures := w.partial(t)
+	const why = "released, but something of it is left: the handle of sandbox-gone-1: the second write failed"
+	equal(t, "failures", failures, []string{"memory: a: 1: " + why})
+	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Released})
+	equal(t, "error", report.Entries[1].Error, why)
+	equal(t, "error of the other", report.Entries[2].Error, "")
+	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Released: 2})
+	equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 1)
+
+	report = w.run(t)
+	equal(t, "outcomes of the next run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Kept})
+	w.now = noon.Add(4 * time.Minute)
+	report = w.run(t)
+	equal(t, "outcomes of a later run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Released})
+}
+
+// Promise 7. A failure is worse than what is left.
+func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
+	s := wrapped{fixedStore{pool(entries(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
+		return []error{fmt.Errorf("%w: here", reaper.ErrUnfinished), errors.New("no")}
+	}}
+	w := newWorld(s)
+	w.pods.Add(reaper.Pod{Ref: other})
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{
+		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but something of it is left: here",
+	})
+	equal(t, "statuses", statuses(report), map[string]string{"fixed": "partial: failed releases: 1"})
 }
 
 // Promise 7. A backend that breaks its contract makes nothing up.

@@ -57,6 +57,7 @@ type scene struct {
 	units  []reaper.Unit
 	pods   []reaper.Pod
 	sets   []reaper.StatefulSet
+	nodes  []reaper.Node
 	ledger reaper.Ledger
 }
 
@@ -73,7 +74,7 @@ func (s scene) terms() policy.Policy {
 func (s scene) judge(t *testing.T, now time.Time) []reaper.Verdict {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.units))
-	return reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets), s.ledger)
+	return reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
 }
 
 // censusOf is a census of these pods, begun now.
@@ -136,6 +137,8 @@ func (s scene) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
 	w := newWorld(fixedStore(s.units))
 	w.pods.Add(s.pods...)
+	w.pods.AddSets(s.sets...)
+	w.pods.AddNodes(s.nodes...)
 	w.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
 	w.policy = s.terms()
 	w.policy.DryRun = new(bool)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -73,6 +74,18 @@ func (inv Inventory) size() int {
 	return n
 }
 
+// namesNodes reports whether any reservation says on which node it is.
+func (inv Inventory) namesNodes() bool {
+	for _, l := range inv.Listings {
+		for _, u := range l.Units {
+			if slices.ContainsFunc(u.Reservations, func(r Reservation) bool { return r.Owner.Node != "" }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // list reads one backend to its end.
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := Listing{Backend: b.Name(), Status: StatusOK}
@@ -108,12 +121,12 @@ type claim struct {
 	domain string // of the unit
 }
 
-// claims indexes by address what could be read of a listing.
+// claims indexes by address what a listing says of pods.
 func (l Listing) claims() map[netip.Addr][]claim {
 	m := make(map[netip.Addr][]claim)
 	for _, u := range l.Units {
 		for _, r := range u.Reservations {
-			if r.Unreadable == "" {
+			if r.saysWhose() {
 				m[r.IP] = append(m[r.IP], claim{r.Owner.Pod, u.Name, u.Domain})
 			}
 		}

@@ -44,6 +44,7 @@ type Orphan struct {
 	reservation Reservation
 	reason      Reason
 	claims      map[netip.Addr][]claim
+	bond        []Orphan // all that it is bound to, itself included
 }
 
 // Reservation returns what is suspected; the zero Reservation for a zero
@@ -67,6 +68,7 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 			}
 		}
 	}
+	bind(now, verdicts)
 	return verdicts
 }
 
@@ -95,7 +97,9 @@ func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict
 	}
 
 	wait := terms.Grace
-	if f.reason == SandboxReplaced {
+	// An entry that a sandbox may adopt can be older than the ADD that has it now.
+	settled := r.PerSandbox && !r.Created.IsZero() && now.Sub(r.Created) >= addWindow
+	if f.reason == NoAddress || f.reason == SandboxReplaced && !settled {
 		wait = max(wait, terms.MinAge, addWindow)
 	}
 	if r.Interrupted {
@@ -120,16 +124,30 @@ type finding struct {
 	note     string
 }
 
-// assess looks for an owner. The first row that matches decides.
+// assess looks for an owner. The first row that matches decides; an entry whose
+// node may still run its sandbox has one, whoever else is gone.
 func assess(p policy.Policy, c Census, o Orphan) finding {
+	f := assessOwner(p, c, o)
+	node := o.reservation.Owner.Node
+	if f.standing == Suspected && p.Nodes.Unreachable != policy.Release && c.unreachable(node) {
+		return finding{Held, NodeUnreachable, "node " + node + " is not ready"}
+	}
+	return f
+}
+
+// assessOwner looks for the pod.
+func assessOwner(p policy.Policy, c Census, o Orphan) finding {
 	r := o.reservation
-	if r.Unreadable != "" {
+	switch {
+	case r.Unreadable != "":
 		return finding{Held, Unreadable, r.Unreadable}
-	}
-	if !r.IP.IsValid() {
+	case r.Foreign != "":
+		return finding{Held, NotPodOwned, r.Foreign}
+	case r.Remnant:
+		return assessRemnant(c, r)
+	case !r.IP.IsValid():
 		return finding{Held, Unreadable, "the entry has no address"}
-	}
-	if r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "" {
+	case r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "":
 		return assessUnnamed(p, c, o)
 	}
 	if c.began.IsZero() {
@@ -144,10 +162,16 @@ func assess(p policy.Policy, c Census, o Orphan) finding {
 
 	switch pod, presence := c.pod(r.Owner.Pod); presence {
 	case Present:
+		if r.Inferred {
+			return finding{InUse, PodPresent, ""} // a guess proves nothing against a pod
+		}
 		return assessPresent(p, pod, o)
 	case Absent:
 		if p.Retention.StatefulSets != policy.Ignore && c.wanted(r.Owner.Pod) {
 			return finding{Held, Retained, "its StatefulSet brings the pod back"}
+		}
+		if r.Inferred && (p.Pods.Unnamed != policy.Release || c.mute > 0) {
+			return finding{Held, OwnerUnknown, "it does not say that it is a pod's"}
 		}
 		return finding{Suspected, PodAbsent, ""}
 	default:
@@ -198,6 +222,25 @@ func assessUnnamed(p policy.Policy, c Census, o Orphan) finding {
 	return finding{Suspected, SandboxAbsent, ""}
 }
 
+// assessRemnant looks for whoever may be about to use a remnant.
+func assessRemnant(c Census, r Reservation) finding {
+	if c.began.IsZero() {
+		return finding{Held, NoCensus, ""}
+	}
+	named := r.Owner.Pod.Namespace != "" && r.Owner.Pod.Name != ""
+	switch _, presence := c.pod(r.Owner.Pod); {
+	case c.sandboxes[r.Owner.Sandbox]:
+		return finding{InUse, PodPresent, "a pod shows its sandbox"}
+	case presence == Unknown:
+		return finding{Held, NoCensus, ""}
+	case presence == Present:
+		return finding{InUse, PodPresent, ""}
+	case !named && (r.Owner.Sandbox == "" || r.Owner.Pod != (PodRef{})):
+		return finding{Held, OwnerUnknown, "it names neither a pod nor a sandbox"}
+	}
+	return finding{Suspected, NoAddress, ""}
+}
+
 // disposed turns a policy's word into a finding.
 func disposed(d policy.Disposition, reason Reason, note string) finding {
 	if d == policy.Release {
@@ -238,18 +281,27 @@ func (o Orphan) claimedElsewhere(pod PodRef) bool {
 	return false
 }
 
-// superseded reports whether the pod proves that the interface of this entry
-// has another address of the same unit now, and which. The proof is an address
-// that the pod shows on that interface and that a sibling entry gives to it. An
-// entry that names no interface, as old versions of plugins wrote them, may be
-// any interface's.
+// superseded reports whether the pod proves that it has another address instead
+// of this entry's, and which.
+//
+// Where each sandbox has an entry of its own, the proof is that the pod shows
+// another sandbox, and addresses. Elsewhere it is that the interface of this
+// entry has another address of the same unit now: one that the pod shows on that
+// interface and that a sibling entry gives to it. An entry that names no
+// interface, as old versions of plugins wrote them, may be any interface's.
 func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
+	r := o.reservation
+	if r.PerSandbox {
+		if pod.Mute || pod.Sandbox == "" || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0 {
+			return netip.Addr{}, false
+		}
+		return pod.Addresses[0], true
+	}
 	if pod.Mute || len(pod.Interfaces) == 0 {
 		return netip.Addr{}, false
 	}
-	r := o.reservation
 	for _, sibling := range o.unit.Reservations {
-		if sibling.Owner.Pod != r.Owner.Pod || sibling.Unreadable != "" || sibling.IP == r.IP {
+		if sibling.Owner.Pod != r.Owner.Pod || !sibling.saysWhose() || sibling.IP == r.IP {
 			continue
 		}
 		for name, shown := range pod.Interfaces {

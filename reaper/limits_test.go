@@ -78,6 +78,58 @@ func minEntries(n int) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MinEntries = &n }
 }
 
+// Promise 1. Limits are shares of addresses: what holds none is no part of them, on
+// neither side.
+func TestLimitsCountAddressesOnly(t *testing.T) {
+	somebody := censusOf(reaper.Pod{Ref: web})
+	verdicts := func(orphans, kept, orphanedRemnants, keptRemnants int) reaper.Plan {
+		var all []reaper.Verdict
+		add := func(n int, standing reaper.Standing, remnant bool) {
+			for range n {
+				v := reaper.Verdict{Standing: standing}
+				v.Reservation.Remnant = remnant
+				all = append(all, v)
+			}
+		}
+		add(orphanedRemnants, reaper.Orphaned, true)
+		add(orphans, reaper.Orphaned, false)
+		add(keptRemnants, reaper.Held, true)
+		add(kept, reaper.InUse, false)
+		return reaper.MakePlan(all)
+	}
+	for _, tt := range []struct {
+		name   string
+		plan   reaper.Plan
+		limits func(*policy.Limits)
+		census reaper.Census
+		want   *reaper.LimitError
+	}{
+		{"many remnants to release", verdicts(0, 30, 1000, 0), maxReleases(1), somebody, nil},
+		{"many remnants and as many addresses as allowed", verdicts(1, 30, 1000, 0), maxReleases(1), somebody, nil},
+		{"many remnants and one address too many", verdicts(2, 30, 1000, 0), maxReleases(1), somebody,
+			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 2, Reservations: 32, Allowed: "1"}},
+		{"many remnants that stay do not make the share smaller", verdicts(16, 15, 0, 1000), nil, somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 16, Reservations: 31, Allowed: "a fraction of 0.5"}},
+		{"remnants do not make the entries many", verdicts(5, 1, 5, 1000), nil, somebody, nil},
+		{"remnants only", verdicts(0, 0, 1000, 0), minEntries(0), somebody, nil},
+		{"remnants only, in an empty cluster", verdicts(0, 0, 1, 0), nil, censusOf(),
+			&reaper.LimitError{Limit: "a cluster without a single pod", Allowed: "none"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			limits := policy.Default().Limits
+			if tt.limits != nil {
+				tt.limits(&limits)
+			}
+			err := tt.plan.Check(limits, tt.census)
+			var got *reaper.LimitError
+			if err != nil && !errors.As(err, &got) {
+				t.Fatalf("Check: %v, want a LimitError", err)
+			}
+			equal(t, "refusal", got, tt.want)
+		})
+	}
+}
+
 func TestRefusalTellsTheFigures(t *testing.T) {
 	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
 	want := "limits.maxFraction: the plan releases 11 of 20 reservations, allowed is a fraction of 0.5; nothing was released"

@@ -2,6 +2,9 @@ package reaper_test
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,13 +20,15 @@ const inFlight = 4 * time.Minute
 
 // A modelled is a small cluster with its stores, and the truth about it: which
 // pods exist, and what the plugin gave to their sandboxes. A run knows nothing
-// of the truth but what pods show and stores hold.
+// of the truth but what pods and nodes show and stores hold.
 type modelled struct {
 	*world
 	stores []*backendtest.Memory
 
 	mu        sync.Mutex
 	alive     map[string]*modelPod // by name
+	zombies   []*modelPod          // were deleted, and still run on a node that is away
+	away      map[string]bool      // the nodes that are
 	past      []grant              // of sandboxes that are no more
 	made      int
 	harm      string              // what went wrong first
@@ -40,20 +45,31 @@ type modelled struct {
 type modelPod struct {
 	owner   reaper.Owner
 	grants  map[int]grant // of its current sandbox, by store
+	begun   bool          // half an ADD in the store with handles
 	pending time.Time     // of the first ADD that its status does not show; zero if none
+	shown   reaper.Pod
 }
 
-// A grant is an address that the plugin gave to a sandbox.
+// A grant is what the plugin gave to a sandbox: one address, or in the store with
+// handles two, of which the pod shows the first.
 type grant struct {
 	store int
 	asks  reaper.Owner
-	got   reaper.Reservation
+	got   []reaper.Reservation
 }
 
+// withHandles is the index of the store that has them, and names nodes.
+const withHandles = 3
+
 func newModelled() *modelled {
-	m := &modelled{alive: make(map[string]*modelPod), calls: make(map[string]int), stores: []*backendtest.Memory{
-		backendtest.NewMemory("adopting"), backendtest.NewTwoStep("two-step"), backendtest.NewForgetful("forgetful"),
-	}}
+	m := &modelled{
+		alive: make(map[string]*modelPod), away: make(map[string]bool), calls: make(map[string]int),
+		stores: []*backendtest.Memory{
+			backendtest.NewMemory("adopting"), backendtest.NewTwoStep("two-step"),
+			backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
+		},
+	}
+	m.stores[withHandles].SetClock(func() time.Time { return m.now })
 	m.world = newWorld()
 	one, many := 1.0, 1_000_000
 	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
@@ -62,7 +78,7 @@ func newModelled() *modelled {
 	for i, s := range m.stores {
 		s.OnRequest(m.call)
 		m.backends = append(m.backends, s.Backend())
-		for n := range i { // so that pool a has another range in each store
+		for n := range 2 * i { // so that the pools have other ranges in each store
 			skipped := fmt.Sprint("skipped-", n)
 			_, _ = s.Reserve(skipped, app("dns"))
 			_ = s.Free(skipped, app("dns"))
@@ -83,19 +99,20 @@ type action struct {
 // Deleted pods and those that return are what matters most.
 var actions = []string{
 	"return", "return", "return", "delete", "delete", "restart", "inherit", "show", "create", "add", "late del", "del", "mistake",
+	"begin", "annotate", "away", "back",
 }
 
 func drawAction(t *rapid.T) action {
 	return action{
 		rapid.SampledFrom(actions).Draw(t, "what"),
 		rapid.IntRange(0, 2).Draw(t, "pod"),
-		rapid.IntRange(0, 2).Draw(t, "store"),
+		rapid.IntRange(0, withHandles).Draw(t, "store"),
 		rapid.SampledFrom([]string{"", "", "", "slow", "fails", "answer lost"}).Draw(t, "the call"),
 	}
 }
 
 // kinds are the kinds of calls in a run. A renew is the get after a bury.
-var kinds = []string{"list", "list pods", "get", "release", "bury", "renew", "remove", "restore"}
+var kinds = []string{"list", "list pods", "list nodes", "get", "release", "settle", "bury", "renew", "remove", "restore"}
 
 // drawMoment draws the nth call of a kind.
 func drawMoment(t *rapid.T) string {
@@ -110,8 +127,7 @@ func (m *modelled) do(a action) {
 	pod := m.alive[name]
 	switch {
 	case a.What == "late del" && len(m.past) > 0:
-		g := m.past[a.Pod%len(m.past)]
-		_ = m.stores[g.store].Free("a", g.asks)
+		m.free(m.past[a.Pod%len(m.past)])
 	case a.What == "create" && pod == nil:
 		m.create(name)
 	case a.What == "return" && pod == nil:
@@ -122,24 +138,46 @@ func (m *modelled) do(a action) {
 	case a.What == "inherit":
 		for _, g := range m.past {
 			if g.store == a.Store {
-				_ = m.stores[g.store].Free("a", g.asks)
+				m.free(g)
 			}
 		}
 		if pod == nil {
 			pod = m.create(name)
 		}
 		m.add(pod, a.Store)
+	case a.What == "back":
+		m.back()
 	case pod == nil:
 	case a.What == "delete":
-		m.end(pod)
+		if m.away[pod.owner.Node] {
+			m.zombies = append(m.zombies, pod)
+		} else {
+			m.end(pod)
+		}
 		delete(m.alive, name)
 		m.pods.Remove(pod.owner.Pod)
+	case a.What == "away":
+		m.away[pod.owner.Node] = true
+		m.pods.AddNodes(reaper.Node{Name: pod.owner.Node})
+	case a.What == "begin":
+		if _, has := pod.grants[withHandles]; !has {
+			m.stores[withHandles].Begin(pod.owner.Sandbox)
+			pod.begun = true
+			m.inFlight(pod)
+		}
+	case a.What == "annotate":
+		// Calico's plugin shows the sandbox before the ADD returns.
+		if g, ok := pod.grants[withHandles]; ok {
+			pod.shown.Sandbox = pod.owner.Sandbox
+			pod.shown.Addresses = append(slices.Clone(pod.shown.Addresses), g.got[0].IP)
+			m.pods.Add(pod.shown)
+		}
 	case a.What == "add":
 		m.add(pod, a.Store)
 	case a.What == "restart":
 		m.end(pod)
 		again := pod.grants
-		pod.owner, pod.grants, pod.pending = m.sandbox(pod.owner), make(map[int]grant), time.Time{}
+		pod.owner, pod.grants, pod.pending, pod.begun = m.sandbox(pod.owner), make(map[int]grant), time.Time{}, false
 		for store := range m.stores {
 			if _, had := again[store]; had {
 				m.add(pod, store)
@@ -149,14 +187,14 @@ func (m *modelled) do(a action) {
 		m.show(pod)
 	case a.What == "del":
 		m.end(pod)
-		for store, g := range pod.grants {
-			_ = m.stores[store].Free("a", g.asks)
+		for _, g := range pod.grants {
+			m.free(g)
 		}
-		pod.owner, pod.grants = m.sandbox(pod.owner), make(map[int]grant)
+		pod.owner, pod.grants, pod.begun = m.sandbox(pod.owner), make(map[int]grant), false
 		m.show(pod)
 	case a.What == "mistake" && pod.pending.IsZero():
 		if g, ok := pod.grants[a.Store]; ok {
-			m.stores[a.Store].Rename(g.got, reaper.PodRef{Namespace: "default", Name: "nobody"})
+			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "nobody"})
 		}
 	}
 	m.check(fmt.Sprint(a))
@@ -166,11 +204,24 @@ func (m *modelled) do(a action) {
 func (m *modelled) create(name string) *modelPod {
 	m.made++
 	owner := app(name)
-	owner.UID = fmt.Sprintf("uid-%d", m.made)
-	pod := &modelPod{owner: m.sandbox(owner), grants: make(map[int]grant)}
+	owner.UID, owner.Node = fmt.Sprintf("uid-%d", m.made), fmt.Sprintf("node-%d", m.made)
+	pod := &modelPod{owner: m.sandbox(owner), grants: make(map[int]grant), shown: reaper.Pod{Ref: owner.Pod, UID: owner.UID}}
 	m.alive[name] = pod
-	m.pods.Add(reaper.Pod{Ref: owner.Pod, UID: owner.UID})
+	m.pods.Add(pod.shown)
+	m.pods.AddNodes(reaper.Node{Name: owner.Node, Ready: true})
 	return pod
+}
+
+// back has all nodes return, which end what they should not run any more.
+func (m *modelled) back() {
+	for node := range m.away {
+		m.pods.AddNodes(reaper.Node{Name: node, Ready: true})
+	}
+	clear(m.away)
+	for _, pod := range m.zombies {
+		m.end(pod)
+	}
+	m.zombies = nil
 }
 
 // sandbox gives the owner a new one.
@@ -194,48 +245,92 @@ func (m *modelled) add(pod *modelPod, store int) {
 	if _, has := pod.grants[store]; has {
 		return
 	}
-	got, err := m.stores[store].Reserve("a", pod.owner)
-	if err != nil {
-		m.harmed(err.Error())
-		return
+	g := grant{store: store, asks: pod.owner}
+	for _, pool := range pools(store) {
+		got, err := m.stores[store].Reserve(pool, pod.owner)
+		if err != nil {
+			m.harmed(err.Error())
+			return
+		}
+		g.got = append(g.got, got)
 	}
 	for _, p := range m.alive {
-		if g, ok := p.grants[store]; ok && p != pod && g.got.IP == got.IP {
-			m.harmed(fmt.Sprintf("%s was given to %s and to %s", got.IP, g.asks.Pod, pod.owner.Pod))
+		other, ok := p.grants[store]
+		for _, r := range other.got {
+			if ok && p != pod && g.has(r.IP) {
+				m.harmed(fmt.Sprintf("%s was given to %s and to %s", r.IP, other.asks.Pod, pod.owner.Pod))
+			}
 		}
 	}
-	pod.grants[store] = grant{store, pod.owner, got}
+	pod.grants[store] = g
+	m.inFlight(pod)
+}
+
+// inFlight remembers that an ADD has begun of which the pod shows nothing yet.
+func (m *modelled) inFlight(pod *modelPod) {
 	if pod.pending.IsZero() {
 		pod.pending = m.now
 	}
 }
 
-// show writes what the pod has into its status.
+// pools are where a sandbox gets addresses at one time.
+func pools(store int) []string {
+	if store == withHandles {
+		return []string{"a", "b"}
+	}
+	return []string{"a"}
+}
+
+// free does what a DEL does.
+func (m *modelled) free(g grant) {
+	for _, pool := range pools(g.store) {
+		_ = m.stores[g.store].Free(pool, g.asks)
+	}
+}
+
+func (g grant) has(ip netip.Addr) bool {
+	return slices.ContainsFunc(g.got, func(r reaper.Reservation) bool { return r.IP == ip })
+}
+
+// show ends the pod's ADDs and writes what it has into its status.
 func (m *modelled) show(pod *modelPod) {
+	if pod.begun {
+		m.add(pod, withHandles)
+		pod.begun = false
+	}
 	shown := reaper.Pod{Ref: pod.owner.Pod, UID: pod.owner.UID}
 	for store := range m.stores {
 		if g, ok := pod.grants[store]; ok {
-			shown.Addresses = append(shown.Addresses, g.got.IP)
+			shown.Addresses = append(shown.Addresses, g.got[0].IP)
 		}
 	}
 	if len(shown.Addresses) > 0 {
 		shown = showing(pod.owner.Pod, shown.Addresses...)
 		shown.UID = pod.owner.UID
 	}
+	if _, ok := pod.grants[withHandles]; ok {
+		shown.Sandbox = pod.owner.Sandbox
+	}
 	m.pods.Add(shown)
-	pod.pending = time.Time{}
+	pod.shown, pod.pending = shown, time.Time{}
 }
 
-// check looks whether the stores hold what the plugin gave to existing pods.
-// Promise 1.
+// check looks whether the stores hold what the plugin gave to existing pods, and
+// that which names nodes what runs on one that is away. Promise 1.
 func (m *modelled) check(after string) {
 	for store, s := range m.stores {
 		snapshot, _ := s.Snapshot()
-		for _, pod := range m.alive {
-			g, ok := pod.grants[store]
-			if ok && !strings.Contains(snapshot[backendtest.Place(g.got)], " of "+g.asks.Sandbox+" ") {
-				m.harmed(fmt.Sprintf("after %s: %s exists, and %s does not hold %s for it but %q",
-					after, g.asks.Pod, s.Backend().Name(), g.got.IP, snapshot[backendtest.Place(g.got)]))
+		running := slices.Collect(maps.Values(m.alive))
+		if store == withHandles {
+			running = append(running, m.zombies...)
+		}
+		for _, pod := range running {
+			for _, r := range pod.grants[store].got {
+				content := snapshot[backendtest.Place(r)]
+				if !strings.Contains(content, " of "+pod.owner.Sandbox+" ") || strings.Contains(content, "without a handle") {
+					m.harmed(fmt.Sprintf("after %s: %s runs, and %s does not hold %s for it but %q",
+						after, pod.owner.Pod, s.Backend().Name(), r.IP, content))
+				}
 			}
 		}
 	}
@@ -254,7 +349,7 @@ func (m *modelled) call(what string) error {
 	m.mu.Lock()
 	kind, _, _ := strings.Cut(what, " ")
 	switch {
-	case what == "list pods":
+	case what == "list pods", what == "list nodes":
 		kind = what
 	case kind == "get" && m.last == "bury":
 		kind = "renew"

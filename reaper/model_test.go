@@ -103,6 +103,7 @@ func (m *modelled) runOnce(t *rapid.T) {
 // quiet lets the cluster come to rest, runs twice, and looks what is left.
 func (m *modelled) quiet(t *rapid.T) {
 	m.meanwhile, m.broken, m.crashAt, m.killed = nil, "", "", false
+	m.back()
 	for _, pod := range m.alive {
 		m.show(pod)
 	}
@@ -131,22 +132,35 @@ func (m *modelled) quiet(t *rapid.T) {
 			}
 		}
 		for _, r := range listed {
-			if why := m.leftover(store, r, listed); why != "" {
-				t.Errorf("%s is left in the %s store: %s", r.IP, s.Backend().Name(), why)
+			if why := m.leftover(store, r, listed); why != "" && !m.boundToKept(store, r, listed) {
+				t.Errorf("%s %s is left in the %s store: %s", r.Key, r.IP, s.Backend().Name(), why)
 			}
 		}
 	}
 }
 
+// boundToKept reports whether the entry is bound to one that stays.
+func (m *modelled) boundToKept(store int, r reaper.Reservation, listed map[string]reaper.Reservation) bool {
+	for _, tied := range listed {
+		if r.Bond != "" && tied.Bond == r.Bond && m.leftover(store, tied, listed) == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // leftover says why an entry should not be there any more.
 func (m *modelled) leftover(store int, r reaper.Reservation, listed map[string]reaper.Reservation) string {
-	if r.Interrupted {
+	switch {
+	case r.Interrupted:
 		return "its release is half done"
+	case r.Remnant:
+		return "it is a handle without an address"
 	}
 	pod, exists := m.alive[r.Owner.Pod.Name]
 	if !exists {
 		for _, other := range m.alive {
-			if g, ok := other.grants[store]; ok && g.got.IP == r.IP {
+			if other.grants[store].has(r.IP) {
 				return "" // it names nobody by mistake
 			}
 		}
@@ -155,8 +169,12 @@ func (m *modelled) leftover(store int, r reaper.Reservation, listed map[string]r
 	// Only where sandboxes get addresses of their own does a newer entry prove
 	// that an older one is left over.
 	g, has := pod.grants[store]
-	newer := has && g.got.IP != r.IP && listed[backendtest.Place(g.got)].Owner.Pod == r.Owner.Pod
-	if newer && m.stores[store].Backend().Name() == "forgetful" {
+	if !has || g.has(r.IP) {
+		return ""
+	}
+	said := listed[backendtest.Place(g.got[0])].Owner.Pod == r.Owner.Pod
+	switch name := m.stores[store].Backend().Name(); {
+	case name == "handled", name == "forgetful" && said:
 		return fmt.Sprintf("the sandbox of %s that had it is no more", r.Owner.Pod)
 	}
 	return ""

@@ -32,6 +32,21 @@ func (p Plan) Orphans() []Orphan {
 	return orphans
 }
 
+// addresses returns how many addresses the plan releases, of how many. What
+// holds none endangers nobody, and may be more than all addresses together.
+func (p Plan) addresses() (planned, all int) {
+	for _, v := range p.verdicts {
+		if v.Reservation.Remnant {
+			continue
+		}
+		all++
+		if v.Standing == Orphaned {
+			planned++
+		}
+	}
+	return planned, all
+}
+
 // A LimitError is a plan that is too large to be believed. Nothing of it was
 // carried out.
 type LimitError struct {
@@ -57,11 +72,11 @@ func (e *LimitError) excess() string {
 // too: an API server that answers for another cluster, or from an empty store,
 // looks like that.
 func (p Plan) Check(limits policy.Limits, c Census) error {
-	planned, all := len(p.due), len(p.verdicts)
+	planned, all := p.addresses()
 	refuse := func(limit, allowed string) error {
 		return &LimitError{Limit: limit, Planned: planned, Reservations: all, Allowed: allowed}
 	}
-	if planned == 0 {
+	if len(p.due) == 0 {
 		return nil
 	}
 	if c.Size() == 0 {

@@ -17,6 +17,10 @@ const (
 	RuleHold        Reason = "RuleHold"        // a rule of the policy holds it
 	Retained        Reason = "Retained"        // a StatefulSet brings its pod back
 	OwnerUnknown    Reason = "OwnerUnknown"    // it names no owner, or none that can be understood
+	NotPodOwned     Reason = "NotPodOwned"     // it was not reserved for a pod
+	NodeUnreachable Reason = "NodeUnreachable" // its node is not ready, and its sandbox may still be running there
+	BondKept        Reason = "BondKept"        // another address of the same sandbox is kept
+	NoAddress       Reason = "NoAddress"       // it holds no address any more
 	TooYoung        Reason = "TooYoung"        // it is younger than minAge
 	NoToken         Reason = "NoToken"         // the store could not notice that it changed hands
 	Unreadable      Reason = "Unreadable"      // it could not be understood

@@ -112,11 +112,14 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 	}
 
 	var undecided []int
-	var why, final []error
+	var why, final, unfinished []error
 	for n, i := range batch {
 		switch err := errs[n]; {
 		case err == nil:
 			r.settle(i, Released, nil)
+		case errors.Is(err, ErrUnfinished):
+			r.settle(i, Released, err)
+			unfinished = append(unfinished, err)
 		case errors.Is(err, ErrReturned):
 			r.settle(i, Returned, err)
 		case errors.Is(err, ErrChanged):
@@ -133,6 +136,9 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 	}
 	if len(final) > 0 {
 		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), unit, len(final), final[0]))
+	}
+	if len(unfinished) > 0 {
+		r.fail(fmt.Errorf("%s: %s: %d: %w", b.Name(), unit, len(unfinished), unfinished[0]))
 	}
 	return undecided, why
 }

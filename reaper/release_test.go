@@ -128,6 +128,8 @@ func TestOutcomes(t *testing.T) {
 		{reaper.ErrReturned, reaper.Returned, reaper.Counts{Changed: 1}},
 		{reaper.ErrChanged, reaper.Changed, reaper.Counts{Changed: 1}},
 		{reaper.ErrKept, reaper.Kept, reaper.Counts{}},
+		{reaper.ErrUnfinished, reaper.Released, reaper.Counts{Released: 1}},
+		{fmt.Errorf("%w: %w", reaper.ErrUnfinished, reaper.ErrAgain), reaper.Released, reaper.Counts{Released: 1}},
 		{reaper.ErrNoWarrant, reaper.Failed, reaper.Counts{Failed: 1}},
 		{errors.New("never heard of it"), reaper.Failed, reaper.Counts{Failed: 1}},
 	} {
@@ -140,7 +142,7 @@ func TestOutcomes(t *testing.T) {
 			w := newWorld(s)
 			w.pods.Add(reaper.Pod{Ref: other})
 			report, err := reaper.Run(t.Context(), w.options())
-			if (err != nil) != (tt.want == reaper.Failed) {
+			if (err != nil) != (tt.want == reaper.Failed || errors.Is(tt.answer, reaper.ErrUnfinished)) {
 				t.Errorf("run: %v", err)
 			}
 			e := report.Entries[0]

@@ -46,6 +46,29 @@ type Reservation struct {
 	// entry is reported and never released; its other fields may be empty.
 	Unreadable string
 
+	// Foreign says in words what the address was reserved for where that is no
+	// pod, such as a tunnel or a virtual machine. Such an entry is reported and
+	// never released.
+	Foreign string
+
+	// Inferred is set where the store does not name the pod, and the backend
+	// read the name out of something else.
+	Inferred bool
+
+	// Bond names what ties entries together that one sandbox got at one time,
+	// also in other units: the same within a backend. They are released
+	// together or not at all. Empty for an entry that stands alone.
+	Bond string
+
+	// PerSandbox is set where each sandbox gets an entry of its own and adopts
+	// none, so that the entry of another sandbox than its pod shows has been
+	// replaced.
+	PerSandbox bool
+
+	// Remnant is set for what is left of a reservation and holds no address any
+	// more; IP is not valid. It may also be the beginning of one.
+	Remnant bool
+
 	// Interrupted is set for an entry whose release a crash cut short. Its
 	// owner is the one it had before, and the suspicion is ripe: the run that
 	// began the release had proved it.
@@ -56,6 +79,20 @@ type Reservation struct {
 // an entry that changed hands is a new one.
 func (r Reservation) id() string {
 	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Token
+}
+
+// saysWhose reports whether the store itself says that the pod which the entry
+// names has the address: what another verdict may rest on.
+func (r Reservation) saysWhose() bool {
+	return r.Unreadable == "" && r.Foreign == "" && !r.Inferred && !r.Remnant
+}
+
+// what names the entry for people: by its address if it has one.
+func (r Reservation) what() string {
+	if r.IP.IsValid() {
+		return r.IP.String()
+	}
+	return r.Key
 }
 
 // A Unit is one stored object that holds reservations, and that is written as

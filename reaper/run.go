@@ -82,7 +82,7 @@ func (r *run) run(ctx context.Context, info RunInfo) error {
 	inv := r.list(ctx)
 	r.report = newReport(info, inv)
 	r.progress("listed %d stores", len(inv.Listings))
-	census, err := TakeCensus(ctx, r.Cluster, p.Retention.StatefulSets != policy.Ignore)
+	census, err := TakeCensus(ctx, r.Cluster, r.scope(inv))
 	if err != nil {
 		r.report.tell(Judge(info.StartedAt, p, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
@@ -116,6 +116,14 @@ func (r *run) run(ctx context.Context, info RunInfo) error {
 	r.release(ctx, plan, census)
 	r.progress("done")
 	return r.failed()
+}
+
+// scope returns what verdicts need to know beside the pods.
+func (r *run) scope(inv Inventory) Scope {
+	return Scope{
+		StatefulSets: r.Policy.Retention.StatefulSets != policy.Ignore,
+		Nodes:        r.Policy.Nodes.Unreachable != policy.Release && inv.namesNodes(),
+	}
 }
 
 // list takes the inventory of the backends that the policy does not disable.

@@ -12,17 +12,25 @@ func (r *Report) tally() {
 		backends[r.Backends[i].Name] = &r.Backends[i].Counts
 	}
 	gone := make(map[[2]string]int, len(r.Pools))
+	unfinished := make(map[string]int)
 	for _, e := range r.Entries {
 		r.Summary.add(e)
 		backends[e.Backend].add(e)
 		if e.Outcome == Released || e.Outcome == Planned {
 			gone[[2]string{e.Backend, e.Pool}]++
 		}
+		if e.Outcome == Released && e.Error != "" {
+			unfinished[e.Backend]++
+		}
 	}
 	for i := range r.Backends {
 		b := &r.Backends[i]
-		if b.Status == StatusOK && b.Failed > 0 {
+		switch left := unfinished[b.Name]; {
+		case b.Status != StatusOK:
+		case b.Failed > 0:
 			b.Status, b.Message = StatusPartial, fmt.Sprintf("failed releases: %d", b.Failed)
+		case left > 0:
+			b.Status, b.Message = StatusPartial, fmt.Sprintf("unfinished releases: %d", left)
 		}
 	}
 	for i := range r.Pools {

@@ -17,6 +17,12 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 	sandboxOnly := webEntry()
 	sandboxOnly.Owner = reaper.Owner{Sandbox: "s1"}
 	unnamed := inventory(t, fixedStore{pool(sandboxOnly)})
+	guessed, ownSandbox := webEntry(), webEntry()
+	guessed.Inferred, ownSandbox.PerSandbox = true, true
+	inferred, perSandbox := inventory(t, fixedStore{pool(guessed)}), inventory(t, fixedStore{pool(ownSandbox)})
+	nobodys := remnant()
+	nobodys.Owner = reaper.Owner{}
+	remnants, nobodysRemnants := inventory(t, fixedStore{pool(remnant())}), inventory(t, fixedStore{pool(nobodys)})
 	later := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
 	for _, tt := range []struct {
 		name   string
@@ -25,6 +31,10 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 	}{
 		{"the zero census", inv, reaper.Census{}},
 		{"the zero census and an entry without a name", unnamed, reaper.Census{}},
+		{"the zero census and a guessed name", inferred, reaper.Census{}},
+		{"the zero census and a sandbox of its own", perSandbox, reaper.Census{}},
+		{"the zero census and a remnant", remnants, reaper.Census{}},
+		{"the zero census and a remnant of nobody", nobodysRemnants, reaper.Census{}},
 		{"a census that was begun before the listing ended", inv, reaper.NewCensus(before, nil, nil)},
 		{"an empty census from before", inv, reaper.NewCensus(time.Time{}, nil, nil)},
 		{"an inventory that nobody took", reaper.Inventory{Listings: inv.Listings}, later},

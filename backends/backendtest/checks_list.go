@@ -38,7 +38,7 @@ func completeListing(s *stage) {
 		cmpopts.EquateComparable(reaper.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
-			case ".Backend", ".Token", ".Created":
+			case ".Backend", ".Token", ".Created", ".Bond", ".PerSandbox":
 				return true
 			}
 			return false

@@ -79,7 +79,7 @@ func (d docket) settle(ws []reaper.Warrant) []error {
 		var where []int
 		rest.entries, rest.orphans = nil, nil
 		for i, err := range errs {
-			if errors.Is(err, reaper.ErrAgain) {
+			if errors.Is(err, reaper.ErrAgain) && !errors.Is(err, reaper.ErrUnfinished) {
 				where = append(where, i)
 				rest.entries = append(rest.entries, d.entries[i])
 				rest.orphans = append(rest.orphans, d.orphans[i])

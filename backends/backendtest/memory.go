@@ -10,13 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // Memory is a store in memory, in which every write compares and swaps.
 //
-// There are three kinds, by what happens when a pod gets a new sandbox:
+// There are four kinds, by what happens when a pod gets a new sandbox:
 //
 //   - NewMemory: the pod's entry is adopted, and its token changes, as in the
 //     pools of Whereabouts;
@@ -24,17 +25,26 @@ import (
 //     overlapping-range reservations of Whereabouts. The backend has to put a
 //     tombstone in the owner's place, and then look at the owner again. Each
 //     address is a unit;
-//   - NewForgetful: the sandbox gets another address, as in Calico.
+//   - NewForgetful: the sandbox gets another address;
+//   - NewHandled: the same, and entries say so and tell their age, as in Calico.
+//     Those of one sandbox are bound by its handle, which is written before its
+//     first address and removed by a request of its own after the last. A handle
+//     without addresses is a remnant, in a unit of its own.
 type Memory struct {
 	name    string
 	twoStep bool
 	forgets bool
+	handled bool
 
 	mu      sync.Mutex
 	hook    func(request string) error
+	now     func() time.Time
 	pools   []string
 	records []*record
 	version int
+	handles map[string]int  // by sandbox: the version of the last write
+	begun   map[string]bool // the sandboxes whose ADD has written its handle
+	fumbles bool
 }
 
 // A record is one entry.
@@ -44,6 +54,8 @@ type record struct {
 	owner     reaper.Owner // as it is stored
 	sandbox   string       // that has the address, stored or not
 	version   int          // of the last write
+	created   time.Time    // where the store tells
+	bond      string       // where sandboxes have entries of their own
 	buried    bool
 	junk      string
 }
@@ -61,10 +73,26 @@ func NewTwoStep(name string) *Memory { return &Memory{name: name, twoStep: true}
 // NewForgetful returns one in which nothing is adopted.
 func NewForgetful(name string) *Memory { return &Memory{name: name, forgets: true} }
 
+// NewHandled returns one in which nothing is adopted, and sandboxes have handles.
+func NewHandled(name string) *Memory {
+	return &Memory{
+		name: name, forgets: true, handled: true, now: time.Now,
+		handles: make(map[string]int), begun: make(map[string]bool),
+	}
+}
+
+// SetClock sets by what a store with handles tells the age of entries; else it is
+// time.Now.
+func (m *Memory) SetClock(now func() time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = now
+}
+
 // OnRequest sets what happens at the beginning of each request of the backend:
-// "list", "release unit", and with two steps "bury unit", "remove unit",
-// "restore unit". The hook may change the store; an error is what the request
-// fails with.
+// "list", "release unit", with two steps "bury unit", "remove unit", "restore
+// unit", and with handles "settle sandbox". The hook may change the store; an
+// error is what the request fails with.
 func (m *Memory) OnRequest(hook func(request string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,10 +101,14 @@ func (m *Memory) OnRequest(hook func(request string) error) {
 
 // Backend implements Store.
 func (m *Memory) Backend() reaper.Backend {
-	if m.twoStep {
+	switch {
+	case m.twoStep:
 		return twoSteps{memory{m}}
+	case m.handled:
+		return handled{memory{m}}
+	default:
+		return memory{m}
 	}
-	return memory{m}
 }
 
 // Reserve implements Store.
@@ -108,6 +140,10 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, e
 			e.unit, e.key = pool+"/"+ip.String(), ip.String()
 			e.owner.UID = "" // it would become wrong unnoticed
 		}
+		if m.handled {
+			m.begin(owner.Sandbox)
+			e.bond, e.created = owner.Sandbox, m.now()
+		}
 		m.wrote(e)
 		m.records = append(m.records, e)
 		return e.reservation(), nil
@@ -121,6 +157,7 @@ func (m *Memory) Free(pool string, owner reaper.Owner) error {
 	m.records = slices.DeleteFunc(m.records, func(e *record) bool {
 		return m.within(e, pool) && e.sandbox == owner.Sandbox && e.owner.Interface == owner.Interface
 	})
+	m.settle(owner.Sandbox)
 	return nil
 }
 
@@ -140,7 +177,14 @@ func (m *Memory) Snapshot() (map[string]string, error) {
 	defer m.mu.Unlock()
 	snapshot := make(map[string]string, len(m.records))
 	for _, e := range m.records {
-		snapshot[Place(reaper.Reservation{Unit: e.unit, Key: e.key})] = e.String()
+		text := e.String()
+		if _, ok := m.handles[e.bond]; e.bond != "" && !ok {
+			text += " without a handle"
+		}
+		snapshot[Place(reaper.Reservation{Unit: e.unit, Key: e.key})] = text
+	}
+	for _, sandbox := range m.remnants() {
+		snapshot[Place(reaper.Reservation{Unit: leftovers, Key: sandbox})] = "a handle"
 	}
 	return snapshot, nil
 }
@@ -202,6 +246,7 @@ func (e *record) reservation() reaper.Reservation {
 	r := reaper.Reservation{
 		Unit: e.unit, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.buried,
+		Created: e.created, Bond: e.bond, PerSandbox: e.bond != "",
 	}
 	if e.junk != "" {
 		r.Unreadable = "it is " + e.junk
@@ -229,6 +274,9 @@ func (m *Memory) units() []reaper.Unit {
 	all := make([]reaper.Unit, len(names))
 	for i, name := range names {
 		all[i] = *units[name]
+	}
+	if left := m.leftovers(); len(left.Reservations) > 0 {
+		all = append(all, left)
 	}
 	return all
 }

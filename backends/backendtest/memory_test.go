@@ -17,6 +17,11 @@ func TestForgetfulMemory(t *testing.T) {
 	backendtest.Run(t, func(*testing.T) backendtest.Store { return backendtest.NewForgetful("forgetful") })
 }
 
+func TestHandledMemory(t *testing.T) {
+	t.Parallel()
+	backendtest.Run(t, func(*testing.T) backendtest.Store { return backendtest.NewHandled("handled") })
+}
+
 func TestTwoStepMemory(t *testing.T) {
 	t.Parallel()
 	backendtest.Run(t, func(*testing.T) backendtest.Store { return backendtest.NewTwoStep("two-step") })

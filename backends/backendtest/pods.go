@@ -16,6 +16,7 @@ type Pods struct {
 	mu    sync.Mutex
 	pods  map[reaper.PodRef]reaper.Pod
 	sets  []reaper.StatefulSet
+	nodes []reaper.Node
 	hook  func(call string) error
 	calls []string
 }
@@ -46,8 +47,15 @@ func (p *Pods) AddSets(sets ...reaper.StatefulSet) {
 	p.sets = append(p.sets, sets...)
 }
 
+// AddNodes adds nodes.
+func (p *Pods) AddNodes(nodes ...reaper.Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nodes = append(p.nodes, nodes...)
+}
+
 // OnCall sets what happens at the beginning of each call, which is named "list
-// pods", "list statefulsets" or "get pod namespace/name". The hook may change
+// pods", "list statefulsets", "list nodes" or "get pod namespace/name". The hook may change
 // the pods; an error is what the call then returns.
 func (p *Pods) OnCall(hook func(call string) error) {
 	p.mu.Lock()
@@ -84,6 +92,16 @@ func (p *Pods) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sets), nil
+}
+
+// Nodes implements reaper.Cluster.
+func (p *Pods) Nodes(ctx context.Context) ([]reaper.Node, error) {
+	if err := p.begin(ctx, "list nodes"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.nodes), nil
 }
 
 // Pod implements reaper.Cluster.

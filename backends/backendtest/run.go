@@ -31,6 +31,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a release that was cut short can be finished", interruptedFinished},
 		{"a release that was cut short can be taken back", interruptedMended},
 		{"what others reserve and free meanwhile is not lost", concurrent},
+		{"what one sandbox got is released together or not at all", bound},
+		{"what a release left behind is cleaned up by later runs", unfinished},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&stage{T: t, store: open(t), pods: &Pods{}})

@@ -16,8 +16,8 @@ type Store interface {
 	// addresses each; a pool is a unit, or each of its addresses is one.
 	//
 	// It returns the entry as the backend should list it: unit, key, address,
-	// and of the owner what the store keeps. The other fields are not looked
-	// at.
+	// and of the owner what the store keeps. Token, Created, Bond and PerSandbox
+	// are not looked at; the other fields are as those of any pod's entry.
 	Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error)
 
 	// Free does what the plugin's DEL does for this pod, sandbox and
@@ -39,6 +39,15 @@ type Spoiler interface {
 	// Spoil puts such an entry into the pool, beside the others, and returns
 	// where it is: its unit and key.
 	Spoil(pool string) (reaper.Reservation, error)
+}
+
+// A Fumbler is a Store whose backend may take more writes for a release than the
+// one that lets the entry go, and answers ErrUnfinished where a later one fails.
+type Fumbler interface {
+	Store
+
+	// Fumble has such a write fail in the next release, once.
+	Fumble()
 }
 
 // Place is the key of an entry in a snapshot.

@@ -25,7 +25,7 @@ func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string
 	if l := inv.Listings[0]; l.Status != reaper.StatusOK {
 		t.Fatalf("list %s: %v: %s", b.Name(), l.Status, l.Message)
 	}
-	census, err := reaper.TakeCensus(t.Context(), cluster, false)
+	census, err := reaper.TakeCensus(t.Context(), cluster, reaper.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

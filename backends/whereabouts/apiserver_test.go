@@ -184,6 +184,8 @@ func (c town) Pods(context.Context) ([]reaper.Pod, error) { return c.pods, nil }
 
 func (town) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
 
+func (town) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+
 func (c town) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	if c.look != nil {
 		return c.look(ref)
@@ -209,7 +211,7 @@ func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.W
 			t.Fatalf("list: %s", l.Message)
 		}
 	}
-	census, err := reaper.TakeCensus(t.Context(), cluster, false)
+	census, err := reaper.TakeCensus(t.Context(), cluster, reaper.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,15 +52,22 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 			yield(reaper.Unit{}, err)
 			return
 		}
-		pools, err := readPools(ctx, b.client)
+		pools, err := list(ctx, b.client, poolResource)
 		if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
 			yield(reaper.Unit{}, err)
 			return
 		}
+		overlappingUnits(items, readPools(pools))(yield)
+	}
+}
+
+// overlappingUnits understands what was listed. Pools are by namespace.
+func overlappingUnits(items []json.RawMessage, pools map[string][]pool) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
 		for _, item := range items {
 			var o object
 			unit := reaper.Unit{}
-			err := decode(item, &o)
+			err := reaper.Decode(item, &o)
 			if err == nil {
 				unit = overlappingUnit(o, pools[o.Metadata.Namespace])
 			} else {
@@ -89,7 +96,7 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 		u.Domain = cmp.Or(name.network, unnamed)
 	}
 	var spec v1alpha1.OverlappingRangeIPReservationSpec
-	if err := decode(o.Spec, &spec); err != nil {
+	if err := reaper.Decode(o.Spec, &spec); err != nil {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
 	podRef := spec.PodRef
@@ -108,14 +115,10 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 	return u
 }
 
-// readPools reads the pools of the namespaces in which every pool can be
+// readPools understands the pools of the namespaces in which every pool can be
 // understood. Those of another prove nothing: the one that cannot be understood
 // might say otherwise.
-func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, error) {
-	items, err := list(ctx, client, poolResource)
-	if err != nil {
-		return nil, err
-	}
+func readPools(items []json.RawMessage) map[string][]pool {
 	pools := make(map[string][]pool)
 	var doubtful []string
 	for _, item := range items {
@@ -128,7 +131,7 @@ func readPools(ctx context.Context, client rest.Interface) (map[string][]pool, e
 	for _, namespace := range doubtful {
 		delete(pools, namespace)
 	}
-	return pools, nil
+	return pools
 }
 
 // heldBy returns the pool that still holds the address for this owner, or that

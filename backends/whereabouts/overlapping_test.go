@@ -73,7 +73,7 @@ func TestOverlappingReservations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var o object
-			if err := decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
+			if err := reaper.Decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
 				t.Fatal(err)
 			}
 			unit := overlappingUnit(o, pools)
@@ -104,7 +104,7 @@ func TestOverlappingReservations(t *testing.T) {
 
 func TestReservationWithoutSpecIsUnreadable(t *testing.T) {
 	var o object
-	if err := decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
+	if err := reaper.Decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
 		t.Fatal(err)
 	}
 	if r := overlappingUnit(o, nil).Reservations[0]; r.Unreadable == "" {
@@ -192,7 +192,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 func FuzzReadReservation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
 		var o object
-		if err := decode(data, &o); err != nil {
+		if err := reaper.Decode(data, &o); err != nil {
 			return
 		}
 		var pools []pool
@@ -219,7 +219,7 @@ func FuzzReadReservation(f *testing.F) {
 		var spec struct {
 			PodRef json.RawMessage `json:"podref"`
 		}
-		buried := decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
+		buried := reaper.Decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
 		if r.Interrupted && (!buried || r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "") {
 			t.Errorf("%+v is taken for interrupted, from the spec %s", r, o.Spec)
 		}

@@ -41,6 +41,13 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 			yield(reaper.Unit{}, err)
 			return
 		}
+		poolUnits(items)(yield)
+	}
+}
+
+// poolUnits understands what was listed.
+func poolUnits(items []json.RawMessage) iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
@@ -77,7 +84,7 @@ func (p pool) reservation(key string, entry json.RawMessage) reaper.Reservation 
 	}
 	r.IP = ip
 	var allocation v1alpha1.IPAllocation
-	if err := decode(entry, &allocation); err != nil {
+	if err := reaper.Decode(entry, &allocation); err != nil {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}

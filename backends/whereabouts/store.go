@@ -16,11 +16,9 @@ import (
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned/scheme"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -31,9 +29,6 @@ const (
 	poolResource        = "ippools"
 	overlappingResource = "overlappingrangeipreservations"
 )
-
-// pageSize is how many objects a list request asks for.
-const pageSize = 500
 
 // An object is what is read of any stored object.
 type object struct {
@@ -57,45 +52,11 @@ func splitUnit(unit string) (namespace, name string) {
 	return namespace, name
 }
 
-// decode reads JSON case-sensitively, as the API server does. What it does not
-// know is ignored; nothing that is decoded here is ever written back.
-func decode(data []byte, into any) error {
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
-}
-
-// send makes a request and returns the body of the answer. What the API server
-// says of a refusal, such as that a page expired, is in the error:
-// rest.Result.Raw would leave it in the body.
-func send(ctx context.Context, request *rest.Request) ([]byte, error) {
-	result := request.Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	return result.Raw()
-}
-
 // list reads every object of a resource, in all namespaces, by quorum reads. It
 // returns an error that wraps reaper.ErrNotInstalled where the resource does
 // not exist.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
-	items, err := reaper.Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
-		options := metav1.ListOptions{Limit: pageSize, Continue: token}
-		data, err := send(ctx, client.Get().Resource(resource).VersionedParams(&options, scheme.ParameterCodec))
-		if err != nil {
-			return nil, "", err
-		}
-		var page struct {
-			Metadata metav1.ListMeta   `json:"metadata"`
-			Items    []json.RawMessage `json:"items"`
-		}
-		if err := decode(data, &page); err != nil {
-			return nil, "", fmt.Errorf("decode: %w", err)
-		}
-		if page.Metadata.ResourceVersion == "" {
-			return nil, "", errors.New("the answer is no list: it has no resourceVersion")
-		}
-		return page.Items, page.Metadata.Continue, nil
-	})
+	items, err := reaper.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, v1alpha1.SchemeGroupVersion.Group)
@@ -108,12 +69,12 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 // get reads one object by a quorum read.
 func get(ctx context.Context, client rest.Interface, resource, unit string) (object, error) {
 	namespace, name := splitUnit(unit)
-	data, err := send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
+	data, err := reaper.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
 	if err != nil {
 		return object{}, err
 	}
 	var o object
-	if err := decode(data, &o); err != nil {
+	if err := reaper.Decode(data, &o); err != nil {
 		return object{}, fmt.Errorf("decode %s: %w", unit, err)
 	}
 	return o, nil
@@ -147,7 +108,7 @@ type pool struct {
 // far as it could be read.
 func readPool(data json.RawMessage) (pool, error) {
 	var p pool
-	if err := decode(data, &p.object); err != nil {
+	if err := reaper.Decode(data, &p.object); err != nil {
 		return p, fmt.Errorf("decode: %w", err)
 	}
 	return p, p.readSpec()
@@ -163,7 +124,7 @@ func (p *pool) readSpec() error {
 	if len(p.Spec) == 0 {
 		return errors.New("no spec")
 	}
-	if err := decode(p.Spec, &spec); err != nil {
+	if err := reaper.Decode(p.Spec, &spec); err != nil {
 		return fmt.Errorf("decode spec: %w", err)
 	}
 	p.allocations = spec.Allocations

@@ -150,13 +150,13 @@ func (b *Overlapping) patch(ctx context.Context, unit string, version object, po
 		return object{}, err
 	}
 	namespace, name := splitUnit(unit)
-	data, err := send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
+	data, err := reaper.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
 		return object{}, err
 	}
 	var o object
-	return o, decode(data, &o)
+	return o, reaper.Decode(data, &o)
 }
 
 // remove deletes exactly this version of the object.

@@ -19,13 +19,19 @@ const pageSize = 500
 // Cluster answers from the API server, always by quorum reads: requests name no
 // resourceVersion, and nothing is cached. It implements reaper.Cluster.
 type Cluster struct {
-	core corev1client.PodsGetter
+	core Core
 	apps appsv1client.StatefulSetsGetter
+}
+
+// Core is what is read of the core API group.
+type Core interface {
+	corev1client.PodsGetter
+	corev1client.NodesGetter
 }
 
 // New returns the cluster behind the clients. The clientset of all API groups
 // would do too, and make the program 15 MB larger.
-func New(core corev1client.PodsGetter, apps appsv1client.StatefulSetsGetter) *Cluster {
+func New(core Core, apps appsv1client.StatefulSetsGetter) *Cluster {
 	return &Cluster{core, apps}
 }
 
@@ -63,6 +69,24 @@ func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error
 			sets[i] = readStatefulSet(&list.Items[i])
 		}
 		return sets, list.Continue, nil
+	})
+}
+
+// Nodes implements reaper.Cluster.
+func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
+	return reaper.Pages(ctx, func(ctx context.Context, token string) ([]reaper.Node, string, error) {
+		list, err := c.core.Nodes().List(ctx, page(token))
+		if err != nil {
+			return nil, "", err
+		}
+		if list.ResourceVersion == "" {
+			return nil, "", errNoList
+		}
+		nodes := make([]reaper.Node, len(list.Items))
+		for i := range list.Items {
+			nodes[i] = readNode(&list.Items[i])
+		}
+		return nodes, list.Continue, nil
 	})
 }
 

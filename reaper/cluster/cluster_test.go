@@ -272,12 +272,17 @@ func TestListsAreWholeOrAnError(t *testing.T) {
 				}
 				always.ServeHTTP(w, r)
 			}
-			c := newCluster(t, map[string]http.HandlerFunc{"/api/v1/pods": second, "/apis/apps/v1/statefulsets": answer})
+			c := newCluster(t, map[string]http.HandlerFunc{
+				"/api/v1/pods": second, "/apis/apps/v1/statefulsets": answer, "/api/v1/nodes": answer,
+			})
 			if got, err := c.Pods(t.Context()); err == nil || got != nil {
 				t.Errorf("Pods = %d pods, %v, want none and an error", len(got), err)
 			}
 			if got, err := c.StatefulSets(t.Context()); err == nil || got != nil {
 				t.Errorf("StatefulSets = %d sets, %v, want none and an error", len(got), err)
+			}
+			if got, err := c.Nodes(t.Context()); err == nil || got != nil {
+				t.Errorf("Nodes = %d nodes, %v, want none and an error", len(got), err)
 			}
 		})
 	}
@@ -296,5 +301,23 @@ func TestStatefulSetsReadsEveryPage(t *testing.T) {
 	want := []reaper.StatefulSet{{Namespace: "default", Name: "web", Replicas: 3}, {Namespace: "default", Name: "db"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("StatefulSets: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestNodesReadsEveryPage(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+		}}
+	}
+	meta := metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}
+	p := &pager{form: inProtobuf, pages: []runtime.Object{
+		&corev1.NodeList{TypeMeta: meta, ListMeta: metav1.ListMeta{Continue: "1"}, Items: []corev1.Node{node("a", corev1.ConditionTrue)}},
+		&corev1.NodeList{TypeMeta: meta, Items: []corev1.Node{node("b", corev1.ConditionUnknown)}},
+	}}
+	got, err := newCluster(t, map[string]http.HandlerFunc{"/api/v1/nodes": p.ServeHTTP}).Nodes(t.Context())
+	want := []reaper.Node{{Name: "a", Ready: true}, {Name: "b"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
 	}
 }

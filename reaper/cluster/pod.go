@@ -109,6 +109,23 @@ func readIPs(texts []string) []netip.Addr {
 	return ips
 }
 
+// readNode keeps what verdicts need of a node. A node that says nothing of itself
+// is not ready.
+func readNode(node *corev1.Node) reaper.Node {
+	n := reaper.Node{Name: node.Name}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			n.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeOutOfService {
+			n.OutOfService = true
+		}
+	}
+	return n
+}
+
 // readStatefulSet keeps what verdicts need of a StatefulSet. Replicas that are
 // not set are 1, as the API server has it.
 func readStatefulSet(set *appsv1.StatefulSet) reaper.StatefulSet {

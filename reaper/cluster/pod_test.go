@@ -200,6 +200,49 @@ func TestReadStatefulSet(t *testing.T) {
 	}
 }
 
+// Promise 2. A node is ready only if it says so, and out of service only if
+// somebody does.
+func TestReadNode(t *testing.T) {
+	ready := func(status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: corev1.NodeReady, Status: status}
+	}
+	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}
+	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint {
+		return []corev1.Taint{{Key: "other"}, {Key: key, Value: "nodeshutdown", Effect: effect}}
+	}
+	for _, tt := range []struct {
+		name       string
+		conditions []corev1.NodeCondition
+		taints     []corev1.Taint
+		want       reaper.Node
+	}{
+		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, reaper.Node{Ready: true}},
+		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, reaper.Node{}},
+		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, reaper.Node{}},
+		{"a word that nobody knows", []corev1.NodeCondition{ready("true")}, nil, reaper.Node{}},
+		{"no word", []corev1.NodeCondition{ready("")}, nil, reaper.Node{}},
+		{"only other conditions", []corev1.NodeCondition{pressure}, nil, reaper.Node{}},
+		{"no condition", nil, nil, reaper.Node{}},
+		{"out of service", nil, taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute), reaper.Node{OutOfService: true}},
+		{"out of service, with another effect", []corev1.NodeCondition{ready(corev1.ConditionTrue)},
+			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), reaper.Node{Ready: true, OutOfService: true}},
+		{"unreachable", nil, taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), reaper.Node{}},
+		{"cordoned", nil, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), reaper.Node{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.Name = "node-a"
+			got := readNode(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "node-a"},
+				Spec:       corev1.NodeSpec{Taints: tt.taints},
+				Status:     corev1.NodeStatus{Conditions: tt.conditions},
+			})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("readNode (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Every address in a network-status that is a list is shown, whatever stands
 // beside it.
 func FuzzReadPod(f *testing.F) {

@@ -1,0 +1,114 @@
+package backendtest
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 1.
+func bound(s *stage) {
+	owner := s.owner("gone")
+	both := []entry{s.reserve("a", owner), s.reserve("b", owner)}
+	alone := s.leak("a", "other")
+	listed := s.list()
+	bond := func(e entry) string { return listed[Place(e.Reservation)].Bond }
+	if bond(both[0]) == "" {
+		s.Skip("the backend binds nothing")
+	}
+	if bond(both[1]) != bond(both[0]) || bond(alone[0]) == bond(both[0]) {
+		s.Fatalf("the bonds are %q and %q, and that of another sandbox is %q", bond(both[0]), bond(both[1]), bond(alone[0]))
+	}
+
+	stranger := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "stranger"}, Addresses: []netip.Addr{both[0].IP}}
+	s.pods.Add(stranger)
+	orphans, _ := Orphans(s, s.store.Backend(), s.pods)
+	for _, e := range both {
+		if _, ok := orphans[Place(e.Reservation)]; ok {
+			s.Errorf("%s is an orphan, and a pod has %s", Place(e.Reservation), both[0].IP)
+		}
+	}
+	s.pods.Remove(stranger.Ref)
+
+	before := s.snapshot()
+	d := s.suspect(both...)
+	s.want(d.settle(d.confirm()), nil, nil)
+	s.holds(before, both...)
+}
+
+// Promise 7, 8.
+func unfinished(s *stage) {
+	fumbler, ok := s.store.(Fumbler)
+	if !ok {
+		s.Skip("the harness is no Fumbler")
+	}
+	s.live("a", "live")
+	leaked := s.leak("a", "gone")
+	before := s.snapshot()
+	d := s.suspect(leaked...)
+	fumbler.Fumble()
+	errs := d.settle(d.confirm())
+	if errs[0] == nil {
+		if left := s.remnants(); len(left) > 0 {
+			s.Fatalf("the answer does not say that there is left %+v", left)
+		}
+		s.Skip("the backend's release is one write")
+	}
+	s.want(errs, reaper.ErrUnfinished)
+	if _, held := s.snapshot()[Place(leaked[0].Reservation)]; held {
+		s.Error("the answer says that the entry is gone, and it is not")
+	}
+
+	if !slices.ContainsFunc(s.remnants(), func(r reaper.Reservation) bool { return r.Token != "" && !r.IP.IsValid() }) {
+		s.Fatalf("the remnants are %+v, want one with a token and no address", s.remnants())
+	}
+	s.runs(0, time.Hour)
+	if left := s.remnants(); len(left) != 0 {
+		s.Errorf("after two runs there still are %+v", left)
+	}
+	s.holds(before, leaked...)
+}
+
+// remnants are the listed entries that hold no address.
+func (s *stage) remnants() []reaper.Reservation {
+	s.Helper()
+	var all []reaper.Reservation
+	for _, r := range s.list() {
+		if r.Remnant {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// runs runs at these times from now, with one memory.
+func (s *stage) runs(after ...time.Duration) {
+	s.Helper()
+	var notes memo
+	for _, d := range after {
+		at := time.Now().Add(d)
+		_, err := reaper.Run(s.Context(), reaper.Options{
+			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.pods, Ledgers: &notes,
+			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
+		})
+		if err != nil {
+			s.Errorf("run: %v", err)
+		}
+	}
+}
+
+// A memo is a reaper.Ledgers.
+type memo struct{ ledger reaper.Ledger }
+
+// Load implements reaper.Ledgers.
+func (m *memo) Load(context.Context) (reaper.Ledger, error) { return m.ledger, nil }
+
+// Save implements reaper.Ledgers.
+func (m *memo) Save(_ context.Context, l reaper.Ledger) error {
+	m.ledger = l
+	return nil
+}

@@ -1,0 +1,92 @@
+package whereabouts
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// document is an object of whereabouts' API group.
+func document(kind, data string) reaper.Document {
+	return reaper.Document{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: kind, Data: []byte(data)}
+}
+
+const onePool = `{"metadata": {"namespace": "kube-system", "name": "2001-db8---64"},
+	"spec": {"range": "db8::/64", "allocations": {"2": {"id": "c1", "podref": "default/web-0", "ifname": "net1"}}}}`
+
+// lines are a backend's units and errors, one a line.
+func lines(t *testing.T, b reaper.Backend) []string {
+	t.Helper()
+	var all []string
+	for unit, err := range b.List(t.Context()) {
+		if err != nil {
+			all = append(all, "error: "+err.Error())
+			continue
+		}
+		for _, r := range unit.Reservations {
+			all = append(all, unit.Name+" "+r.Key+" "+r.IP.String()+" "+r.Owner.Pod.String()+" "+r.Unreadable)
+		}
+	}
+	return all
+}
+
+func TestOfflineSortsObjectsOut(t *testing.T) {
+	pool := document("IPPool", onePool)
+	reservation := document("OverlappingRangeIPReservation", orip("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+	calicos := reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
+	slice := document("NodeSlicePool", `{}`)
+	for _, tt := range []struct {
+		name string
+		docs []reaper.Document
+		want []string // backends
+		rest []reaper.Document
+	}{
+		{"both", []reaper.Document{reservation, pool}, []string{"whereabouts", "overlapping"}, nil},
+		{"pools alone", []reaper.Document{pool}, []string{"whereabouts"}, nil},
+		{"reservations alone", []reaper.Document{reservation}, []string{"overlapping"}, nil},
+		{"neither", []reaper.Document{calicos, slice}, nil, []reaper.Document{calicos, slice}},
+		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos, slice}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, rest := Offline(tt.docs)
+			var names []string
+			for _, b := range found {
+				names = append(names, b.Name())
+			}
+			if !slices.Equal(names, tt.want) {
+				t.Errorf("backends %v, want %v", names, tt.want)
+			}
+			if diff := cmp.Diff(tt.rest, rest); diff != "" {
+				t.Errorf("rest (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfflineReadsAsTheListingDoes(t *testing.T) {
+	bad := document("IPPool", `{"metadata": {"namespace": "other", "name": "bad"}, "spec": {"range": "10.xx"}}`)
+	odd := document("OverlappingRangeIPReservation", `[]`)
+	// Only the pool tells that the name is of a network, and not of one address.
+	settled := document("OverlappingRangeIPReservation", orip("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
+	found, _ := Offline([]reaper.Document{settled, document("IPPool", onePool), bad, odd})
+	want := [][]string{
+		{
+			"kube-system/2001-db8---64 2 db8::2 default/web-0 ",
+			`error: other/bad: spec.range: netip.ParsePrefix("10.xx"): no '/'`,
+		},
+		{
+			"kube-system/2001-db8--2 2001-db8--2 db8::2 default/web-0 ",
+			"error: /: json: cannot unmarshal array into Go value of type whereabouts.object",
+		},
+	}
+	var got [][]string
+	for _, b := range found {
+		got = append(got, lines(t, b))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("units (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,85 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A Document is an object of a store or of a cluster, as a file has it.
+type Document struct {
+	File  string // as people call it
+	Place string // where in the file it is, in words
+
+	APIVersion string
+	Kind       string // empty where nothing says it
+	Key        string // in etcd; empty where it is not from there
+	Data       []byte // as it is stored, which is JSON unless it is of etcd; empty for a list
+
+	// List is set for a list, which comes beside its items. More says that it
+	// is not all of it: the API server or etcd has another page.
+	List bool
+	More bool
+}
+
+// Is reports whether the object is of a kind of an API group, in whatever
+// version. The group of pods is empty.
+func (d Document) Is(group, kind string) bool {
+	have, version, ok := strings.Cut(d.APIVersion, "/")
+	if !ok {
+		have, version = "", d.APIVersion
+	}
+	return d.Kind == kind && version != "" && have == group
+}
+
+// An Excerpt is a Backend over what files have of a store. It releases nothing:
+// a file is not the store.
+type Excerpt struct {
+	Store string // the name of the backend
+	Units iter.Seq2[Unit, error]
+}
+
+// Name implements Backend.
+func (e Excerpt) Name() string { return e.Store }
+
+// List implements Backend. A unit that the files have twice counts once. Where
+// they have it in two forms, nothing tells which is newer: the first counts, and
+// the other one cannot be read.
+func (e Excerpt) List(context.Context) iter.Seq2[Unit, error] {
+	return func(yield func(Unit, error) bool) {
+		first := make(map[string]Unit)
+		for u, err := range e.Units {
+			if err == nil {
+				have, again := first[u.Name]
+				switch {
+				case !again:
+					have = u
+					have.Reservations = slices.Clone(u.Reservations) // whoever lists may change them
+					first[u.Name] = have
+				case reflect.DeepEqual(have, u):
+					continue
+				default:
+					u, err = Unit{}, &UnitError{u.Name, errTwice}
+				}
+			}
+			if !yield(u, err) {
+				return
+			}
+		}
+	}
+}
+
+var errTwice = errors.New("the files have it twice, and not the same; the first counts")
+
+// Release implements Backend.
+func (e Excerpt) Release(_ context.Context, _ string, ws []Warrant) []error {
+	errs := make([]error, len(ws))
+	for i := range errs {
+		errs[i] = fmt.Errorf("%w: a file is not the store", ErrKept)
+	}
+	return errs
+}
