@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cluster"
 )
@@ -32,12 +34,12 @@ type connection struct {
 
 // connect prepares the clients; it contacts nobody. A run that may release
 // wants to be told which cluster, unless it runs inside of it.
-func connect(f runFlags, dryRun bool, env func(string) string) (connection, error) {
+func connect(f runFlags, p policy.Policy, env func(string) string) (connection, error) {
 	config, contextName, namespace, err := loadConfig(f, env)
 	if err != nil {
 		return connection{}, err
 	}
-	if !dryRun && contextName != "" && f.context == "" {
+	if !*p.DryRun && contextName != "" && f.context == "" {
 		return connection{}, &usageError{
 			errors.New("outside of a cluster, releasing needs an explicit --context"),
 			"--context " + contextName,
@@ -53,6 +55,10 @@ func connect(f runFlags, dryRun bool, env func(string) string) (connection, erro
 	if err != nil {
 		return connection{}, fmt.Errorf("client: %w", err)
 	}
+	calicoBackend, err := connectCalico(p.Backends[calico.Name], config, env)
+	if err != nil {
+		return connection{}, err
+	}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -67,10 +73,44 @@ func connect(f runFlags, dryRun bool, env func(string) string) (connection, erro
 	return connection{
 		address:  config.Host,
 		context:  contextName,
-		backends: backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient()}),
+		backends: backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: calicoBackend}),
 		cluster:  cluster.New(core, apps),
 		ledgers:  cluster.NewLedgers(core, namespace),
 	}, nil
+}
+
+// connectCalico prepares the backend over the datastore that the policy names. If
+// it names none, that is etcd where its endpoints are known, as to Calico's own
+// programs, and the Kubernetes API elsewhere.
+func connectCalico(b policy.Backend, config *rest.Config, env func(string) string) (*calico.Backend, error) {
+	datastore := b.Datastore
+	if datastore == policy.DatastoreAuto || datastore == "" {
+		datastore = policy.Datastore(env("DATASTORE_TYPE"))
+	}
+	switch datastore {
+	case "", policy.DatastoreKubernetes, policy.DatastoreEtcd:
+	default:
+		return nil, &usageError{fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3"}
+	}
+	if datastore == "" && (len(b.Etcd.Endpoints) > 0 || env("ETCD_ENDPOINTS") != "") {
+		datastore = policy.DatastoreEtcd
+	}
+	if datastore != policy.DatastoreEtcd || b.Enabled == policy.Off {
+		backend, err := calico.NewKubernetes(config)
+		if err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+		return backend, nil
+	}
+	e := b.Etcd
+	etcd, err := calico.EtcdOptions{
+		Endpoints: e.Endpoints, Username: e.Username, PasswordFile: e.PasswordFile,
+		CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
+	}.Config(env)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("policy: backends.calico.etcd: %w", err), ""}
+	}
+	return calico.NewEtcd(etcd), nil
 }
 
 // loadConfig finds the API server and the namespace: inside a cluster by the

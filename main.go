@@ -32,7 +32,7 @@ const exitStatus = `EXIT STATUS
   0    done, also when there was nothing to do
   1    unexpected: nobody could be asked who is alive, and nothing was released;
        or the report could not be printed
-  2    a wrong flag or policy; nothing was contacted
+  2    a wrong flag or policy, or a file that cannot be read; nothing was contacted
   3    partial: a backend, a pool or a release failed, the rest is done
   4    a limit refused the plan; nothing was released
   130  interrupted; what was not begun is kept
@@ -41,6 +41,7 @@ const exitStatus = `EXIT STATUS
 // A world is what the program has of its surroundings.
 type world struct {
 	env      func(key string) string
+	stdin    io.Reader
 	stdout   io.Writer
 	stderr   io.Writer
 	terminal bool // stderr is one
@@ -51,6 +52,7 @@ func main() {
 	defer stop()
 	w := world{
 		env:      os.Getenv,
+		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),

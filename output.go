@@ -22,6 +22,22 @@ var formats = map[string]func(io.Writer, reaper.Report) error{
 	"yaml":     printYAML,
 }
 
+// checkOutput finds a format that there is not.
+func checkOutput(format string) error {
+	if formats[format] == nil {
+		return &usageError{fmt.Errorf("--output: unknown format %q", format), "use table, wide, json, yaml or markdown"}
+	}
+	return nil
+}
+
+// show prints a report, with what is in use only if that is asked for.
+func show(w io.Writer, format string, all bool, r reaper.Report) error {
+	if !all && format != "wide" {
+		r = r.Brief()
+	}
+	return formats[format](w, r)
+}
+
 func printJSON(w io.Writer, r reaper.Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -56,7 +72,7 @@ func tables(r reaper.Report, wide bool) []table {
 	}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
 	if wide {
-		entries.heading = append(entries.heading, "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE")
+		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE")
 	}
 	for _, e := range r.Entries {
 		entries.rows = append(entries.rows, entryRow(e, wide))
@@ -82,7 +98,7 @@ func entryRow(e reaper.Entry, wide bool) []string {
 		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
 	}
 	if wide {
-		row = append(row, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due))
+		row = append(row, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due))
 	}
 	return row
 }

@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 )
 
 const (
@@ -57,7 +63,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
 	}
-	if want := "listed 2 stores\nfound 0 pods\njudged 0 reservations: 0 to release\ndone\n"; stderr != want {
+	if want := "listed 3 stores\nfound 0 pods\njudged 0 reservations: 0 to release\ndone\n"; stderr != want {
 		t.Errorf("stderr = %q, want %q", stderr, want)
 	}
 	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.Contains(stderr, "level=INFO msg=run ") {
@@ -68,7 +74,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
 	_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	code, _, stderr := start(t.Context(), false, args)
-	if code != exitDone || strings.Contains(stderr, "listed 2 stores") {
+	if code != exitDone || strings.Contains(stderr, "listed 3 stores") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	for line := range strings.Lines(stderr) {
@@ -117,6 +123,71 @@ func TestRequestsCarryTheName(t *testing.T) {
 	}))
 	if code, _, stderr := start(t.Context(), false, args); code != exitDone {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+}
+
+// A keeper is an etcd that lets nobody in.
+type keeper struct {
+	etcdserverpb.UnimplementedAuthServer
+	mu    sync.Mutex
+	tried []string
+}
+
+func (k *keeper) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tried = append(k.tried, r.Name+" "+r.Password)
+	return nil, rpctypes.ErrGRPCAuthFailed
+}
+
+// A password goes to etcd and nowhere else, whatever etcd makes of it.
+func TestPasswordOfEtcdIsNowhere(t *testing.T) {
+	const password = "hunter2-s3cret"
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := &keeper{}
+	server := grpc.NewServer()
+	etcdserverpb.RegisterAuthServer(server, k)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	for name, env := range map[string]map[string]string{
+		"by a variable": {"ETCD_PASSWORD": password},
+		"by a file":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			etcd := fmt.Sprintf("endpoints: [%q], username: calico", "http://"+listener.Addr().String())
+			if len(env) == 0 {
+				etcd += fmt.Sprintf(", passwordFile: %q", file)
+			}
+			policyFile := filepath.Join(t.TempDir(), "policy.yaml")
+			text := "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\nbackends: {calico: {etcd: {" + etcd + "}}}\n"
+			if err := os.WriteFile(policyFile, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			k.tried = nil
+			_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+			var out, errs bytes.Buffer
+			code := run(t.Context(), world{
+				env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
+			}, append(args, "--policy", policyFile, "-v", "-o", "json"))
+			if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
+				t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
+			}
+			if len(k.tried) == 0 || k.tried[0] != "calico "+password {
+				t.Errorf("etcd was sent %q, want the user and the password", k.tried)
+			}
+			for _, text := range []string{out.String(), errs.String()} {
+				if strings.Contains(text, "s3cret") {
+					t.Errorf("the password is in\n%s", text)
+				}
+			}
+		})
 	}
 }
 

@@ -63,14 +63,12 @@ func newRun(w world) *cobra.Command {
 // check finds the mistakes that need nobody to be asked.
 func (f runFlags) check() error {
 	switch {
-	case formats[f.output] == nil:
-		return &usageError{fmt.Errorf("--output: unknown format %q", f.output), "use table, wide, json, yaml or markdown"}
 	case f.concurrency < 1:
 		return &usageError{fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), ""}
 	case f.timeout <= 0:
 		return &usageError{fmt.Errorf("--timeout: %v is not a time to wait", f.timeout), ""}
 	}
-	return nil
+	return checkOutput(f.output)
 }
 
 // reap is one run, from flags to report.
@@ -87,7 +85,7 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	}
 	logger := newLogger(w, f.verbose)
 	klog.SetSlogLogger(logger)
-	conn, err := connect(f, *p.DryRun, w.env)
+	conn, err := connect(f, p, w.env)
 	if err != nil {
 		return err
 	}
@@ -98,11 +96,7 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	report, runErr := reaper.Run(timed, options(w, f, p, conn, logger))
 	logger.Info("done", "reservations", report.Summary.Reservations, "planned", report.Summary.Planned,
 		"released", report.Summary.Released, "failed", report.Summary.Failed)
-	shown := report
-	if !f.all && f.output != "wide" {
-		shown = report.Brief()
-	}
-	printErr := formats[f.output](w.stdout, shown)
+	printErr := show(w.stdout, f.output, f.all, report)
 	if err := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr); err != nil {
 		logger.Warn("no termination message", "err", err)
 	}
@@ -112,7 +106,7 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 // options puts a run together.
 func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
 	o := reaper.Options{
-		ID:           time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6],
+		ID:           newID(),
 		Version:      buildVersion(),
 		Address:      conn.address,
 		Policy:       p,
@@ -129,6 +123,9 @@ func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog
 	}
 	return o
 }
+
+// newID names a run.
+func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }
 
 // newLogger logs to stderr: for people on a terminal, for machines elsewhere.
 func newLogger(w world, verbose bool) *slog.Logger {

@@ -60,9 +60,10 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 	"clusters": [{"name": "c", "cluster": {"server": %q}}],
 	"contexts": [{"name": "here", "context": {"cluster": "c", "namespace": "reap"}}]}`
 
-// A stage is an API server that is made of files: a list is api/<resource>.json.
-// A file that is a Status is answered with its code. What has no file does not
-// exist, and nothing can be written.
+// A stage is an API server that is made of files: a list is api/<resource>.json,
+// and an object of the whole cluster api/<name>.json. A file that is a Status is
+// answered with its code. What has no file does not exist, and nothing can be
+// written.
 type stage struct {
 	dir    string
 	all    atomic.Int32
@@ -85,11 +86,15 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
-	if err != nil {
+	const definitions = "customresourcedefinitions"
+	switch name := path.Base(r.URL.Path); {
+	case err == nil:
+		answer(w, document)
+	case path.Base(path.Dir(r.URL.Path)) == definitions:
+		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", definitions, name), definitions, name))
+	default:
 		http.NotFound(w, r) // as the API server says where it has no such resource
-		return
 	}
-	answer(w, document)
 }
 
 // answer sends a document, with its code if it is a Status.

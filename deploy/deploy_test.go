@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	name      = "ip-reaper"
-	planName  = "ip-reaper-plan"
-	namespace = "ip-reaper"
+	name           = "ip-reaper"
+	planName       = "ip-reaper-plan"
+	calicoName     = "ip-reaper-calico"
+	calicoPlanName = "ip-reaper-calico-plan"
+	namespace      = "ip-reaper"
 )
 
 // reads are the verbs that change nothing. The run holds no watch: it looks
@@ -33,6 +35,8 @@ func TestManifestsAreOfKnownKindsAndFieldsOnly(t *testing.T) {
 		"CronJob " + name,
 		"ClusterRole " + name, "ClusterRoleBinding " + name, "Role " + name, "RoleBinding " + name,
 		"ClusterRole " + planName, "ClusterRoleBinding " + planName, "Role " + planName, "RoleBinding " + planName,
+		"ClusterRole " + calicoName, "ClusterRoleBinding " + calicoName,
+		"ClusterRole " + calicoPlanName, "ClusterRoleBinding " + calicoPlanName,
 	} {
 		if _, ok := objects[want]; !ok {
 			t.Errorf("there is no %s", want)
@@ -91,23 +95,28 @@ func TestRolesHaveNoWildcard(t *testing.T) {
 	}
 }
 
-// The run writes only what the whereabouts and overlapping backends and the
-// ledger write, and reads only what they and the census read.
+// The run writes only what the backends and the ledger write, and reads only what
+// they and the census read.
 func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
 	const group = "whereabouts.cni.cncf.io"
 	for key, want := range map[string][]string{
-		"ClusterRole " + name: {
+		"ClusterRole " + name: append(definitions("ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org"),
 			"/pods: get", "/pods: list", "apps/statefulsets: list",
-			group + "/ippools: get", group + "/ippools: list", group + "/ippools: patch",
-			group + "/overlappingrangeipreservations: delete", group + "/overlappingrangeipreservations: get",
-			group + "/overlappingrangeipreservations: list", group + "/overlappingrangeipreservations: patch",
-		},
-		"ClusterRole " + planName: {
+			group+"/ippools: get", group+"/ippools: list", group+"/ippools: patch",
+			group+"/overlappingrangeipreservations: delete", group+"/overlappingrangeipreservations: get",
+			group+"/overlappingrangeipreservations: list", group+"/overlappingrangeipreservations: patch",
+		),
+		"ClusterRole " + planName: append(definitions("ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org"),
 			"/pods: list", "apps/statefulsets: list",
-			group + "/ippools: list", group + "/overlappingrangeipreservations: list",
-		},
-		"Role " + name:     append(ledger("get", "update"), "/configmaps: create"),
-		"Role " + planName: ledger("get"),
+			group+"/ippools: list", group+"/overlappingrangeipreservations: list",
+		),
+		"ClusterRole " + calicoName: calico(
+			"ipamblocks: get", "ipamblocks: list", "ipamblocks: update",
+			"ipamhandles: delete", "ipamhandles: get", "ipamhandles: list", "ipamhandles: update",
+		),
+		"ClusterRole " + calicoPlanName: calico("ipamblocks: list", "ipamhandles: list"),
+		"Role " + name:                  append(ledger("get", "update"), "/configmaps: create"),
+		"Role " + planName:              ledger("get"),
 	} {
 		got := permissions(roles(t)[key])
 		slices.Sort(want)
@@ -119,7 +128,7 @@ func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
 
 // A dry run changes nothing, by RBAC also where the program has a bug.
 func TestPlanRolesOnlyRead(t *testing.T) {
-	for _, key := range []string{"ClusterRole " + planName, "Role " + planName} {
+	for _, key := range []string{"ClusterRole " + planName, "Role " + planName, "ClusterRole " + calicoPlanName} {
 		for _, rule := range roles(t)[key] {
 			for _, verb := range rule.Verbs {
 				if !slices.Contains(reads, verb) {
@@ -132,11 +141,15 @@ func TestPlanRolesOnlyRead(t *testing.T) {
 
 // Whoever may run may plan.
 func TestPlanIsPartOfTheRun(t *testing.T) {
-	for _, kind := range []string{"ClusterRole ", "Role "} {
-		run := permissions(roles(t)[kind+name])
-		for _, permission := range permissions(roles(t)[kind+planName]) {
-			if !slices.Contains(run, permission) {
-				t.Errorf("%s%s lacks %q", kind, name, permission)
+	for plan, run := range map[string]string{
+		"ClusterRole " + planName:       "ClusterRole " + name,
+		"Role " + planName:              "Role " + name,
+		"ClusterRole " + calicoPlanName: "ClusterRole " + calicoName,
+	} {
+		may := permissions(roles(t)[run])
+		for _, permission := range permissions(roles(t)[plan]) {
+			if !slices.Contains(may, permission) {
+				t.Errorf("%s lacks %q", run, permission)
 			}
 		}
 	}
@@ -145,19 +158,22 @@ func TestPlanIsPartOfTheRun(t *testing.T) {
 func TestBindingsBindTheServiceAccountToTheirRole(t *testing.T) {
 	want := rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace}
 	find[*corev1.ServiceAccount](t, name)
-	for _, role := range []string{name, planName} {
+	for _, role := range []string{name, planName, calicoName, calicoPlanName} {
 		cluster := find[*rbacv1.ClusterRoleBinding](t, role)
 		if got, want := cluster.RoleRef, (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}); got != want {
 			t.Errorf("ClusterRoleBinding %s refers to %v, want %v", role, got, want)
 		}
+		if !slices.Equal(cluster.Subjects, []rbacv1.Subject{want}) {
+			t.Errorf("%s is bound to %v, want %v", role, cluster.Subjects, want)
+		}
+	}
+	for _, role := range []string{name, planName} {
 		local := find[*rbacv1.RoleBinding](t, role)
 		if got, want := local.RoleRef, (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role}); got != want {
 			t.Errorf("RoleBinding %s refers to %v, want %v", role, got, want)
 		}
-		for _, subjects := range [][]rbacv1.Subject{cluster.Subjects, local.Subjects} {
-			if !slices.Equal(subjects, []rbacv1.Subject{want}) {
-				t.Errorf("%s is bound to %v, want %v", role, subjects, want)
-			}
+		if !slices.Equal(local.Subjects, []rbacv1.Subject{want}) {
+			t.Errorf("%s is bound to %v, want %v", role, local.Subjects, want)
 		}
 	}
 }

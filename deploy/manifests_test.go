@@ -179,6 +179,26 @@ func ledger(verbs ...string) []string {
 	return all
 }
 
+// definitions returns the permission to look at definitions of custom resources.
+func definitions(names ...string) []string {
+	var all []string
+	for _, name := range names {
+		all = append(all, "apiextensions.k8s.io/customresourcedefinitions/"+name+": get")
+	}
+	return all
+}
+
+// calico returns the permissions in both of Calico's groups, with those that are
+// needed to know which of them is in use, and whose nodes are unreachable.
+func calico(permissions ...string) []string {
+	all := append(definitions("datastoremigrations.migration.projectcalico.org"),
+		"migration.projectcalico.org/datastoremigrations: list", "/nodes: list")
+	for _, permission := range append(permissions, "clusterinformations/default: get") {
+		all = append(all, "crd.projectcalico.org/"+permission, "projectcalico.org/"+permission)
+	}
+	return all
+}
+
 // argument returns the value of a --flag=value.
 func argument(c corev1.Container, flag string) string {
 	for _, arg := range c.Args {

@@ -1,0 +1,124 @@
+package calico
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// An api answers requests as the test says and writes down what it was sent: by
+// method and path behind /apis/, such as "GET crd.projectcalico.org/v1/ipamblocks".
+// It compares nothing and stores nothing.
+type api struct {
+	t       *testing.T
+	answers map[string]http.HandlerFunc
+
+	mu   sync.Mutex
+	sent []call
+}
+
+// A call is what was sent.
+type call struct {
+	Call string
+	Type string // of the body
+	Body string
+}
+
+// newAPI starts the server, and returns a backend over it. What has no answer does
+// not exist: the server says so as it does of an object.
+func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, *Backend) {
+	t.Helper()
+	a := &api{t: t, answers: answers}
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	b, err := NewKubernetes(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		a.t.Errorf("read the request: %v", err)
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/apis/")
+	sent := call{r.Method + " " + path, r.Header.Get("Content-Type"), string(body)}
+	a.mu.Lock()
+	a.sent = append(a.sent, sent)
+	answer := a.answers[sent.Call]
+	a.mu.Unlock()
+	if answer == nil {
+		answer = absent(path)
+	}
+	answer(w, r)
+}
+
+// calls returns what was sent, in order.
+func (a *api) calls() []call {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]call{}, a.sent...)
+}
+
+// say answers with a JSON document.
+func say(document string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, document)
+	}
+}
+
+// items answers with a list of documents.
+func items(documents ...string) http.HandlerFunc {
+	return say(fmt.Sprintf(`{"kind":"List","metadata":{"resourceVersion":"99"},"items":[%s]}`, strings.Join(documents, ",")))
+}
+
+// refuse answers as the API server does: with a Status.
+func refuse(err *apierrors.StatusError) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		status := err.Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		w.Header().Set("Content-Type", "application/json")
+		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+			w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
+		}
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+	}
+}
+
+// absent answers that there is no object at the path, group/version/resource/name.
+func absent(path string) http.HandlerFunc {
+	parts := strings.Split(path+"///", "/")
+	return refuse(apierrors.NewNotFound(schema.GroupResource{Group: parts[0], Resource: parts[2]}, parts[3]))
+}
+
+// html answers as a proxy on the way does.
+func html(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(code)
+		fmt.Fprintf(w, "<html><body><h1>%d %s</h1></body></html>", code, http.StatusText(code))
+	}
+}
+
+// first answers the first request with one, all later ones with the other.
+func first(one, other http.HandlerFunc) http.HandlerFunc {
+	var once sync.Once
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer := other
+		once.Do(func() { answer = one })
+		answer(w, r)
+	}
+}

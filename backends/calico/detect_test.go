@@ -1,0 +1,181 @@
+package calico
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Where the API server has what decides which group is in use.
+const (
+	definitions  = "GET apiextensions.k8s.io/v1/customresourcedefinitions/"
+	v1Blocks     = definitions + "ipamblocks.crd.projectcalico.org"
+	v3Blocks     = definitions + "ipamblocks.projectcalico.org"
+	migrations   = definitions + "datastoremigrations.migration.projectcalico.org"
+	v1Info       = "GET crd.projectcalico.org/v1/clusterinformations/default"
+	v3Info       = "GET projectcalico.org/v3/clusterinformations/default"
+	theMigration = "GET migration.projectcalico.org/v1beta1/datastoremigrations"
+)
+
+// served is a definition of which one version is stored.
+func served(version string) http.HandlerFunc {
+	return say(`{"spec":{"versions":[{"name":"v0","served":true,"storage":false},{"name":"` + version + `","served":true,"storage":true}]}}`)
+}
+
+var (
+	ready     = say(`{"spec":{"datastoreReady":true}}`)
+	locked    = say(`{"spec":{"datastoreReady":false}}`)
+	forbidden = refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "y", errors.New("no such right")))
+	broken    = refuse(apierrors.NewInternalError(errors.New("etcd is gone")))
+	v1        = map[string]http.HandlerFunc{v1Blocks: served("v1"), v1Info: ready}
+	both      = map[string]http.HandlerFunc{v1Blocks: served("v1"), v3Blocks: served("v3"), v1Info: ready, v3Info: ready}
+)
+
+// with returns the answers, and others beside or instead of them.
+func with(answers map[string]http.HandlerFunc, others ...any) map[string]http.HandlerFunc {
+	all := make(map[string]http.HandlerFunc)
+	maps.Copy(all, answers)
+	for i := 0; i < len(others); i += 2 {
+		all[others[i].(string)] = others[i+1].(http.HandlerFunc)
+	}
+	return all
+}
+
+func TestGroupInUse(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		answers map[string]http.HandlerFunc
+		want    string // empty: an error
+		says    string // part of the error
+	}{
+		{"the first only", v1, "crd.projectcalico.org/v1", ""},
+		{"the second only", with(nil, v3Blocks, served("v3"), v3Info, ready), "projectcalico.org/v3", ""},
+		{"the second only, in a version to come", with(nil, v3Blocks, served("v4")), "projectcalico.org/v4", ""},
+		{"the first only, locked", with(v1, v1Info, locked), "crd.projectcalico.org/v1", ""},
+		{"both, the first locked", with(both, v1Info, locked), "projectcalico.org/v3", ""},
+		{"both, the second locked", with(both, v3Info, locked), "crd.projectcalico.org/v1", ""},
+		{"both, the second never used", with(both, v3Info, absent("projectcalico.org/v3/clusterinformations/default")), "crd.projectcalico.org/v1", ""},
+		{"both, the first ready without a word", with(both, v1Info, say(`{"spec":{}}`), v3Info, locked), "crd.projectcalico.org/v1", ""},
+
+		{"both in use", both, "", "2 of the API groups"},
+		{"both locked", with(both, v1Info, locked, v3Info, locked), "", "0 of the API groups"},
+		{"both, and one cannot be read", with(both, v3Info, forbidden), "", "no such right"},
+		{"both, and a proxy knows no such path", with(both, v3Info, html(http.StatusNotFound)), "", "could not find"},
+		{"forbidden", with(nil, v1Blocks, forbidden), "", "no such right"},
+		{"the second forbidden", with(v1, v3Blocks, forbidden), "", "no such right"},
+		{"a proxy knows no such path", with(nil, v1Blocks, html(http.StatusNotFound)), "", "ipamblocks.crd.projectcalico.org"},
+		{"a proxy knows no path for the second", with(v1, v3Blocks, html(http.StatusNotFound)), "", "ipamblocks.projectcalico.org"},
+		{"a proxy wants a name", with(nil, v1Blocks, html(http.StatusUnauthorized)), "", "ipamblocks.crd.projectcalico.org"},
+		{"something else does not exist", with(nil, v1Blocks, absent("apiextensions.k8s.io/v1/customresourcedefinitions/other")), "", "not found"},
+		{"nobody knows definitions", with(nil, v1Blocks, absent("apiextensions.k8s.io/v1/customresourcedefinitions")), "", "not found"},
+		{"an answer that is none", with(nil, v1Blocks, say(`<html>`)), "", "ipamblocks.crd.projectcalico.org"},
+		{"no version that is stored is served", with(nil, v1Blocks,
+			say(`{"spec":{"versions":[{"name":"v1","served":false,"storage":true},{"name":"v2","served":true}]}}`)), "", "not served"},
+		{"an empty definition", with(nil, v1Blocks, say(`{}`)), "", "not served"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, b := newAPI(t, tt.answers)
+			store, err := b.datastore(t.Context())
+			if tt.want != "" {
+				if err != nil || store.(kubernetes).group != tt.want {
+					t.Errorf("found %+v, %v, want %s", store, err, tt.want)
+				}
+				return
+			}
+			if err == nil || store != nil || errors.Is(err, reaper.ErrNotInstalled) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("found %+v, %v, want %q in an error that is not ErrNotInstalled", store, err, tt.says)
+			}
+		})
+	}
+}
+
+func TestGroupWhileDataMoves(t *testing.T) {
+	for phase, settled := range map[string]bool{
+		"": true, "Pending": true, "Converged": true, "Complete": true,
+		"Migrating": false, "WaitingForConflictResolution": false, "Aborting": false, "complete": false,
+	} {
+		item := say(`{"metadata":{"resourceVersion":"9"},"items":[{"status":{"phase":"Complete"}},{"status":{"phase":"` + phase + `"}}]}`)
+		_, b := newAPI(t, with(both, v1Info, locked, migrations, served("v1beta1"), theMigration, item))
+		if store, err := b.datastore(t.Context()); (err == nil) != settled || err != nil && (errors.Is(err, reaper.ErrNotInstalled) || !strings.Contains(err.Error(), phase)) {
+			t.Errorf("in phase %q found %+v, %v, want an answer: %v", phase, store, err, settled)
+		}
+	}
+	for name, tt := range map[string]struct {
+		answers map[string]http.HandlerFunc
+		works   bool
+	}{
+		"no migrations":                  {with(v1, migrations, served("v1beta1"), theMigration, items()), true},
+		"one that was just made":         {with(v1, migrations, served("v1beta1"), theMigration, items(`{}`)), true},
+		"migrations forbidden":           {with(v1, migrations, served("v1beta1"), theMigration, forbidden), false},
+		"the definition is forbidden":    {with(v1, migrations, forbidden), false},
+		"migrations behind a proxy":      {with(v1, migrations, served("v1beta1"), theMigration, html(http.StatusNotFound)), false},
+		"a migration that is none":       {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":7}`)), false},
+		"one that moves, with one group": {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":{"phase":"Migrating"}}`)), false},
+	} {
+		_, b := newAPI(t, tt.answers)
+		if store, err := b.datastore(t.Context()); (err == nil) != tt.works || errors.Is(err, reaper.ErrNotInstalled) {
+			t.Errorf("%s: found %+v, %v, want an answer: %v", name, store, err, tt.works)
+		}
+	}
+}
+
+// Only the API server itself can say that there is none.
+func TestNotInstalled(t *testing.T) {
+	a, b := newAPI(t, nil)
+	for _, err := range b.List(t.Context()) {
+		if !errors.Is(err, reaper.ErrNotInstalled) {
+			t.Errorf("List: %v, want ErrNotInstalled", err)
+		}
+	}
+	if n := len(a.calls()); n != 2 {
+		t.Errorf("%d requests, want one for each group: it will not appear by asking again", n)
+	}
+}
+
+func TestReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		info http.HandlerFunc
+		says string // empty: it is ready
+	}{
+		"ready":           {ready, ""},
+		"without a word":  {say(`{"spec":{}}`), ""},
+		"ready at last":   {first(broken, ready), ""},
+		"locked":          {locked, "datastoreReady is false"},
+		"nothing there":   {absent("crd.projectcalico.org/v1/clusterinformations/default"), "no clusterinformation default"},
+		"behind a proxy":  {html(http.StatusNotFound), "could not find"},
+		"forbidden":       {forbidden, "no such right"},
+		"of a wrong type": {say(`{"spec":{"datastoreReady":"false"}}`), "cannot unmarshal"},
+	} {
+		_, b := newAPI(t, with(v1, v1Info, tt.info))
+		store, err := b.datastore(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = store.ready(t.Context())
+		if (err == nil) != (tt.says == "") || err != nil && (!strings.Contains(err.Error(), tt.says) || errors.Is(err, reaper.ErrNotInstalled)) {
+			t.Errorf("%s: ready = %v, want %q in it", name, err, tt.says)
+		}
+	}
+}
+
+// What was found is not looked for again; what was not is.
+func TestDatastoreIsFoundOnce(t *testing.T) {
+	a, b := newAPI(t, with(v1, v1Blocks, first(forbidden, served("v1"))))
+	if store, err := b.datastore(t.Context()); err == nil {
+		t.Errorf("found %+v, want an error", store)
+	}
+	if got := words(b.Release(t.Context(), "handles", []reaper.Warrant{{}})); got != "no-warrant" {
+		t.Errorf("Release = %s, want no-warrant", got)
+	}
+	n := len(a.calls())
+	if _, err := b.datastore(t.Context()); err != nil || len(a.calls()) != n {
+		t.Errorf("%v, after %d requests, want none", err, len(a.calls())-n)
+	}
+}

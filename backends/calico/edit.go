@@ -1,0 +1,157 @@
+package calico
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+	kjson "sigs.k8s.io/json"
+)
+
+// release returns the block without the allocations of the ordinals, as it would
+// be stored: what is not theirs stays byte for byte. The receiver stays as it is.
+//
+// The ordinals queue at the tail of the unallocated ones, since the plugin takes
+// from the head and an address ought to rest. Attributes that nobody refers to
+// any more go, and the others are counted anew.
+func (b block) release(ordinals []int) (block, error) {
+	after := b
+	after.allocations = slices.Clone(b.allocations)
+	after.unallocated = slices.Concat(b.unallocated, ordinals)
+	after.sequences = maps.Clone(b.sequences)
+	after.sequence++
+	for _, ordinal := range ordinals {
+		after.allocations[ordinal] = nil
+		delete(after.sequences, strconv.Itoa(ordinal))
+	}
+	after.dropAttributes()
+
+	if err := b.unambiguous(); err != nil {
+		return block{}, fmt.Errorf("the block cannot be edited: %w", err)
+	}
+	if err := after.store(ordinals); err != nil {
+		return block{}, err
+	}
+	// What is about to be written is read once more, as the plugin will.
+	written, err := readBlock(after.object)
+	if err != nil {
+		return block{}, fmt.Errorf("what would be left of the block is broken: %w", err)
+	}
+	if !after.equal(written) {
+		return block{}, errors.New("the block cannot be edited: it would say something else")
+	}
+	return after, nil
+}
+
+// dropAttributes removes the attributes that no allocation refers to.
+func (b *block) dropAttributes() {
+	moved := make([]int, len(b.attributes))
+	for i := range moved {
+		moved[i] = -1
+	}
+	for _, index := range b.allocations {
+		if index != nil {
+			moved[*index] = 0
+		}
+	}
+	var raw []json.RawMessage
+	var readable []attribute
+	for i := range moved {
+		if moved[i] == 0 {
+			moved[i] = len(raw)
+			raw = append(raw, b.attributes[i])
+			readable = append(readable, b.readable[i])
+		}
+	}
+	for ordinal, index := range b.allocations {
+		if index != nil {
+			b.allocations[ordinal] = &moved[*index]
+		}
+	}
+	b.attributes, b.readable = raw, readable
+}
+
+// store puts the fields into the stored form, from which the ordinals were
+// released.
+func (b *block) store(ordinals []int) error {
+	allocations := make([]json.RawMessage, len(b.allocations))
+	for ordinal, index := range b.allocations {
+		allocations[ordinal] = json.RawMessage("null")
+		if index != nil {
+			allocations[ordinal] = strconv.AppendInt(nil, int64(*index), 10)
+		}
+	}
+	unallocated := make([]json.RawMessage, len(b.unallocated))
+	for i, ordinal := range b.unallocated {
+		unallocated[i] = strconv.AppendInt(nil, int64(ordinal), 10)
+	}
+	for _, field := range []struct {
+		name  string
+		value []byte
+	}{
+		{"allocations", array(allocations)},
+		{"unallocated", array(unallocated)},
+		{"attributes", array(b.attributes)},
+		{"sequenceNumber", strconv.AppendUint(nil, b.sequence, 10)},
+	} {
+		if err := b.set(field.name, field.value); err != nil {
+			return err
+		}
+	}
+	for _, ordinal := range ordinals {
+		if err := b.unset("sequenceNumberForAllocation." + strconv.Itoa(ordinal)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// array joins JSON values.
+func array(values []json.RawMessage) []byte {
+	joined := []byte{'['}
+	for i, value := range values {
+		if i > 0 {
+			joined = append(joined, ',')
+		}
+		joined = append(joined, value...)
+	}
+	return append(joined, ']')
+}
+
+// equal reports whether both say the same.
+func (b block) equal(other block) bool {
+	same := func(x, y *int) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
+	return b.cidr == other.cidr && b.sequence == other.sequence && b.deleted == other.deleted &&
+		slices.EqualFunc(b.allocations, other.allocations, same) &&
+		slices.Equal(b.unallocated, other.unallocated) &&
+		maps.Equal(b.sequences, other.sequences) &&
+		slices.EqualFunc(b.attributes, other.attributes, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
+}
+
+// unambiguous returns an error where a key stands twice in the stored form: who
+// reads it may take either for the one that counts, and only one is edited.
+func (o object) unambiguous() error {
+	var whole any
+	twice, err := kjson.UnmarshalStrict(o.raw, &whole)
+	return errors.Join(append(twice, err)...)
+}
+
+// set replaces one value in the stored form and leaves every other byte.
+func (o *object) set(path string, value []byte) (err error) {
+	o.raw, err = sjson.SetRawBytes(slices.Clone(o.raw), o.path(path), value)
+	return err
+}
+
+// unset removes one value, if it is there.
+func (o *object) unset(path string) (err error) {
+	if gjson.GetBytes(o.raw, o.path(path)).Exists() {
+		o.raw, err = sjson.DeleteBytes(slices.Clone(o.raw), o.path(path))
+	}
+	return err
+}

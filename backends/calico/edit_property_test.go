@@ -1,0 +1,73 @@
+package calico
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestReleaseOfAnyBlock(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {
+			cidr, value := drawBlock(t)
+			o := s.stored(blocks, cidr, value)
+			before, err := readBlock(o)
+			if err == nil {
+				err = checkBlock(o)
+			}
+			if err != nil {
+				t.Fatalf("what was drawn is no block: %v\n%s", err, value)
+			}
+			var chosen []int
+			for ordinal, index := range before.allocations {
+				if index != nil && rapid.Bool().Draw(t, "release") {
+					chosen = append(chosen, ordinal)
+				}
+			}
+			after, err := before.release(chosen)
+			if err == nil {
+				err = checkRelease(o, after.object, chosen)
+			}
+			if err != nil {
+				t.Fatalf("release %v from\n%s: %v", chosen, o.raw, err)
+			}
+		}))
+	}
+}
+
+// Whatever is accepted is understood the same again, and rightly edited.
+func FuzzBlock(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte, resource bool, choice uint64) {
+		o := object{kind: blocks, raw: data}
+		if resource {
+			var err error
+			if o, err = readObject(blocks, data); err != nil {
+				return
+			}
+		}
+		before, err := readBlock(o)
+		if err != nil {
+			return
+		}
+		l := newListing([]object{o}, nil, nil)
+		if len(l.unit(before).Reservations)+len(before.unallocated) != len(before.allocations) {
+			t.Error("the listing does not have every allocation")
+		}
+		var chosen []int
+		for ordinal, index := range before.allocations {
+			if index != nil && choice>>(ordinal%64)&1 == 1 {
+				chosen = append(chosen, ordinal)
+			}
+		}
+		after, err := before.release(chosen)
+		if err != nil {
+			return
+		}
+		if err := checkRelease(o, after.object, chosen); err != nil {
+			t.Errorf("release %v: %v", chosen, err)
+		}
+		if again := mustRead(t, after.object); !again.equal(after) {
+			t.Errorf("it is read as %s, want %s", says(again), says(after))
+		}
+	})
+}

@@ -1,0 +1,287 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Where Calico keeps things in etcd (libcalico-go's backend/model).
+const (
+	etcdRoot     = "/calico/"
+	blockPrefix  = "/calico/ipam/v2/assignment/"
+	handlePrefix = "/calico/ipam/v2/handle/"
+	nodePrefix   = "/calico/resources/v3/projectcalico.org/nodes/"
+	clusterKey   = "/calico/resources/v3/projectcalico.org/clusterinformations/default"
+)
+
+const (
+	etcdTimeout = 15 * time.Second // of one request, and of it and its repetitions if it reads
+	etcdPage    = 1000             // keys that a range request asks for
+	maxTxnOps   = 128              // what a server takes by default (--max-txn-ops)
+)
+
+// NewEtcd returns the backend over the etcdv3 datastore.
+func NewEtcd(config clientv3.Config) *Backend {
+	config.DialOptions = append(slices.Clone(config.DialOptions), grpc.WithChainUnaryInterceptor(failFast))
+	return &Backend{open: func(ctx context.Context) (datastore, error) {
+		var client *clientv3.Client
+		err := patiently(ctx, func(ctx context.Context) (err error) {
+			client, err = dial(ctx, config)
+			return err
+		})
+		return etcd{client}, err
+	}}
+}
+
+// dial makes a client, which logs in if there is a user. The context ends that, and
+// not the client: what was begun before an interruption may have to be finished.
+func dial(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	config.Context = life
+	defer context.AfterFunc(ctx, end)()
+	return clientv3.New(config)
+}
+
+// failFast has a request fail while there is no connection, with what is wrong
+// with that, and the client repeat it. As it is, the client has it wait for a
+// connection, and says no more in the end than that it waited.
+func failFast(ctx context.Context, method string, request, reply any,
+	conn *grpc.ClientConn, send grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	return send(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
+}
+
+// patiently makes a request again, a few times and not beyond etcdTimeout, where
+// it fails for a reason that may pass.
+func patiently(ctx context.Context, request func(ctx context.Context) error) error {
+	timed, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	var last error
+	err := reaper.Patiently(timed, func(ctx context.Context) error {
+		err := request(ctx)
+		if last == nil || timed.Err() == nil {
+			last = err
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case timed.Err() == nil || ctx.Err() != nil:
+		return fmt.Errorf("etcd: %w", err)
+	default:
+		return fmt.Errorf("etcd: no answer within %v: %w", etcdTimeout, last)
+	}
+}
+
+// etcd is the datastore in etcd.
+type etcd struct{ client *clientv3.Client }
+
+// ready implements datastore.
+func (s etcd) ready(ctx context.Context) error {
+	kvs, err := s.all(ctx, clusterKey, "")
+	if err != nil {
+		return err
+	}
+	if len(kvs) == 0 {
+		return fmt.Errorf("etcd has no key %s: it is not Calico's, or Calico has never used it", clusterKey)
+	}
+	var info clusterInformation
+	if err := reaper.Decode(kvs[0].raw, &info); err != nil {
+		return fmt.Errorf("decode %s: %w", clusterKey, err)
+	}
+	if ready, why := info.ready(); !ready {
+		return fmt.Errorf("Calico's datastore is not ready: %s", why) //nolint:staticcheck // a name
+	}
+	return nil
+}
+
+// list implements datastore.
+func (s etcd) list(ctx context.Context, k kind) ([]object, error) {
+	if k == handles {
+		return s.all(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix))
+	}
+	all, err := s.all(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix))
+	found := all[:0]
+	for _, o := range all {
+		if strings.Contains(o.name, "/block/") {
+			o.kind = blocks
+			found = append(found, o)
+		}
+	}
+	return found, err
+}
+
+// nodes implements datastore.
+func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
+	all, err := s.all(ctx, nodePrefix, clientv3.GetPrefixRangeEnd(nodePrefix))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(all))
+	for _, o := range all {
+		name, err := kubernetesNode(o.raw)
+		if err != nil {
+			return nil, fmt.Errorf("decode %s: %w", o.name, err)
+		}
+		if name != "" {
+			names[strings.TrimPrefix(o.name, nodePrefix)] = name
+		}
+	}
+	return names, nil
+}
+
+// kubernetesNode returns the name of the Kubernetes node that a node of Calico is
+// on: it is in its orchRefs. Empty for a node that is on none.
+func kubernetesNode(data []byte) (string, error) {
+	var node struct {
+		Spec struct {
+			Refs []struct {
+				Name         string `json:"nodeName"`
+				Orchestrator string `json:"orchestrator"`
+			} `json:"orchRefs"`
+		} `json:"spec"`
+	}
+	if err := reaper.Decode(data, &node); err != nil {
+		return "", err
+	}
+	for _, ref := range node.Spec.Refs {
+		if ref.Orchestrator == "k8s" && ref.Name != "" {
+			return ref.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// all reads the keys from one up to another, as they were at one time. An empty
+// end means the first key alone.
+func (s etcd) all(ctx context.Context, from, end string) ([]object, error) {
+	for restarts := 0; ; restarts++ {
+		objects, err := s.pages(ctx, from, end)
+		if !errors.Is(err, rpctypes.ErrCompacted) || restarts == 3 {
+			return objects, err
+		}
+	}
+}
+
+// pages reads page by page, all of them at the revision of the first.
+func (s etcd) pages(ctx context.Context, from, end string) ([]object, error) {
+	var objects []object
+	var revision int64
+	for {
+		options := []clientv3.OpOption{clientv3.WithLimit(etcdPage), clientv3.WithRev(revision)}
+		if end != "" {
+			options = append(options, clientv3.WithRange(end))
+		}
+		var page *clientv3.GetResponse
+		err := patiently(ctx, func(ctx context.Context) (err error) {
+			page, err = s.client.Get(ctx, from, options...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page.Kvs {
+			objects = append(objects, object{
+				kind: handles, name: string(kv.Key), raw: kv.Value,
+				revision: strconv.FormatInt(kv.ModRevision, 10),
+			})
+		}
+		if !page.More || len(page.Kvs) == 0 {
+			return objects, nil
+		}
+		from, revision = objects[len(objects)-1].name+"\x00", page.Header.Revision
+	}
+}
+
+// get implements datastore.
+func (s etcd) get(ctx context.Context, k kind, id string) (object, error) {
+	found, err := s.all(ctx, etcdKey(k, id), "")
+	if err != nil {
+		return object{}, err
+	}
+	if len(found) == 0 {
+		return object{}, errGone
+	}
+	found[0].kind = k
+	return found[0], nil
+}
+
+// etcdKey is the key of a block by its CIDR, or of a handle by its ID.
+func etcdKey(k kind, id string) string {
+	if k == handles {
+		return handlePrefix + id
+	}
+	family := "ipv4"
+	if strings.Contains(id, ":") {
+		family = "ipv6"
+	}
+	return blockPrefix + family + "/block/" + strings.ReplaceAll(id, "/", "-")
+}
+
+// together implements datastore.
+func (etcd) together() int { return maxTxnOps }
+
+// write implements datastore: one transaction, conditional on the revision of
+// every key.
+func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
+	var conditions []clientv3.Cmp
+	var operations []clientv3.Op
+	for _, o := range objects {
+		revision, err := strconv.ParseInt(o.revision, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(o.name), "=", revision))
+		if o.raw == nil {
+			operations = append(operations, clientv3.OpDelete(o.name))
+		} else {
+			operations = append(operations, clientv3.OpPut(o.name, string(o.raw)))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	response, err := s.client.Txn(ctx).If(conditions...).Then(operations...).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	if !response.Succeeded {
+		return nil, errConflict
+	}
+	written := make([]object, len(objects))
+	for i, o := range objects {
+		o.revision = strconv.FormatInt(response.Header.Revision, 10)
+		written[i] = o
+	}
+	return written, nil
+}
+
+// transient implements datastore. What the server refuses, it will refuse again.
+func (etcd) transient(err error) error {
+	if err == nil || errors.Is(err, reaper.ErrAgain) {
+		return err
+	}
+	code := status.Code(err)
+	if refused := (rpctypes.EtcdError{}); errors.As(err, &refused) {
+		code = refused.Code()
+	}
+	switch code {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition:
+		return err
+	default:
+		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	}
+}

@@ -1,0 +1,70 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestEtcdKeys(t *testing.T) {
+	for _, tt := range []struct {
+		kind     kind
+		id, want string
+	}{
+		{blocks, "10.0.0.0/26", "/calico/ipam/v2/assignment/ipv4/block/10.0.0.0-26"},
+		{blocks, "fd80:24e2::/122", "/calico/ipam/v2/assignment/ipv6/block/fd80:24e2::-122"},
+		{handles, "k8s-pod-network.0A", "/calico/ipam/v2/handle/k8s-pod-network.0A"},
+		{handles, "lb-n4/bQ+=", "/calico/ipam/v2/handle/lb-n4/bQ+="},
+	} {
+		if got := etcdKey(tt.kind, tt.id); got != tt.want {
+			t.Errorf("etcdKey(%s) = %s, want %s", tt.id, got, tt.want)
+		}
+		if h, err := readHandle(object{name: tt.want, raw: []byte(`{}`)}); tt.kind == handles && (err != nil || h.id != tt.id) {
+			t.Errorf("the handle at %s is %q, %v, want %q", tt.want, h.id, err, tt.id)
+		}
+	}
+}
+
+// What the server refuses, it will refuse again; whatever else went wrong decides
+// nothing.
+func TestEtcdErrors(t *testing.T) {
+	for _, tt := range []struct {
+		err   error
+		again bool
+	}{
+		{rpctypes.ErrPermissionDenied, false},
+		{rpctypes.ErrAuthFailed, false},
+		{rpctypes.ErrGRPCPermissionDenied, false},
+		{rpctypes.ErrTooManyOps, false},
+		{status.Error(codes.Unauthenticated, "who are you"), false},
+		{status.Error(codes.InvalidArgument, "no"), false},
+		{rpctypes.ErrNoLeader, true},
+		{rpctypes.ErrTimeout, true},
+		{rpctypes.ErrNoSpace, true},
+		{status.Error(codes.Unavailable, "no connection"), true},
+		{context.DeadlineExceeded, true},
+		{context.Canceled, true},
+		{errors.New("something else"), true},
+		{fmt.Errorf("%w: already", reaper.ErrAgain), true},
+	} {
+		for _, err := range []error{tt.err, fmt.Errorf("etcd: %w", tt.err)} {
+			got := etcd{}.transient(err)
+			if errors.Is(got, reaper.ErrAgain) != tt.again || !errors.Is(got, tt.err) {
+				t.Errorf("transient(%v) = %v, want it to be tried again: %v", err, got, tt.again)
+			}
+		}
+	}
+	if err := (etcd{}).transient(nil); err != nil {
+		t.Errorf("transient(nil) = %v", err)
+	}
+	if n := (etcd{}).together(); n != 128 {
+		t.Errorf("%d objects in one write, want what a server takes by default", n)
+	}
+}

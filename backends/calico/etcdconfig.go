@@ -1,0 +1,128 @@
+package calico
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// EtcdOptions say how etcd is reached. What is empty is taken from the variables
+// that Calico's own programs read.
+type EtcdOptions struct {
+	Endpoints    []string // ETCD_ENDPOINTS, separated by commas
+	Username     string   // ETCD_USERNAME
+	PasswordFile string   // the password itself: ETCD_PASSWORD
+	CAFile       string   // ETCD_CA_CERT_FILE
+	CertFile     string   // ETCD_CERT_FILE
+	KeyFile      string   // ETCD_KEY_FILE
+}
+
+// Config reads the files and returns what NewEtcd needs. No error contains a
+// secret.
+func (o EtcdOptions) Config(env func(string) string) (clientv3.Config, error) {
+	o = o.complete(env)
+	c := clientv3.Config{
+		Endpoints:   o.Endpoints,
+		Username:    o.Username,
+		DialTimeout: etcdTimeout,
+		// A connection whose other end is gone without a word is given up.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second,
+		Logger:               zap.NewNop(), // whatever it has to say is in the errors
+	}
+	if len(c.Endpoints) == 0 {
+		return c, errors.New("no etcd endpoints: set backends.calico.etcd.endpoints or ETCD_ENDPOINTS")
+	}
+	if o.Username != "" {
+		password, err := o.password(env)
+		if err != nil {
+			return c, err
+		}
+		if password == "" { // without one the client would not even log in
+			return c, errors.New("a username and no password: set backends.calico.etcd.passwordFile or ETCD_PASSWORD")
+		}
+		c.Password = password
+	}
+	var err error
+	c.TLS, err = o.tls()
+	return c, err
+}
+
+// complete fills in from Calico's variables.
+func (o EtcdOptions) complete(env func(string) string) EtcdOptions {
+	if len(o.Endpoints) == 0 {
+		for endpoint := range strings.SplitSeq(env("ETCD_ENDPOINTS"), ",") {
+			if endpoint = strings.TrimSpace(endpoint); endpoint != "" {
+				o.Endpoints = append(o.Endpoints, endpoint)
+			}
+		}
+	}
+	for _, v := range []struct {
+		field *string
+		name  string
+	}{
+		{&o.Username, "ETCD_USERNAME"},
+		{&o.CAFile, "ETCD_CA_CERT_FILE"},
+		{&o.CertFile, "ETCD_CERT_FILE"},
+		{&o.KeyFile, "ETCD_KEY_FILE"},
+	} {
+		if *v.field == "" {
+			*v.field = env(v.name)
+		}
+	}
+	return o
+}
+
+// password reads the password of the user.
+func (o EtcdOptions) password(env func(string) string) (string, error) {
+	if o.PasswordFile == "" {
+		return env("ETCD_PASSWORD"), nil
+	}
+	data, err := os.ReadFile(o.PasswordFile)
+	if err != nil {
+		// Whoever took the field for the password itself must not find it in logs.
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = path.Err
+		}
+		return "", fmt.Errorf("passwordFile cannot be read: %w", err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// tls reads certificates and key; nil where none is named.
+func (o EtcdOptions) tls() (*tls.Config, error) {
+	if o.CAFile == "" && o.CertFile == "" && o.KeyFile == "" {
+		return nil, nil //nolint:nilnil // the client takes it for no TLS of its own
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		data, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("etcd CA certificate: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("etcd CA certificate: %s has no certificate in PEM form", o.CAFile)
+		}
+	}
+	if o.CertFile == "" && o.KeyFile == "" {
+		return c, nil
+	}
+	if o.CertFile == "" || o.KeyFile == "" {
+		return nil, errors.New("etcd client certificate: certificate and key are needed together")
+	}
+	certificate, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("etcd client certificate: %w", err)
+	}
+	c.Certificates = []tls.Certificate{certificate}
+	return c, nil
+}

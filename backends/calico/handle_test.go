@@ -1,0 +1,201 @@
+package calico
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// mustReadHandle reads a handle that has to be right.
+func mustReadHandle(t *testing.T, o object) handle {
+	t.Helper()
+	h, err := readHandle(o)
+	if err != nil {
+		t.Fatalf("read handle: %v\n%s", err, o.raw)
+	}
+	return h
+}
+
+func TestHandlesAreRead(t *testing.T) {
+	in := func(pairs ...any) map[netip.Prefix]int {
+		counts := make(map[netip.Prefix]int)
+		for i := 0; i < len(pairs); i += 2 {
+			counts[prefix(pairs[i].(string))] = pairs[i+1].(int)
+		}
+		return counts
+	}
+	for _, tt := range []struct {
+		name    string
+		value   string // with the ID, which etcd has in the key
+		counts  map[netip.Prefix]int
+		deleted bool
+	}{
+		{"one address", `{"handleID":"net.A","block":{"10.0.0.0/26":1},"deleted":false}`, in("10.0.0.0/26", 1), false},
+		{"both families", `{"handleID":"net.A","block":{"10.0.0.0/26":1,"fd80:24e2::/122":2}}`, in("10.0.0.0/26", 1, "fd80:24e2::/122", 2), false},
+		{"half deleted", `{"handleID":"net.A","block":{},"deleted":true}`, in(), true},
+		{"null for what is empty", `{"handleID":"net.A","block":null,"deleted":null}`, in(), false},
+		{"no blocks", `{"handleID":"net.A"}`, in(), false},
+		{"nothing is left in a block", `{"handleID":"net.A","block":{"10.0.0.0/26":0}}`, in("10.0.0.0/26", 0), false},
+		{"fields that nobody knows", `{"Block":7,"more":{"block":1},"handleID":"net.A","block":{"10.0.0.0/26":1}}`, in("10.0.0.0/26", 1), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, s shape) {
+				h := mustReadHandle(t, s.stored(handles, "net.A", tt.value))
+				if h.id != "net.A" || !maps.Equal(h.counts, tt.counts) || h.deleted != tt.deleted {
+					t.Errorf("readHandle = %q, %v, deleted %v, want %v, %v", h.id, h.counts, h.deleted, tt.counts, tt.deleted)
+				}
+			})
+		})
+	}
+}
+
+func TestBrokenHandlesAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		value string
+		says  string
+	}{
+		{"CIDR that is none", `{"handleID":"net.A","block":{"10-0-0-0-26":1}}`, "10-0-0-0-26"},
+		{"address for a CIDR", `{"handleID":"net.A","block":{"10.0.0.0":1}}`, "10.0.0.0"},
+		{"CIDR in another spelling", `{"handleID":"net.A","block":{"fd80:24e2:0::/122":1}}`, "another spelling of fd80:24e2::/122"},
+		{"CIDR in two spellings", `{"handleID":"net.A","block":{"fd80:24e2::/122":1,"fd80:24e2::0/122":1}}`, "another spelling"},
+		{"count that is none", `{"handleID":"net.A","block":{"10.0.0.0/26":"1"}}`, "decode"},
+		{"count with a fraction", `{"handleID":"net.A","block":{"10.0.0.0/26":1.5}}`, "decode"},
+		{"blocks of a wrong type", `{"handleID":"net.A","block":["10.0.0.0/26"]}`, "decode"},
+		{"a list", `[]`, "decode"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, s shape) {
+				h, err := readHandle(s.stored(handles, "net.A", tt.value))
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("readHandle = %+v, %v, want %q in the error", h, err, tt.says)
+				}
+			})
+		})
+	}
+	for name, o := range map[string]object{
+		"kubernetes": shapes[0].stored(handles, "net.a", `{"block":{"10.0.0.0/26":1}}`),
+		"etcd":       shapes[1].stored(handles, "", `{"handleID":"net.a","block":{"10.0.0.0/26":1}}`),
+	} {
+		if h, err := readHandle(o); err == nil {
+			t.Errorf("in %s a handle without an ID is read as %q", name, h.id)
+		}
+	}
+}
+
+func TestHandleWithout(t *testing.T) {
+	const v4, v6 = "10.0.0.0/26", "fd80:24e2::/122"
+	for _, tt := range []struct {
+		name  string
+		value string
+		cidr  string
+		freed int
+		want  string // empty: it has to go
+	}{
+		{"some of many", `{"x":1.50,"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.1.0/26":1},"deleted":false}`, v4, 2,
+			`{"x":1.50,"handleID":"net.A","block":{"10.0.0.0/26":1,"10.0.1.0/26":1},"deleted":false}`},
+		{"some of many in IPv6", `{"handleID":"net.A","block":{"10.0.0.0/26":3,"fd80:24e2::/122":2}}`, v6, 1,
+			`{"handleID":"net.A","block":{"10.0.0.0/26":3,"fd80:24e2::/122":1}}`},
+		{"all of one block, the first", `{"handleID":"net.A","block":{"10.0.0.0/26":2,"fd80:24e2::/122":1},"deleted":false}`, v4, 2,
+			`{"handleID":"net.A","block":{"fd80:24e2::/122":1},"deleted":false}`},
+		{"all of one block, the last", `{"handleID":"net.A","block":{"10.0.0.0/26":2,"fd80:24e2::/122":1},"deleted":false}`, v6, 1,
+			`{"handleID":"net.A","block":{"10.0.0.0/26":2},"deleted":false}`},
+		{"all of one block, between", "{ \"block\" : { \"10.0.1.0/26\" : 1 , \"10.0.0.0/26\" : 1 ,\n\"10.0.2.0/26\" : 1 } , \"handleID\" : \"net.A\" , \"n\" : 12345678901234567890 }", v4, 1,
+			"{ \"block\" : { \"10.0.1.0/26\" : 1  ,\n\"10.0.2.0/26\" : 1 } , \"handleID\" : \"net.A\" , \"n\" : 12345678901234567890 }"},
+		{"a block that begins with a colon", `{"handleID":"net.A","block":{"::/122":2,"10.0.0.0/26":1}}`, "::/122", 1,
+			`{"handleID":"net.A","block":{"::/122":1,"10.0.0.0/26":1}}`},
+		{"more than are counted", `{"handleID":"net.A","block":{"10.0.0.0/26":1,"10.0.1.0/26":1}}`, v4, 5,
+			`{"handleID":"net.A","block":{"10.0.1.0/26":1}}`},
+		{"fewer than none, so that the count is put right", `{"handleID":"net.A","block":{"10.0.0.0/26":1}}`, v4, -2,
+			`{"handleID":"net.A","block":{"10.0.0.0/26":3}}`},
+		{"a block that begins like another", `{"handleID":"net.A","block":{"10.0.0.0/2":1,"10.0.0.0/26":1,"110.0.0.0/26":1}}`, v4, 1,
+			`{"handleID":"net.A","block":{"10.0.0.0/2":1,"110.0.0.0/26":1}}`},
+		{"key in another spelling", `{"handleID":"net.A","block":{"10.0.0.0\/26":2,"10.0.1.0\/26":1}}`, v4, 1,
+			`{"handleID":"net.A","block":{"10.0.0.0\/26":1,"10.0.1.0\/26":1}}`},
+		{"all that there are", `{"handleID":"net.A","block":{"10.0.0.0/26":2},"deleted":false}`, v4, 2, ""},
+		{"all that there are in IPv6", `{"handleID":"net.A","block":{"fd80:24e2::/122":1},"more":1}`, v6, 1, ""},
+		{"all, and a block that is counted no more", `{"handleID":"net.A","block":{"10.0.0.0/26":2,"10.0.1.0/26":0}}`, v4, 2,
+			`{"handleID":"net.A","block":{"10.0.1.0/26":0}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, s shape) {
+				h := mustReadHandle(t, s.stored(handles, "net.A", tt.value))
+				counts, raw := maps.Clone(h.counts), string(h.raw)
+				after, err := h.without(prefix(tt.cidr), tt.freed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.want == "" {
+					if after.raw != nil || len(after.counts) > 0 || after.token() != h.token() || after.name != h.name {
+						t.Errorf("it is %+v, want it to be deleted in the version that it had", after)
+					}
+				} else if diff := cmp.Diff(string(s.stored(handles, "net.A", tt.want).raw), string(after.raw)); diff != "" {
+					t.Errorf("stored (-want +got):\n%s", diff)
+				}
+				if !maps.Equal(h.counts, counts) || string(h.raw) != raw {
+					t.Errorf("the handle that was read changed to %+v", h)
+				}
+			})
+		})
+	}
+}
+
+func TestHandlesThatCannotBeEdited(t *testing.T) {
+	for name, value := range map[string]string{
+		"a block that stands in it twice": `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.0.0/26":3}}`,
+		"blocks that stand in it twice":   `{"handleID":"net.A","block":{"10.0.1.0/26":3},"block":{"10.0.0.0/26":3}}`,
+		"a field that nobody knows twice": `{"handleID":"net.A","x":1,"x":2,"block":{"10.0.0.0/26":3}}`,
+		"all of them stand in it twice":   `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.1.0/26":1},"block":{"10.0.0.0/26":3,"10.0.1.0/26":1}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, s shape) {
+				h := mustReadHandle(t, s.stored(handles, "net.A", value))
+				after, err := h.without(prefix("10.0.0.0/26"), 1)
+				if err == nil || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "net.A") {
+					t.Errorf("without one it is %s, %v, want an error that names it", after.raw, err)
+				}
+			})
+		})
+	}
+}
+
+// Where only the deletion of a handle is foreseen, there is nothing to edit.
+func TestRegister(t *testing.T) {
+	var r register
+	if _, ok := r.find("net.a"); ok {
+		t.Error("it knows a handle before any was listed")
+	}
+	var all []handle
+	for id, counts := range map[string]string{"net.a": `{"10.0.0.0/26":2}`, "net.b": `{"10.0.0.0/26":1,"fd00::/122":1}`, "net.c": `{"10.0.0.0/26":1}`, "net.d": `{}`, "net.e": `{"10.0.0.0/26":1,"fd00::/122":0}`} {
+		all = append(all, mustReadHandle(t, shapes[0].stored(handles, id, fmt.Sprintf(`{"handleID":%q,"block":%s}`, id, counts))))
+	}
+	r.fill(all)
+	for id, whole := range map[string]bool{"net.a": true, "net.b": true, "net.c": false, "net.d": false, "net.e": true} {
+		if h, ok := r.find(id); !ok || h.id != id || (h.raw != nil) != whole || h.token() != "uid-"+id+"/7" {
+			t.Errorf("%s is known as %+v, %v, want it stored: %v", id, h, ok, whole)
+		}
+	}
+
+	a, _ := r.find("net.a")
+	a.revision = "8"
+	r.note(a)
+	if again, ok := r.find("net.a"); !ok || again.revision != "8" {
+		t.Errorf("after a write it is known as %+v", again)
+	}
+	a.raw = nil
+	r.note(a)
+	r.forget("net.b")
+	for _, id := range []string{"net.a", "net.b"} {
+		if _, ok := r.find(id); ok {
+			t.Errorf("%s is gone or forgotten, and known", id)
+		}
+	}
+	r.fill(all[:0])
+	if _, ok := r.find("net.c"); ok {
+		t.Error("it knows a handle of the listing before")
+	}
+}

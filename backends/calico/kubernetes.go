@@ -1,0 +1,152 @@
+package calico
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// NewKubernetes returns the backend over the Kubernetes datastore. Which API group
+// holds the live data is found out by the first listing.
+func NewKubernetes(config *rest.Config) (*Backend, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
+	raw := rest.CopyConfig(config)
+	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(raw)
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{open: func(ctx context.Context) (datastore, error) {
+		group, err := findGroup(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		return kubernetes{client, group}, nil
+	}}, nil
+}
+
+// kubernetes is the datastore in custom resources of the API server. Blocks and
+// handles look the same in both API groups.
+type kubernetes struct {
+	client rest.Interface
+	group  string // with the version, such as crd.projectcalico.org/v1
+}
+
+// resources are the plural names of the kinds.
+var resources = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
+
+// ready implements datastore.
+func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
+
+// nodes implements datastore: Calico's nodes are those of Kubernetes here.
+func (kubernetes) nodes(context.Context) (map[string]string, error) { return nil, nil }
+
+// together implements datastore: the API server writes one object at a time.
+func (kubernetes) together() int { return 1 }
+
+// transient implements datastore.
+func (kubernetes) transient(err error) error { return reaper.Transient(err) }
+
+// uri returns the path of a resource, or of one object.
+func (s kubernetes) uri(k kind, name ...string) string {
+	return strings.Join(append([]string{"/apis", s.group, resources[k]}, name...), "/")
+}
+
+// list implements datastore.
+func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
+	items, err := reaper.ListRaw(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) })
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]object, len(items))
+	for i, item := range items {
+		if objects[i], err = readObject(k, item); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// get implements datastore.
+func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
+	name := resourceName(k, id)
+	data, err := reaper.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)))
+	if reaper.Gone(err, resources[k], name) {
+		return object{}, errGone
+	}
+	if err != nil {
+		return object{}, err
+	}
+	return readObject(k, data)
+}
+
+// write implements datastore, for one object. client-go must not wait inside the
+// request, as it does when the API server asks it to: the warrants would expire.
+func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, error) {
+	o := objects[0]
+	request, body := s.client.Put(), o.raw
+	if o.raw == nil {
+		uid := types.UID(o.uid)
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &o.revision}}
+		encoded, err := json.Marshal(options)
+		if err != nil {
+			return nil, err
+		}
+		request, body = s.client.Delete(), encoded
+	}
+	data, err := reaper.Send(ctx, request.AbsPath(s.uri(o.kind, o.name)).
+		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
+	switch {
+	case apierrors.IsConflict(err):
+		return nil, errConflict
+	case reaper.Gone(err, resources[o.kind], o.name):
+		return nil, errGone
+	case err != nil:
+		return nil, err
+	case o.raw == nil:
+		return []object{o}, nil
+	}
+	now, err := readObject(o.kind, data)
+	return []object{now}, err
+}
+
+// readObject understands what every object has.
+func readObject(k kind, data json.RawMessage) (object, error) {
+	var fields struct {
+		Metadata struct {
+			Name            string      `json:"name"`
+			UID             string      `json:"uid"`
+			ResourceVersion string      `json:"resourceVersion"`
+			Created         metav1.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+	}
+	if err := reaper.Decode(data, &fields); err != nil {
+		return object{}, fmt.Errorf("decode: %w", err)
+	}
+	m := fields.Metadata
+	return object{
+		kind: k, name: m.Name, uid: m.UID, revision: m.ResourceVersion,
+		raw: data, root: "spec", created: m.Created.Time,
+	}, nil
+}
+
+// resourceName is the name of the resource for a block's CIDR or a handle's ID.
+// No two blocks have the same; of handles, those that differ in case only.
+func resourceName(k kind, id string) string {
+	if k == blocks {
+		return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(id)
+	}
+	return strings.ToLower(id)
+}

@@ -1,0 +1,235 @@
+package calico
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// oneAddress is a block of one address, of the handle.
+func oneAddress(sh shape, cidr, handle string, more ...string) object {
+	return sh.stored(blocks, cidr, fmt.Sprintf(`{"cidr":%q,"allocations":[0],"unallocated":[],"attributes":[{"handle_id":%q,`+
+		`"secondary":{"namespace":"default","pod":"web-0","node":"node-1"}}]%s}`, cidr, handle, strings.Join(more, "")))
+}
+
+// aHandle counts one address in each of the blocks.
+func aHandle(sh shape, id string, cidrs ...string) object {
+	counts := ""
+	for _, cidr := range cidrs {
+		counts += fmt.Sprintf(`,%q:1`, cidr)
+	}
+	return sh.stored(handles, id, fmt.Sprintf(`{"handleID":%q,"block":{%s},"deleted":false}`, id, strings.TrimPrefix(counts, ",")))
+}
+
+func TestLeftovers(t *testing.T) {
+	hex := sandbox(10)
+	deleted := func(o object) object {
+		o.raw = []byte(strings.Replace(string(o.raw), `"deleted":false`, `"deleted":true`, 1))
+		return o
+	}
+	inShapes(t, func(t *testing.T, sh shape) {
+		l := newListing(
+			[]object{oneAddress(sh, "10.0.0.1/32", "net.used"), oneAddress(sh, "10.0.0.2/32", `net.moved`+"\r\neth0"), oneAddress(sh, "10.0.0.3/32", "my.net."+hex)},
+			[]object{
+				aHandle(sh, "net.used", "10.0.0.1/32"), aHandle(sh, "net.moved", "10.0.0.2/32"), aHandle(sh, "my.net."+hex),
+				aHandle(sh, "my.net."+sandbox(11), "10.0.0.1/32"), aHandle(sh, "my.net.ctr1"), aHandle(sh, "default.web-0", "10.9.0.0/26"),
+				aHandle(sh, "by-hand"), aHandle(sh, "ipip-tunnel-addr-node-1"), aHandle(sh, "lb-n4bQgYhMfWWaLqgxVrQFaO"),
+				deleted(aHandle(sh, "my.net."+sandbox(12))),
+			}, nil)
+		token := func(id string) string {
+			if sh.name == "etcd" {
+				return "/7"
+			}
+			return "uid-" + id + "/7"
+		}
+		want := reaper.Unit{Name: "handles", Reservations: []reaper.Reservation{
+			{Key: "my.net." + sandbox(11), Owner: reaper.Owner{Sandbox: sandbox(11)}},
+			{Key: "my.net.ctr1"},
+			{Key: "default.web-0", Owner: reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}}, Inferred: true},
+			{Key: "by-hand"},
+			{Key: "ipip-tunnel-addr-node-1", Foreign: "a tunnel"},
+			{Key: "lb-n4bQgYhMfWWaLqgxVrQFaO", Foreign: "a service"},
+		}}
+		for i := range want.Reservations {
+			r := &want.Reservations[i]
+			r.Remnant = true
+			r.Token = token(strings.ToLower(r.Key))
+		}
+		if diff := cmp.Diff(want, l.leftovers(), cmpopts.EquateComparable(reaper.Reservation{}, reaper.Unit{}.Range)); diff != "" {
+			t.Errorf("leftovers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestLeftoversTellTheirAge(t *testing.T) {
+	o, err := readObject(handles, []byte(`{"metadata":{"name":"net.a","uid":"u","resourceVersion":"7","creationTimestamp":"2026-03-01T12:00:00Z"},`+
+		`"spec":{"handleID":"net.A","block":{}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newListing(nil, []object{o}, nil).leftovers().Reservations[0]
+	if want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC); !r.Created.Equal(want) || r.Key != "net.A" || r.Token != "u/7" {
+		t.Errorf("listed as %+v, want its ID, and its age since %v", r, want)
+	}
+}
+
+// unreadable returns which addresses and leftovers of a listing are held because
+// something cannot be read.
+func unreadable(l listing) map[string]bool {
+	held := make(map[string]bool)
+	for _, b := range l.blocks {
+		for _, r := range l.unit(b).Reservations {
+			held[r.IP.String()] = r.Unreadable != ""
+		}
+	}
+	for _, r := range l.leftovers().Reservations {
+		held[r.Key] = r.Unreadable != ""
+	}
+	return held
+}
+
+// What a sandbox has in a block that cannot be read may be in use, and all that it
+// has is kept or released together.
+func TestDoubt(t *testing.T) {
+	const first, second, other = "10.0.0.1/32", "10.0.0.2/32", "fd00::/122"
+	inShapes(t, func(t *testing.T, sh shape) {
+		two := []object{oneAddress(sh, first, "net.a"), oneAddress(sh, second, "net.b")}
+		broken := sh.stored(blocks, other, `{"cidr":"fd00::/122"}`)
+		for _, tt := range []struct {
+			name    string
+			blocks  []object
+			handles []object
+			want    map[string]bool
+		}{
+			{"all is well", two, []object{aHandle(sh, "net.a", first), aHandle(sh, "net.b", second), aHandle(sh, "net.c", first)},
+				map[string]bool{"10.0.0.1": false, "10.0.0.2": false, "net.c": false}},
+			{"a handle counts in a block that is gone", two, []object{aHandle(sh, "net.a", first, other), aHandle(sh, "net.c", other)},
+				map[string]bool{"10.0.0.1": false, "10.0.0.2": false, "net.c": false}},
+			{"a block is broken", append(two, broken), []object{aHandle(sh, "net.a", first, other), aHandle(sh, "net.b", second), aHandle(sh, "net.c", other), aHandle(sh, "net.d")},
+				map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "net.c": true, "net.d": false}},
+			{"a block is broken, and handles are missing", append(two, broken), []object{aHandle(sh, "net.b", second)},
+				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
+			{"a handle is broken", two, []object{sh.stored(handles, "net.a", `{"handleID":"net.a","block":7}`), aHandle(sh, "net.b", second)},
+				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
+			{"Calico is deleting a block", []object{oneAddress(sh, first, "net.a", `,"deleted":true`), two[1]}, nil,
+				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				l := newListing(tt.blocks, tt.handles, nil)
+				if diff := cmp.Diff(tt.want, unreadable(l)); diff != "" {
+					t.Errorf("what is held (-want +got):\n%s", diff)
+				}
+				if want := strings.Contains(tt.name, "broken"); (len(l.broken) == 1) != want {
+					t.Errorf("broken are %v", l.broken)
+				}
+			})
+		}
+	})
+}
+
+// Blocks under the name of another are left out, and what they say is not relied on.
+func TestMisplacedBlocks(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		l := newListing(
+			[]object{oneAddress(sh, "10.0.0.1/32", "net.a"), oneAddress(sh, "10.0.0.2/32", "net.b"), sh.stored(blocks, "10.0.0.4/32", strings.Replace(
+				string(oneAddress(sh, "10.0.0.3/32", "net.a").value()), "default", "kube-system", 1))},
+			[]object{aHandle(sh, "net.a", "10.0.0.1/32", "10.0.0.3/32"), aHandle(sh, "net.b", "10.0.0.2/32")}, nil)
+		l.refuseMisplaced()
+		if len(l.broken) != 1 || !strings.Contains(l.broken[0].Error(), "it says that it is 10.0.0.3/32") {
+			t.Errorf("broken are %v", l.broken)
+		}
+		if diff := cmp.Diff(map[string]bool{"10.0.0.1": true, "10.0.0.2": false}, unreadable(l)); diff != "" {
+			t.Errorf("what is held (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		known := "a.b." + sandbox(1)
+		for name, l := range map[string]listing{
+			"a handle": newListing([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{aHandle(sh, known), aHandle(sh, "a.b.ctr1"), aHandle(sh, "a.c")}, nil),
+			"a block":  newListing([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{aHandle(sh, "a.b.ctr1"), aHandle(sh, "a.c")}, nil),
+		} {
+			var pods []string
+			for _, r := range l.leftovers().Reservations {
+				if r.Inferred {
+					pods = append(pods, r.Owner.Pod.String())
+				}
+			}
+			if diff := cmp.Diff([]string{"a/c"}, pods); diff != "" {
+				t.Errorf("with %s of a network, pods (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
+	l := newListing([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
+	r := l.unit(l.blocks[0]).Reservations[0]
+	if r.Owner.Node != "ip-10-0-0-1.internal" || r.Owner.Pod.Name != "web-0" {
+		t.Errorf("the owner is %+v", r.Owner)
+	}
+	l.nodes = map[string]string{"node-2": "x"}
+	if got := l.unit(l.blocks[0]).Reservations[0].Owner.Node; got != "node-1" {
+		t.Errorf("the node is %q, want the name that it has", got)
+	}
+}
+
+func TestListReadsHandlesBeforeBlocks(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		s.leak(1)
+		s.leftover()
+		s.put(blocks, "10.9.0.0/26", `{"cidr":"10.9.0.0/26"}`)
+		s.put(blocks, "10.8.0.0/26", strings.Replace(threeOfFour, "10.0.0.0/30", "10.7.0.0/30", 1))
+		s.onRequest(nil)
+		var got []string
+		for unit, err := range s.backend.List(t.Context()) {
+			var broken *reaper.UnitError
+			if errors.As(err, &broken) {
+				got = append(got, broken.Unit)
+			} else {
+				got = append(got, fmt.Sprint(unit.Name, " ", len(unit.Reservations), " ", unit.Capacity, " ", err))
+			}
+		}
+		want := []string{"block 10-9-0-0-26", "block 10-8-0-0-26", "10.0.0.0/26 1 64 <nil>"}
+		if sh.name == "etcd" {
+			want[0], want[1] = "block /calico/ipam/v2/assignment/ipv4/block/10.9.0.0-26", "block /calico/ipam/v2/assignment/ipv4/block/10.8.0.0-26"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("listed (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"ready", "list handles", "list blocks", "nodes"}, s.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		for range s.backend.List(t.Context()) {
+			break // and is not called again
+		}
+	})
+}
+
+// A part of a listing is none.
+func TestListFails(t *testing.T) {
+	for _, request := range []string{"ready", "list handles", "list blocks", "nodes"} {
+		s := newScene(t, shapes[0])
+		s.leak(1)
+		s.always(request, errRefused)
+		n := 0
+		for unit, err := range s.backend.List(t.Context()) {
+			if n++; !errors.Is(err, errRefused) || unit.Name != "" || errors.Is(err, reaper.ErrNotInstalled) {
+				t.Errorf("where %q is refused, listed are %+v, %v", request, unit, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("where %q is refused, the listing has %d parts", request, n)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package calico
+
+import (
+	"encoding/json"
+	"iter"
+	"net/netip"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// An excerpt is what files have of a datastore. Unlike in a listing, what is
+// missing may only have been left out.
+type excerpt struct {
+	blocks, handles []object
+	nodes           map[string]string // the Kubernetes names of Calico's nodes
+}
+
+// Offline returns the backend over the blocks and handles among the documents, of
+// either datastore, and the other documents. Without any of them it is left out.
+func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
+	e := excerpt{nodes: make(map[string]string)}
+	for _, d := range documents {
+		if !e.take(d) {
+			rest = append(rest, d)
+		}
+	}
+	if len(e.blocks)+len(e.handles) > 0 {
+		found = append(found, reaper.Excerpt{Store: Name, Units: e.units()})
+	}
+	return found, rest
+}
+
+// take sorts a document in, unless it is of no interest to Calico's IPAM. What
+// stands beside blocks and handles in etcd, such as affinities, is passed over.
+func (e *excerpt) take(d reaper.Document) bool {
+	switch {
+	case strings.HasPrefix(d.Key, blockPrefix) && strings.Contains(d.Key, "/block/"):
+		e.blocks = append(e.blocks, object{kind: blocks, name: d.Key, raw: d.Data})
+	case strings.HasPrefix(d.Key, handlePrefix):
+		e.handles = append(e.handles, object{kind: handles, name: d.Key, raw: d.Data})
+	case strings.HasPrefix(d.Key, nodePrefix):
+		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
+	case strings.HasPrefix(d.Key, etcdRoot):
+	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
+		e.blocks = append(e.blocks, readOffline(blocks, d))
+	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
+		e.handles = append(e.handles, readOffline(handles, d))
+	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
+		e.blocks = append(e.blocks, object{kind: blocks, name: d.File + ": " + d.Place, raw: d.Data})
+	default:
+		return false
+	}
+	return true
+}
+
+// takeNode learns a node's name in Kubernetes. One that cannot be read keeps the
+// name that it has.
+func (e *excerpt) takeNode(name string, data []byte) {
+	if node, err := kubernetesNode(data); err == nil && node != "" {
+		e.nodes[name] = node
+	}
+}
+
+// readOffline reads a custom resource. If it has no readable metadata, it goes by
+// its place: what else is in it says what is wrong.
+func readOffline(k kind, d reaper.Document) object {
+	o, err := readObject(k, d.Data)
+	if err != nil || o.name == "" {
+		return object{kind: k, name: d.File + ": " + d.Place, raw: d.Data, root: "spec"}
+	}
+	return o
+}
+
+// looksLikeBlock reports whether JSON of which nothing says what it is has the
+// fields of a block, as etcd stores it.
+func looksLikeBlock(data []byte) bool {
+	var fields struct {
+		CIDR        json.RawMessage `json:"cidr"`
+		Allocations json.RawMessage `json:"allocations"`
+	}
+	return reaper.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
+}
+
+// units understands what was taken. That an address has no handle here proves
+// nothing, nor does an unreadable block spoil what is known of the others; but
+// where the handle is here and counts addresses in a block that is not, these may
+// be of the same sandbox.
+func (e excerpt) units() iter.Seq2[reaper.Unit, error] {
+	return func(yield func(reaper.Unit, error) bool) {
+		l := newListing(e.blocks, e.handles, e.nodes)
+		for _, err := range l.broken {
+			if !yield(reaper.Unit{}, err) {
+				return
+			}
+		}
+		l.broken = nil
+		l.handles = l.uniqueHandles()
+		for _, b := range l.blocks {
+			u := l.unit(b)
+			l.doubtMissing(u.Reservations)
+			if !yield(u, nil) {
+				return
+			}
+		}
+		if left := l.leftovers(); len(left.Reservations) > 0 {
+			l.doubtMissing(left.Reservations)
+			yield(left, nil)
+		}
+	}
+}
+
+// uniqueHandles returns each handle once, in the last form that was read.
+func (l listing) uniqueHandles() []handle {
+	if len(l.byID) == len(l.handles) {
+		return l.handles
+	}
+	var unique []handle
+	seen := make(map[string]bool, len(l.handles))
+	for _, h := range l.handles {
+		if !seen[h.id] {
+			seen[h.id] = true
+			unique = append(unique, l.byID[h.id])
+		}
+	}
+	return unique
+}
+
+// doubtMissing marks the reservations whose handle counts addresses in a block
+// that is not in the files, or that cannot be read there.
+func (l listing) doubtMissing(reservations []reaper.Reservation) {
+	for i := range reservations {
+		r := &reservations[i]
+		id := r.Bond
+		if r.Remnant {
+			id = r.Key
+		}
+		if missing, ok := l.missing(id); ok && r.Unreadable == "" {
+			r.Unreadable = "its sandbox may have an address in block " + missing.String() + " too, which the files do not have"
+		}
+	}
+}
+
+// missing returns the first block that a handle counts addresses in and that
+// could not be read.
+func (l listing) missing(id string) (netip.Prefix, bool) {
+	var first netip.Prefix
+	for cidr := range l.byID[id].counts {
+		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
+			first = cidr
+		}
+	}
+	return first, first.IsValid()
+}

@@ -1,0 +1,190 @@
+package calico
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A form is how a file has a block or a handle.
+type form struct {
+	name     string
+	document func(k kind, id, value string) reaper.Document
+}
+
+// forms are those in which both can be.
+var forms = []form{
+	{"etcd", func(k kind, id, value string) reaper.Document {
+		return reaper.Document{Key: etcdKey(k, id), Data: []byte(value)}
+	}},
+	{"crd.projectcalico.org/v1", resource},
+	{"projectcalico.org/v3", func(k kind, id, value string) reaper.Document {
+		d := resource(k, id, value)
+		d.APIVersion = "projectcalico.org/v3"
+		return d
+	}},
+}
+
+// resource is a custom resource. Handles have their ID inside.
+func resource(k kind, id, value string) reaper.Document {
+	name := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
+	if k == handles {
+		value = fmt.Sprintf(`{"handleID": %q, %s`, id, value[1:])
+	}
+	return reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: name, Data: fmt.Appendf(nil,
+		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
+}
+
+// listed are the units over documents, one reservation or error a line.
+func listed(t *testing.T, docs ...reaper.Document) []string {
+	t.Helper()
+	found, _ := Offline(docs)
+	var lines []string
+	for _, b := range found {
+		for unit, err := range b.List(t.Context()) {
+			if err != nil {
+				lines = append(lines, "error: "+err.Error())
+				continue
+			}
+			for _, r := range unit.Reservations {
+				what := r.IP.String()
+				if r.Remnant {
+					what = r.Key
+				}
+				lines = append(lines, strings.TrimSpace(fmt.Sprint(unit.Name, " ", what, " ", r.Owner.Pod, " ", r.Unreadable)))
+			}
+		}
+	}
+	return lines
+}
+
+func TestOfflineReadsBlocksInEveryForm(t *testing.T) {
+	for _, f := range append(slices.Clone(forms), form{"a value alone", func(_ kind, _, value string) reaper.Document {
+		return reaper.Document{File: "block.json", Place: "document 1", Data: []byte(value)}
+	}}) {
+		t.Run(f.name, func(t *testing.T) {
+			got := listed(t, f.document(blocks, "10.0.0.0/30", threeOfFour))
+			want := []string{
+				"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("reservations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
+	const (
+		ofBoth  = `{"block": {"10.0.0.0/30": 2}, "deleted": false}`
+		ofMore  = `{"block": {"10.0.0.0/30": 2, "fd00::/122": 1}, "deleted": false}`
+		missing = "its sandbox may have an address in block fd00::/122 too, which the files do not have"
+	)
+	web0 := []string{"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0"}
+	const web1 = "10.0.0.0/30 10.0.0.3 default/web-1"
+	for _, f := range forms {
+		block := f.document(blocks, "10.0.0.0/30", threeOfFour)
+		for _, tt := range []struct {
+			name string
+			docs []reaper.Document
+			want []string
+		}{
+			{"none", []reaper.Document{block}, append(slices.Clone(web0), web1)},
+			{"one with addresses", []reaper.Document{f.document(handles, "net.a", ofBoth), block}, append(slices.Clone(web0), web1)},
+			{"one with an address in a block that is not there", []reaper.Document{f.document(handles, "net.a", ofMore), block},
+				[]string{web0[0] + " " + missing, web0[1] + " " + missing, web1}},
+			{"one without an address", []reaper.Document{f.document(handles, "net.c", `{"block": {"10.0.0.0/30": 1}}`), block},
+				append(slices.Clone(web0), web1, "handles net.c net/c")},
+			{"one whose block is not there", []reaper.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), block},
+				append(slices.Clone(web0), web1, "handles net.c net/c "+missing)},
+			{"one twice, and changed", []reaper.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), f.document(handles, "net.c", `{"block": {}}`)},
+				[]string{"handles net.c net/c"}},
+		} {
+			t.Run(f.name+", "+tt.name, func(t *testing.T) {
+				if diff := cmp.Diff(tt.want, listed(t, tt.docs...)); diff != "" {
+					t.Errorf("reservations (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// Without its handle, nothing says that an address belongs to what cannot be read.
+func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
+	broken := strings.NewReplacer("10.0.0.0/30", "10.0.0.4/30", `"unallocated":[1]`, `"unallocated":[]`).Replace(threeOfFour)
+	got := listed(t,
+		reaper.Document{Key: etcdKey(blocks, "10.0.0.4/30"), Data: []byte(broken)},
+		reaper.Document{Key: etcdKey(blocks, "10.0.0.8/30"), Data: []byte(`{"cidr":`)},
+		reaper.Document{File: "f", Place: "document 3", Data: []byte(`{"cidr": "10.0.0.0/30", "allocations": [null]}`)},
+		reaper.Document{APIVersion: "projectcalico.org/v3", Kind: "IPAMBlock", File: "f", Place: "item 2", Data: []byte(`{"metadata": 7}`)},
+		reaper.Document{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)},
+	)
+	want := []string{
+		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.4-30: ordinal 1 is neither allocated nor unallocated",
+		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.8-30: decode: unexpected end of JSON input",
+		"error: block f: document 3: it has 1 allocations, and 4 addresses",
+		"error: block f: item 2: decode: unexpected end of JSON input",
+		"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reservations (-want +got):\n%s", diff)
+	}
+}
+
+func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
+	node := reaper.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/node-1",
+		Data: []byte(`{"kind": "Node", "spec": {"orchRefs": [{"nodeName": "worker-1", "orchestrator": "k8s"}]}}`)}
+	odd := reaper.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/odd", Data: []byte(`7`)}
+	block := reaper.Document{Data: []byte(threeOfFour)}
+	for _, tt := range []struct {
+		name string
+		docs []reaper.Document
+		want string
+	}{
+		{"with the node", []reaper.Document{node, odd, block}, "worker-1"},
+		{"without", []reaper.Document{odd, block}, "node-1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, _ := Offline(tt.docs)
+			for unit, err := range found[0].List(t.Context()) {
+				if err != nil || unit.Reservations[0].Owner.Node != tt.want {
+					t.Errorf("node %q, %v, want %q", unit.Reservations[0].Owner.Node, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestOfflineSortsObjectsOut(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		doc     reaper.Document
+		backend bool // over it
+		rest    bool // it is of no interest
+	}{
+		{"an affinity", reaper.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, false, false},
+		{"something else beside blocks", reaper.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
+		{"Calico's configuration", reaper.Document{Key: "/calico/ipam/v2/config"}, false, false},
+		{"another program's key", reaper.Document{Key: "/registry/pods/default/web-0"}, false, true},
+		{"a pool of Calico", reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, true},
+		{"a block of somebody else", reaper.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
+		{"a block with a kind of its own", reaper.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
+		{"nothing that says what it is", reaper.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
+		{"a block of which only the value is known", reaper.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, rest := Offline([]reaper.Document{tt.doc})
+			if got := len(found) > 0; got != tt.backend {
+				t.Errorf("a backend: %t, want %t", got, tt.backend)
+			}
+			if got := len(rest) > 0; got != tt.rest {
+				t.Errorf("of no interest: %t, want %t", got, tt.rest)
+			}
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package calico
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// reservationOf is the only one of a block, whose attribute this is, among
+// networks of these names.
+func reservationOf(t *testing.T, attribute string, networks ...string) reaper.Reservation {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, name := range networks {
+		known[name] = true
+	}
+	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
+		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`))
+	return b.reservation(0, known)
+}
+
+func TestOwners(t *testing.T) {
+	hex := sandbox(10)
+	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	const pod = `"secondary":{"namespace":"default","node":"node-1","pod":"web-0"}`
+	for _, tt := range []struct {
+		name      string
+		attribute string
+		want      reaper.Owner
+		inferred  bool
+	}{
+		{"pod and sandbox", `{"handle_id":"k8s-pod-network.` + hex + `",` + pod + `}`,
+			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+		{"pod and sandbox in a network with dots", `{"handle_id":"my.net.` + hex + `",` + pod + `}`,
+			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+		{"pod and a sandbox of another kind", `{"handle_id":"k8s-pod-network.ctr1",` + pod + `}`,
+			reaper.Owner{Pod: web, Node: "node-1"}, false},
+		{"pod and a handle that is no sandbox's", `{"handle_id":"by-hand",` + pod + `}`,
+			reaper.Owner{Pod: web, Node: "node-1"}, false},
+		{"pod and sandbox, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0",` + pod + `}`,
+			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+		{"pod, and nothing else in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0",` + pod + `}`,
+			reaper.Owner{Pod: web, Node: "node-1"}, false},
+		{"pod with a name like a sandbox, as Calico v2 wrote it", `{"handle_id":"default.` + hex + `","secondary":{"namespace":"default","pod":"` + hex + `"}}`,
+			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: hex}}, false},
+		{"pod without a handle", `{"handle_id":null,` + pod + `}`, reaper.Owner{Pod: web, Node: "node-1"}, false},
+		{"pod without a namespace", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"pod":"web-0"}}`,
+			reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}, Sandbox: hex}, false},
+		{"node without a pod", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"node":"node-1"}}`,
+			reaper.Owner{Node: "node-1"}, false},
+		{"node, and a handle that is no sandbox's", `{"handle_id":"by-hand","secondary":{"node":"node-1"}}`,
+			reaper.Owner{Node: "node-1"}, false},
+		{"node, and a handle that may be a pod's", `{"handle_id":"default.web-0","secondary":{"node":"node-1"}}`,
+			reaper.Owner{Node: "node-1"}, false},
+		{"attributes that nobody knows", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, reaper.Owner{}, false},
+
+		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, reaper.Owner{Sandbox: hex}, false},
+		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, reaper.Owner{Sandbox: hex}, false},
+		{"sandbox only, in a network like a pod", `{"handle_id":"default.web-0.` + hex + `"}`, reaper.Owner{Sandbox: hex}, false},
+		{"sandbox only, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0"}`, reaper.Owner{Sandbox: hex}, false},
+		{"sandbox only, in a network like a load balancer", `{"handle_id":"lb-net.` + hex + `"}`, reaper.Owner{Sandbox: hex}, false},
+		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, reaper.Owner{}, false},
+		{"sandbox that is too short", `{"handle_id":"unknown.` + hex[1:] + `"}`,
+			reaper.Owner{Pod: reaper.PodRef{Namespace: "unknown", Name: hex[1:]}}, true},
+		{"sandbox in capitals", `{"handle_id":"k8s-pod-network.` + strings.ToUpper(sandbox(10)) + `"}`, reaper.Owner{}, false},
+		{"sandbox of another kind in a network that is known", `{"handle_id":"k8s-pod-network.ctr1"}`, reaper.Owner{}, false},
+		{"sandbox of another kind in a known network with dots", `{"handle_id":"my.net.ctr1"}`, reaper.Owner{}, false},
+		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, reaper.Owner{Pod: web}, true},
+		{"pod with dots in the handle", `{"handle_id":"default.web.0.x","secondary":{}}`,
+			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web.0.x"}}, true},
+		{"namespace that cannot be", `{"handle_id":"De_fault.web-0"}`, reaper.Owner{}, false},
+		{"pod that cannot be", `{"handle_id":"default.web_0"}`, reaper.Owner{}, false},
+		{"two words without a dot", `{"handle_id":"by-hand"}`, reaper.Owner{}, false},
+		{"dot at the end", `{"handle_id":"default."}`, reaper.Owner{}, false},
+		{"dot at the beginning", `{"handle_id":".web-0"}`, reaper.Owner{}, false},
+		{"empty handle", `{"handle_id":""}`, reaper.Owner{}, false},
+		{"nothing", `{}`, reaper.Owner{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := reservationOf(t, tt.attribute, "k8s-pod-network", "my.net", "lb-net")
+			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(reaper.Owner{})); diff != "" || r.Inferred != tt.inferred {
+				t.Errorf("owner, inferred %v (-want +got):\n%s", r.Inferred, diff)
+			}
+			if r.Foreign != "" || r.Unreadable != "" || !r.PerSandbox || r.Remnant || r.Key != "0" || r.IP.String() != "10.0.0.9" {
+				t.Errorf("listed as %+v", r)
+			}
+		})
+	}
+}
+
+func TestBondIsTheHandle(t *testing.T) {
+	for attribute, want := range map[string]string{
+		`{"handle_id":"k8s-pod-network.c1","secondary":{"pod":"web-0","namespace":"default"}}`: "k8s-pod-network.c1",
+		`{"handle_id":"k8s-pod-network.c1\r\neth0"}`:                                           "k8s-pod-network.c1",
+		`{"handle_id":null}`: "",
+		`{}`:                 "",
+	} {
+		if got := reservationOf(t, attribute).Bond; got != want {
+			t.Errorf("bond of %s is %q, want %q", attribute, got, want)
+		}
+	}
+}
+
+// Whatever is not a pod's says what it is, in words.
+func TestForeigners(t *testing.T) {
+	const base64 = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="
+	hex := sandbox(10)
+	for _, tt := range []struct {
+		name      string
+		attribute string
+		want      string // part of it
+	}{
+		{"ipip tunnel", `{"handle_id":"ipip-tunnel-addr-node-1","secondary":{"node":"node-1","type":"ipipTunnelAddress"}}`, "ipipTunnelAddress"},
+		{"vxlan tunnel without attributes", `{"handle_id":"vxlan-tunnel-addr-node-1"}`, "a tunnel"},
+		{"vxlan tunnel in IPv6", `{"handle_id":"vxlan-v6-tunnel-addr-node-1","secondary":{"node":"node-1"}}`, "a tunnel"},
+		{"wireguard tunnel of a node with dots", `{"handle_id":"wireguard-tunnel-addr-node-1.example.com"}`, "a tunnel"},
+		{"wireguard tunnel in IPv6", `{"handle_id":"wireguard-v6-tunnel-addr-node-1.example.com","secondary":{}}`, "a tunnel"},
+		{"tunnel of a node like a sandbox", `{"handle_id":"ipip-tunnel-addr-node.` + hex + `"}`, "a tunnel"},
+		{"load balancer", `{"handle_id":"lb-` + base64 + `","secondary":{"service":"default/web","type":"loadBalancer"}}`, "loadBalancer"},
+		{"load balancer without attributes", `{"handle_id":"lb-` + base64 + `"}`, "a service"},
+		{"service without a type", `{"handle_id":"x","secondary":{"service":"default/web"}}`, "a service"},
+		{"reserved for Windows", `{"handle_id":"windows-reserved-ipam-handle","secondary":{"note":"windows host rsvd"}}`, "windows host rsvd"},
+		{"reserved for Windows, without a note", `{"handle_id":"windows-reserved-IPAM-handle"}`, "Windows"},
+		{"machine", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"virt-launcher-vm-1","vmi-name":"vm-1"}}`, "a virtual machine"},
+		{"machine's instance", `{"handle_id":"net.` + hex + `","secondary":{"vmi-uid":"u"}}`, "a virtual machine"},
+		{"machine's definition", `{"handle_id":"net.` + hex + `","secondary":{"vm-uid":"u"}}`, "a virtual machine"},
+		{"machine's move", `{"handle_id":"net.` + hex + `","secondary":{"vmim-uid":"u"}}`, "a virtual machine"},
+		{"machine that is stopped", `{"handle_id":"net.vmi.default.vm-1","secondary":null,"alternateOwnerAttrs":null}`, "a virtual machine"},
+		{"machine with a long name that is stopped", `{"handle_id":"net.vmi._n4bQgYhMfWWaLqgxVrQFaO"}`, "a virtual machine"},
+		{"machine by its handle only", `{"handle_id":"net.vmi.default.vm-1","secondary":{"namespace":"default","pod":"virt-launcher-vm-1"}}`, "a virtual machine"},
+		{"machine that moves", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a"},"alternateOwnerAttrs":{"namespace":"default","pod":"b"}}`, "moves"},
+		{"another owner only", `{"handle_id":"net.` + hex + `","alternateOwnerAttrs":{"pod":"b"}}`, "moves"},
+		{"type that nobody knows", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a","type":"somethingNew"}}`, "somethingNew"},
+		{"rests", `{"releasedAt":"2026-03-01T12:00:00Z"}`, "nobody"},
+		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "nobody"},
+		{"rests, of whatever type", `{"releasedAt":{},"secondary":{"type":"x"}}`, "nobody"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := reservationOf(t, tt.attribute, "net")
+			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
+				t.Errorf("it is listed as being for %q, want %q in it", r.Foreign, tt.want)
+			}
+		})
+	}
+	for _, attribute := range []string{
+		`{"handle_id":"net.` + hex + `","releasedAt":null,"alternateOwnerAttrs":{},"secondary":{"pod":"a","namespace":"b","type":"","note":"","service":""}}`,
+		`{"handle_id":"lb-net.` + hex + `","secondary":{"pod":"a","namespace":"b"}}`,
+		`{"handle_id":"lb-ns.web-0","secondary":{"pod":"web-0","namespace":"lb-ns"}}`,
+	} {
+		if r := reservationOf(t, attribute); r.Foreign != "" {
+			t.Errorf("%s is for %q, want a pod", attribute, r.Foreign)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"2026-03-01 12:00:00.123456789 +0000 UTC":           time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC),
+		"2026-03-01 12:00:00 +0000 UTC":                     time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		"2926-03-01 12:00:00.5 +0000 UTC":                   time.Date(2926, 3, 1, 12, 0, 0, 5e8, time.UTC),
+		"2026-03-01T12:00:00Z":                              {},
+		"1772366400":                                        {},
+		"2026-03-01 12:00:00.123456789 +0000 UTC m=+0.0001": {},
+		"": {},
+	} {
+		r := reservationOf(t, `{"handle_id":"net.a","secondary":{"pod":"a","namespace":"b","timestamp":"`+text+`"}}`)
+		if !r.Created.Equal(want) || r.Unreadable != "" {
+			t.Errorf("timestamp %q is read as %v, %q, want %v", text, r.Created, r.Unreadable, want)
+		}
+	}
+}
+
+// What Calico prints is what is read, in every second.
+func TestTimesAsGoPrintsThem(t *testing.T) {
+	at := time.Now().UTC()
+	r := reservationOf(t, `{"secondary":{"timestamp":"`+at.String()+`"}}`)
+	if !r.Created.Equal(at) {
+		t.Errorf("%s is read as %v", at, r.Created)
+	}
+}

@@ -1,0 +1,235 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// maxConflicts bounds how often one call tries a block that others keep writing.
+// The warrants usually expire before.
+const maxConflicts = 20
+
+// Release implements reaper.Backend: one write for all addresses of a block, on
+// the condition that the block is as it was just read and each allocation as it
+// was listed; and with it, where the datastore can, or else right after it, one
+// for each handle. Never the handle first: an address without a handle could not
+// be freed by its plugin any more, while a handle without addresses harms nobody.
+func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	store, err := b.datastore(ctx)
+	if err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	if unit == leftovers {
+		b.releaseLeftovers(ctx, store, ws, errs)
+		return errs
+	}
+	r := release{Backend: b, store: store, unit: unit, warrants: ws, errs: errs}
+	for i := range ws {
+		r.pending = append(r.pending, i)
+	}
+	for try := 0; len(r.pending) > 0 && try < maxConflicts+len(ws); try++ {
+		r.attempt(ctx)
+	}
+	return errs
+}
+
+// A release is one call of Release for a block.
+type release struct {
+	*Backend
+	store    datastore
+	unit     string
+	warrants []reaper.Warrant
+	errs     []error
+	pending  []int // indices of what is not decided
+}
+
+// answer decides whatever is pending.
+func (r *release) answer(err error) {
+	for _, i := range r.pending {
+		r.errs[i] = err
+	}
+	r.pending = nil
+}
+
+// attempt reads the block, and releases what is still as it was listed. What is
+// pending afterwards met a conflict, or was too much for one write.
+func (r *release) attempt(ctx context.Context) {
+	o, err := r.store.get(ctx, blocks, r.unit)
+	switch {
+	case errors.Is(err, errGone):
+		r.answer(nil)
+		return
+	case err != nil:
+		r.answer(r.store.transient(fmt.Errorf("read block: %w", err)))
+		return
+	}
+	before, err := readBlock(o)
+	if err == nil && before.deleted {
+		err = errors.New("Calico is deleting it")
+	}
+	if err != nil {
+		r.answer(fmt.Errorf("%w: the block cannot be written: %w", reaper.ErrKept, err))
+		return
+	}
+	entries := r.fit(before, r.sort(before))
+	if len(entries) == 0 {
+		return
+	}
+	after, err := before.release(ordinals(entries))
+	if err != nil {
+		r.answer(fmt.Errorf("%w: %w", reaper.ErrKept, err))
+		return
+	}
+	changes, err := r.changes(ctx, before, after, entries)
+	if err != nil {
+		r.answer(err)
+		return
+	}
+	if r.fresh(entries) {
+		r.write(ctx, after, changes, entries)
+	}
+}
+
+// An entry is an allocation that a warrant is for.
+type entry struct {
+	index   int // of the warrant
+	ordinal int // in the block
+}
+
+func ordinals(entries []entry) []int {
+	all := make([]int, len(entries))
+	for n, e := range entries {
+		all[n] = e.ordinal
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sort decides what is gone or changed, and what no valid warrant is for. It
+// returns the rest, which stays pending.
+func (r *release) sort(before block) []entry {
+	var entries []entry
+	pending := r.pending
+	r.pending = nil
+	for _, i := range pending {
+		res, err := r.warrants[i].Reservation()
+		if err != nil {
+			r.errs[i] = err
+			continue
+		}
+		ordinal, err := before.find(res)
+		if r.errs[i] = err; err != nil || ordinal < 0 {
+			continue
+		}
+		r.errs[i] = fmt.Errorf("%w: others kept writing the block", reaper.ErrAgain)
+		r.pending = append(r.pending, i)
+		entries = append(entries, entry{i, ordinal})
+	}
+	return entries
+}
+
+// find returns the ordinal of an allocation that is what was listed, and -1 where
+// its address is free.
+func (b block) find(r reaper.Reservation) (int, error) {
+	ordinal, err := strconv.Atoi(r.Key)
+	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
+		return -1, fmt.Errorf("%w: the block has no ordinal %q", reaper.ErrKept, r.Key)
+	}
+	if b.allocations[ordinal] == nil {
+		return -1, nil
+	}
+	if token := b.token(ordinal); token == "" || token != r.Token {
+		return -1, fmt.Errorf("%w: it is now %s", reaper.ErrChanged, token)
+	}
+	return ordinal, nil
+}
+
+// fit returns as many of the entries as one write takes together with their
+// handles; all of them where handles are written on their own.
+func (r *release) fit(before block, entries []entry) []entry {
+	room := r.store.together() - 1
+	if room == 0 {
+		return entries
+	}
+	ids := make(map[string]bool)
+	for n, e := range entries {
+		ids[before.handleOf(e.ordinal)] = true
+		if len(ids) > room {
+			return entries[:n]
+		}
+	}
+	return entries
+}
+
+// fresh reports whether all the warrants still hold, and decides those that do
+// not.
+func (r *release) fresh(entries []entry) bool {
+	ok := true
+	for _, e := range entries {
+		if _, err := r.warrants[e.index].Reservation(); err != nil {
+			r.errs[e.index] = err
+			r.pending = slices.DeleteFunc(r.pending, func(i int) bool { return i == e.index })
+			ok = false
+		}
+	}
+	return ok
+}
+
+// write stores the block, and answers for what was released by it.
+func (r *release) write(ctx context.Context, after block, changes []change, entries []entry) {
+	objects := []object{after.object}
+	if r.store.together() > 1 {
+		for _, c := range changes {
+			objects = append(objects, c.after.object)
+		}
+	}
+	written, err := r.store.write(ctx, objects...)
+	switch {
+	case errors.Is(err, errConflict):
+		for _, c := range changes {
+			r.known.forget(c.id)
+		}
+		return
+	case errors.Is(err, errGone):
+		r.answer(nil)
+		return
+	case err != nil && (len(objects) > 1 || !r.carriedOut(ctx, after, entries)):
+		r.answer(r.store.transient(fmt.Errorf("write block: %w", err)))
+		return
+	}
+	for n, c := range changes {
+		if len(objects) > 1 {
+			c.after.object = written[n+1]
+			r.known.note(c.after)
+		}
+	}
+	var left error
+	if len(objects) == 1 {
+		left = r.settle(ctx, after.cidr, changes)
+	}
+	for _, e := range entries {
+		r.errs[e.index] = left
+		r.pending = slices.DeleteFunc(r.pending, func(i int) bool { return i == e.index })
+	}
+}
+
+// carriedOut looks whether a write was carried out all the same whose answer was
+// lost: its handles have to be written then.
+func (r *release) carriedOut(ctx context.Context, after block, entries []entry) bool {
+	o, err := r.store.get(ctx, blocks, r.unit)
+	if err != nil {
+		return false
+	}
+	now, err := readBlock(o)
+	return err == nil && now.cidr == after.cidr &&
+		!slices.ContainsFunc(entries, func(e entry) bool { return now.allocations[e.ordinal] != nil })
+}

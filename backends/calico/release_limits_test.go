@@ -1,0 +1,138 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A transaction takes 128 operations, and a block may have thousands of handles.
+func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
+	for _, n := range []int{127, 128, 300} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := newScene(t, shapes[1])
+			cidr := prefix("10.9.0.0/23")
+			for range n {
+				if _, err := s.add(cidr, s.owner()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var rs []reaper.Reservation
+			for ordinal := range n {
+				rs = append(rs, reaper.Reservation{Unit: cidr.String(), Key: fmt.Sprint(ordinal)})
+			}
+			ws := s.warrants(rs...)
+			s.onRequest(nil)
+			if got, want := words(s.backend.Release(t.Context(), cidr.String(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
+				t.Errorf("Release = %s", got)
+			}
+			if got, want := len(s.requests()), 2*((n+126)/127); got != want {
+				t.Errorf("%d requests, want %d", got, want)
+			}
+			if diff := cmp.Diff(map[string]string{"block 10.9.0.0/23": "host:node-1false"}, s.snapshot()); diff != "" {
+				t.Errorf("the store's content (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		for wait, want := range map[time.Duration]string{
+			time.Second:                    "gone gone gone",
+			time.Second + time.Millisecond: "again again gone",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScene(t, sh)
+				rs := s.leak(3)
+				ws := s.warrants(rs[0], rs[1])
+				time.Sleep(reaper.Freshness - time.Second)
+				ws = append(ws, s.warrants(rs[2])...)
+				left := s.snapshot()
+				s.before("get block", func() { time.Sleep(wait) })
+				got := words(s.backend.Release(t.Context(), firstBlock, ws))
+				if got != want {
+					t.Errorf("Release after %v = %s, want %s", wait, got, want)
+				}
+				for i, word := range strings.Fields(want) {
+					if word == "gone" {
+						delete(left, backendtest.Place(rs[i]))
+					}
+				}
+				if diff := cmp.Diff(left, s.snapshot()); diff != "" {
+					t.Errorf("after %v the store's content (-want +got):\n%s", wait, diff)
+				}
+			})
+		}
+	})
+}
+
+// Handles are read after the warrants were looked at.
+func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, shapes[1])
+		rs := s.leak(2)
+		ws := s.warrants(rs[0])
+		time.Sleep(reaper.Freshness)
+		ws = append(ws, s.warrants(rs[1])...)
+		left := s.snapshot()
+		delete(left, backendtest.Place(rs[1]))
+		s.backend.known.forget(firstHandle)
+		s.before("get handle", func() { time.Sleep(time.Millisecond) })
+		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again gone" {
+			t.Errorf("Release = %s, want what is not expired gone", got)
+		}
+		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
+			t.Errorf("the store's content (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestReleaseWithoutWarrants(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		ws := s.warrants(s.leak(2)...)
+		if got := words(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
+			t.Errorf("Release = %s", got)
+		}
+		if got := words(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}})); got != "no-warrant" {
+			t.Errorf("Release without a warrant = %s", got)
+		}
+		if got := s.backend.Release(t.Context(), firstBlock, nil); len(got) != 0 {
+			t.Errorf("Release of nothing = %v", got)
+		}
+	})
+}
+
+// What was begun is brought to its end; what was not is not begun.
+func TestReleaseIsInterrupted(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		for request, want := range map[string]string{"get block": "again again", "put block": "again again", "delete handle": "gone gone"} {
+			s := newScene(t, sh)
+			ws := s.warrants(s.leak(2)...)
+			before := s.snapshot()
+			ctx, cancel := context.WithCancel(t.Context())
+			s.before(request, cancel)
+			got := words(s.backend.Release(ctx, firstBlock, ws))
+			if got != want {
+				t.Errorf("interrupted at %q: Release = %s, want %s", request, got, want)
+			}
+			if want != "gone gone" {
+				if diff := cmp.Diff(before, s.snapshot()); diff != "" {
+					t.Errorf("interrupted at %q: the store's content (-want +got):\n%s", request, diff)
+				}
+			} else if left := s.snapshot(); len(left) != 1 {
+				t.Errorf("interrupted at %q: there still is %v", request, left)
+			}
+			cancel()
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package calico
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const firstBlock = "10.0.0.0/26"
+
+// pick returns some of the warrants.
+func pick[T any](all []T, indices ...int) []T {
+	var some []T
+	for _, i := range indices {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// The block is written before any handle, and once.
+func TestReleaseWritesBlocksThenHandles(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(3)
+		ws := s.warrants(rs...)
+		before := s.snapshot()
+		s.onRequest(nil)
+		if got := words(s.backend.Release(t.Context(), firstBlock, pick(ws, 2, 0))); got != "gone gone" {
+			t.Errorf("Release = %s, want both gone", got)
+		}
+		block, first, second := "put block "+firstBlock, "delete handle k8s-pod-network."+sandbox(1), "delete handle k8s-pod-network."+sandbox(3)
+		want := []string{"get block " + firstBlock, block, first, second}
+		if sh.name == "etcd" {
+			want = []string{"get block " + firstBlock, strings.Join(want[1:], ", ")}
+		}
+		got := s.requests()
+		slices.Sort(got[min(2, len(got)):]) // the handles are written at the same time
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		delete(before, backendtest.Place(rs[0]))
+		delete(before, backendtest.Place(rs[2]))
+		if diff := cmp.Diff(before, s.snapshot()); diff != "" {
+			t.Errorf("the store's content (-want +got):\n%s", diff)
+		}
+		if o, _ := s.look(blocks, firstBlock); !strings.Contains(string(o.raw), ",63,0,2]") {
+			t.Errorf("what was released is not at the tail, in order: %s", o.raw)
+		}
+	})
+}
+
+func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(5)
+		ws := s.warrants(rs...)
+		live := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
+		var arrived reaper.Reservation
+		var want map[string]string
+		s.before("put block", func() {
+			var err error
+			if arrived, err = s.Reserve("a", live); err != nil {
+				t.Error(err)
+			}
+			if err := s.Free("a", reaper.Owner{Sandbox: sandbox(2)}); err != nil {
+				t.Error(err)
+			}
+			s.replace(blocks, firstBlock, `"pod":"gone-3"`, `"pod":"other"`)
+			want = s.snapshot()
+		})
+		if got := words(s.backend.Release(t.Context(), firstBlock, pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
+			t.Errorf("Release = %s", got)
+		}
+		delete(want, backendtest.Place(rs[0]))
+		delete(want, backendtest.Place(rs[4]))
+		if diff := cmp.Diff(want, s.snapshot()); diff != "" {
+			t.Errorf("the store's content (-want +got):\n%s", diff)
+		}
+		if _, ok := want[backendtest.Place(arrived)]; !ok {
+			t.Errorf("%s, which was allocated meanwhile, is lost", arrived.IP)
+		}
+	})
+}
+
+func TestReleaseGivesUpWhereConflictsDoNotEnd(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		ws := s.warrants(s.leak(2)...)
+		before := s.snapshot()
+		s.onRequest(func(request string) error {
+			if strings.HasPrefix(request, "put block") {
+				return edit(s.shelf, blocks, firstBlock, func(*calicoBlock) bool { return true })
+			}
+			return nil
+		})
+		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
+			t.Errorf("Release = %s, want again", got)
+		}
+		if n := len(s.requests()); n < 10 || n > 200 {
+			t.Errorf("%d requests, want a few", n)
+		}
+		if diff := cmp.Diff(before, s.snapshot()); diff != "" {
+			t.Errorf("the store's content (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestReleaseAnswers(t *testing.T) {
+	broken := func(request string, err error) func(s *scene) {
+		return func(s *scene) { s.always(request, err) }
+	}
+	replaced := func(old, new string) func(s *scene) {
+		return func(s *scene) { s.replace(blocks, firstBlock, old, new) }
+	}
+	for _, tt := range []struct {
+		name   string
+		happen func(s *scene) // after the warrant was given
+		want   string
+		again  string // of a second release when all is well
+	}{
+		{"nothing", func(*scene) {}, "gone", "gone"},
+		{"the plugin freed it", func(s *scene) { _ = s.Free("a", reaper.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
+		{"Calico deleted the block", func(s *scene) { s.remove(blocks, firstBlock) }, "gone", "gone"},
+		{"Calico deletes the block before it is written", func(s *scene) { s.before("put block", func() { s.remove(blocks, firstBlock) }) }, "gone", "gone"},
+		{"Calico is deleting the block", replaced(`"deleted":false`, `"deleted":true`), "kept", "kept"},
+		{"the block is broken", replaced(`"unallocated":[`, `"unallocated":[0,`), "kept", "kept"},
+		{"an attribute of the block cannot be read", replaced(`"handle_id":`, `"alternateOwnerAttrs":7,"handle_id":`), "kept", "kept"},
+		{"the block says something twice", replaced(`"affinity":`, `"unallocated":[0],"affinity":`), "kept", "kept"},
+		{"another sequence number", replaced(`"sequenceNumberForAllocation":{"0":18`, `"sequenceNumberForAllocation":{"0":19`), "changed", "changed"},
+		{"no sequence number", replaced(`"sequenceNumberForAllocation":{"0":1800000000000000000`, `"sequenceNumberForAllocation":{"7":1`), "changed", "changed"},
+		{"another pod", replaced(`"pod":"gone-1"`, `"pod":"gone-11"`), "changed", "changed"},
+		{"another handle", replaced(`"handle_id":"k8s-pod-network.0`, `"handle_id":"k8s-pod-network.1`), "changed", "changed"},
+		{"an owner to be", replaced(`"handle_id":`, `"alternateOwnerAttrs":{"pod":"x"},"handle_id":`), "changed", "changed"},
+		{"it rests", replaced(`"handle_id":`, `"releasedAt":"2026-03-01T12:00:00Z","handle_id":`), "changed", "changed"},
+		{"the block cannot be read", broken("get block", errBroken), "again", "gone"},
+		{"reading is forbidden", broken("get block", errRefused), "final", "gone"},
+		{"the block cannot be written", broken("put block", errBroken), "again", "gone"},
+		{"writing is forbidden", broken("put block", errRefused), "final", "gone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newScene(t, sh)
+				ws := s.warrants(s.leak(1)...)
+				s.onRequest(nil)
+				tt.happen(s)
+				before := s.snapshot()
+				if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
+					t.Errorf("Release = %s, want %s", got, tt.want)
+				}
+				if gone := tt.want == "gone"; !gone && !maps.Equal(before, s.snapshot()) {
+					t.Errorf("the store's content is\n%v\nand was\n%v", s.snapshot(), before)
+				}
+				s.onRequest(nil)
+				if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.again {
+					t.Errorf("the second Release = %s, want %s", got, tt.again)
+				}
+				if _, held := s.snapshot()[firstBlock+"/0"]; held == (tt.again == "gone") {
+					t.Errorf("in the store: %v", held)
+				}
+			})
+		})
+	}
+}
+
+// Where a write took effect and only its answer was lost, the handles are written
+// all the same; in etcd they were.
+func TestReleaseWhoseAnswerIsLost(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		ws := s.warrants(s.leak(2)...)
+		s.failing("put block", func() error { return errLost })
+		want := map[string]string{"kubernetes": "gone gone", "etcd": "again again"}[sh.name]
+		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != want {
+			t.Errorf("Release = %s, want %s", got, want)
+		}
+		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone" {
+			t.Errorf("the second Release = %s, want both gone", got)
+		}
+		if left := s.snapshot(); len(left) != 1 {
+			t.Errorf("left is %v, want the block only", left)
+		}
+	})
+}
+
+func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
+	s := newScene(t, shapes[0])
+	ws := s.warrants(s.leak(2)...)
+	heir := func() {
+		err := edit(s.shelf, blocks, firstBlock, func(b *calicoBlock) bool {
+			b.Unallocated = slices.DeleteFunc(b.Unallocated, func(n int) bool { return n == 1 })
+			b.Allocations[1], b.Attributes = new(int), []calicoAttribute{{Handle: "net.x"}}
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	s.failing("put block", func() error {
+		s.before("get block", heir)
+		return errLost
+	})
+	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
+		t.Errorf("Release = %s, want again", got)
+	}
+	before := s.snapshot()
+	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone changed" {
+		t.Errorf("the second Release = %s, want the heir to stay", got)
+	}
+	if diff := cmp.Diff(before, s.snapshot()); diff != "" {
+		t.Errorf("the store's content (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeysThatAreNoOrdinals(t *testing.T) {
+	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
+	for _, key := range []string{"", "x", "-1", "4", "1.0", "18446744073709551616"} {
+		if ordinal, err := b.find(reaper.Reservation{Key: key, Token: b.token(0)}); !errors.Is(err, reaper.ErrKept) {
+			t.Errorf("key %q is ordinal %d, %v, want it to be kept", key, ordinal, err)
+		}
+	}
+	b = mustRead(t, shapes[1].stored(blocks, "10.0.0.0/32", `{"cidr":"10.0.0.0/32","allocations":[0],"unallocated":[],"attributes":[{}]}`))
+	if ordinal, err := b.find(reaper.Reservation{Key: "0"}); !errors.Is(err, reaper.ErrChanged) {
+		t.Errorf("without a token key 0 is ordinal %d, %v", ordinal, err)
+	}
+}

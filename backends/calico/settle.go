@@ -1,0 +1,229 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Handles are written a few at a time, and to the end: what was begun by the
+// write of a block is not given up when the run is interrupted.
+const (
+	handlesAtOnce = 8
+	settleTimeout = 15 * time.Second
+	handleTries   = 20
+)
+
+// A change is what the release of some addresses means for their handle.
+type change struct {
+	id    string
+	freed int  // addresses that go
+	left  int  // addresses that stay in the block
+	known bool // after is made of a version that is older than the block's write
+	after handle
+}
+
+// changes returns what has to become of the handles of the entries. Handles that
+// do not exist have none.
+//
+// A handle may count more than there is. The version of it that was read before
+// the block is written can be put right: whoever allocates in this block counts
+// in the handle first and then writes the block, and is refused there if we write
+// the block in between; if not, there is another version of the handle by then.
+func (r *release) changes(ctx context.Context, before, after block, entries []entry) ([]change, error) {
+	byID := make(map[string]change)
+	for _, e := range entries {
+		if id := before.handleOf(e.ordinal); id != "" {
+			c := byID[id]
+			c.id = id
+			c.freed++
+			byID[id] = c
+		}
+	}
+	for ordinal := range after.allocations {
+		if c, ok := byID[after.handleOf(ordinal)]; ok {
+			c.left++
+			byID[c.id] = c
+		}
+	}
+	var all []change
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		c := byID[id]
+		h, ok := r.known.find(id)
+		if !ok && r.store.together() > 1 || ok && h.raw == nil && c.left > 0 {
+			var err error
+			if h, err = r.readHandle(ctx, id); errors.Is(err, errGone) {
+				continue
+			} else if err != nil {
+				return nil, r.unread(err)
+			}
+			r.known.note(h) // the next attempt has no time to read them all again
+			ok = true
+		}
+		if ok {
+			if _, counted := h.counts[before.cidr]; !counted || h.deleted {
+				continue
+			}
+			var err error
+			if c.after, err = h.without(before.cidr, h.counts[before.cidr]-c.left); err != nil {
+				return nil, fmt.Errorf("%w: %w", reaper.ErrKept, err)
+			}
+			c.known = true
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// handleOf returns the handle of an ordinal; empty where there is none.
+func (b block) handleOf(ordinal int) string {
+	index := b.allocations[ordinal]
+	if index == nil {
+		return ""
+	}
+	return b.readable[*index].handle()
+}
+
+// readHandle reads a handle now. It returns errGone where there is none.
+func (r *release) readHandle(ctx context.Context, id string) (handle, error) {
+	o, err := r.store.get(ctx, handles, id)
+	if err != nil {
+		return handle{}, err
+	}
+	h, err := readHandle(o)
+	if err != nil {
+		return handle{}, fmt.Errorf("%w: handle %s: %w", errUnreadable, id, err)
+	}
+	if h.id != id {
+		return handle{}, errGone // another one, whose name differs in case only
+	}
+	return h, nil
+}
+
+var errUnreadable = errors.New("it cannot be edited")
+
+// unread is the answer where a handle could not be read.
+func (r *release) unread(err error) error {
+	if errors.Is(err, errUnreadable) {
+		return fmt.Errorf("%w: %w", reaper.ErrKept, err)
+	}
+	return r.store.transient(err)
+}
+
+// settle writes the handles after their block. It returns an error that wraps
+// reaper.ErrUnfinished where one could not be written.
+func (r *release) settle(ctx context.Context, cidr netip.Prefix, changes []change) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for _, c := range changes {
+		g.Go(func() error {
+			if err := r.settleOne(ctx, cidr, c); err != nil {
+				return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// settleOne writes one handle, again and again while others do so too.
+func (r *release) settleOne(ctx context.Context, cidr netip.Prefix, c change) error {
+	for try := 0; ; try++ {
+		if !c.known {
+			h, err := r.readHandle(ctx, c.id)
+			if errors.Is(err, errGone) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			// It never counts fewer than stay: our own write may be in it already,
+			// if only the answer was lost.
+			n, counted := h.counts[cidr]
+			if !counted || h.deleted || c.left > 0 && n <= c.left {
+				return nil
+			}
+			if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
+				return err
+			}
+		}
+		written, err := r.store.write(ctx, c.after.object)
+		if err == nil && c.known {
+			c.after.object = written[0]
+			r.known.note(c.after)
+			return nil
+		}
+		r.known.forget(c.id)
+		if err == nil || errors.Is(err, errGone) {
+			return nil
+		}
+		if !errors.Is(r.store.transient(err), reaper.ErrAgain) && !errors.Is(err, errConflict) || try == handleTries {
+			return err
+		}
+		c.known = false
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		}
+	}
+}
+
+// releaseLeftovers deletes handles that have no address, if they are what was
+// listed.
+func (b *Backend) releaseLeftovers(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for i, w := range ws {
+		g.Go(func() error {
+			errs[i] = b.releaseLeftover(ctx, store, w)
+			return nil
+		})
+	}
+	_ = g.Wait() // every failure is in errs
+}
+
+func (b *Backend) releaseLeftover(ctx context.Context, store datastore, w reaper.Warrant) error {
+	res, err := w.Reservation()
+	if err != nil {
+		return err
+	}
+	r := release{Backend: b, store: store}
+	h, ok := b.known.find(res.Key)
+	if !ok {
+		if h, err = r.readHandle(ctx, res.Key); errors.Is(err, errGone) {
+			return nil
+		} else if err != nil {
+			return r.unread(err)
+		}
+		if _, err = w.Reservation(); err != nil {
+			return err
+		}
+	}
+	if h.token() != res.Token {
+		return reaper.ErrChanged
+	}
+	h.raw = nil
+	_, err = store.write(ctx, h.object)
+	b.known.forget(res.Key)
+	switch {
+	case errors.Is(err, errConflict):
+		if _, err := r.readHandle(ctx, res.Key); errors.Is(err, errGone) {
+			return nil // etcd does not tell them apart
+		}
+		return fmt.Errorf("%w: somebody wrote the handle", reaper.ErrChanged)
+	case errors.Is(err, errGone):
+		return nil
+	}
+	return store.transient(err)
+}
