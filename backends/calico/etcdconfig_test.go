@@ -42,15 +42,11 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 // file writes a file into a directory of the test.
 func file(t *testing.T, content string) string {
 	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if _, err := f.WriteString(content); err != nil {
-		t.Fatal(err)
-	}
-	return f.Name()
+	return name
 }
 
 // environment is what Calico's programs would be started with.

@@ -51,7 +51,7 @@ var resources = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
 
 // nodes implements datastore: Calico's nodes are those of Kubernetes here.
-func (kubernetes) nodes(context.Context) (map[string]string, error) { return nil, nil }
+func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
 // together implements datastore: the API server writes one object at a time.
 func (kubernetes) together() int { return 1 }

@@ -74,7 +74,7 @@ func (r *release) attempt(ctx context.Context) {
 	}
 	before, err := readBlock(o)
 	if err == nil && before.deleted {
-		err = errors.New("Calico is deleting it")
+		err = errors.New("it is being deleted by Calico")
 	}
 	if err != nil {
 		r.answer(fmt.Errorf("%w: the block cannot be written: %w", reaper.ErrKept, err))

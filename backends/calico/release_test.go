@@ -116,8 +116,8 @@ func TestReleaseAnswers(t *testing.T) {
 	broken := func(request string, err error) func(s *scene) {
 		return func(s *scene) { s.always(request, err) }
 	}
-	replaced := func(old, new string) func(s *scene) {
-		return func(s *scene) { s.replace(blocks, firstBlock, old, new) }
+	replaced := func(old, with string) func(s *scene) {
+		return func(s *scene) { s.replace(blocks, firstBlock, old, with) }
 	}
 	for _, tt := range []struct {
 		name   string
