@@ -80,10 +80,10 @@ func TestShippedRolesSufficeForARunAndNoVerbIsTooMany(t *testing.T) {
 	if wrong := a.errand(t); wrong != "" {
 		t.Fatalf("with the roles as shipped: %s", wrong)
 	}
-	g = g.split()
-	for _, v := range g.verbs() {
-		t.Run("without "+v.of(g), func(t *testing.T) {
-			a.grant(t, g, &v)
+	g = g.Split()
+	for _, v := range g.Verbs() {
+		t.Run("without "+v.Of(g), func(t *testing.T) {
+			a.lose(t, g, v)
 			wrong := a.errand(t)
 			if wrong == "" {
 				t.Error("the run succeeds all the same: the verb is superfluous")
@@ -116,10 +116,10 @@ func TestShippedPlanRolesSufficeForADryRunAndForNothingElse(t *testing.T) {
 		t.Errorf("versions (-before +after):\n%s", diff)
 	}
 
-	g = g.split()
-	for _, v := range g.verbs() {
-		t.Run("without "+v.of(g), func(t *testing.T) {
-			a.grant(t, g, &v)
+	g = g.Split()
+	for _, v := range g.Verbs() {
+		t.Run("without "+v.Of(g), func(t *testing.T) {
+			a.lose(t, g, v)
 			result, err := a.start(t, releaseNow+slowRule, "--dry-run").Wait()
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,126 @@
+// Command blockcalls measures what it takes to release leaked addresses of
+// Calico's: by ip-reaper, by calicoctl, and by kube-controllers, on the same state
+// of a real datastore of either kind.
+//
+//	go run ./blockcalls [-leaked 1000] [-live 100] [-nodes 10] [-wait 60s]
+//
+// Requests to the API server are counted by a proxy, operations of etcd by etcd
+// itself. Each of the programs runs as it is by default; kube-controllers, which
+// are slow, for no longer than -wait.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "blockcalls:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// run is the program.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	var size size
+	flags := flag.NewFlagSet("blockcalls", flag.ContinueOnError)
+	flags.IntVar(&size.leaked, "leaked", 1000, "sandboxes whose pod is gone")
+	flags.IntVar(&size.live, "live", 100, "sandboxes whose pod is alive")
+	flags.IntVar(&size.nodes, "nodes", 10, "nodes that they are on")
+	wait := flags.Duration("wait", 60*time.Second, "the longest that kube-controllers may take")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := size.check(); err != nil {
+		return err
+	}
+	crds, err := calico.CRDs(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := realcluster.Start(ctx, realcluster.Options{CRDs: []string{crds}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	e, err := calico.StartEtcd(ctx, calico.EtcdOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Stop()) }()
+
+	fmt.Fprintf(out, "%d leaked and %d live addresses, one a sandbox, in %d blocks of %d\n",
+		size.leaked, size.live, size.blocks(), blockSize)
+	d, err := calico.OnKubernetes(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := compare(ctx, out, "Kubernetes datastore", d, size, *wait); err != nil {
+		return err
+	}
+	if err := c.Reset(ctx); err != nil {
+		return err
+	}
+	if d, err = calico.OnEtcd(ctx, c, e); err != nil {
+		return err
+	}
+	return compare(ctx, out, "etcd datastore", d, size, *wait)
+}
+
+// compare has each of the programs release the same leaks, and prints what it
+// took.
+func compare(ctx context.Context, out io.Writer, title string, d *calico.Datastore, size size, wait time.Duration) error {
+	p, err := proxy.Start(d.Cluster.Config)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	kubeconfig, err := d.Cluster.KubeconfigFor(p.Config(d.Cluster.Config))
+	if err != nil {
+		return err
+	}
+	through, err := d.Through(kubeconfig)
+	if err != nil {
+		return err
+	}
+	s := &stock{Datastore: d, size: size}
+	if err := s.fill(ctx); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	m := measure{s, p, through, kubeconfig}
+	var costs []cost
+	for _, way := range []struct {
+		name    string
+		release func(context.Context) error
+	}{
+		{"ip-reaper", m.reaper},
+		{"calicoctl", m.calicoctl},
+		{"kube-controllers", func(ctx context.Context) error { return m.controllers(ctx, wait) }},
+	} {
+		if err := s.leak(ctx); err != nil {
+			return fmt.Errorf("leak: %w", err)
+		}
+		c, err := m.of(ctx, way.release)
+		if err != nil {
+			return fmt.Errorf("%s: %w", way.name, err)
+		}
+		c.name = way.name
+		costs = append(costs, c)
+	}
+	return tell(out, title, size, costs)
+}

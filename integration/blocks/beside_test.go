@@ -1,0 +1,108 @@
+package blocks_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+// leakMany leaks the addresses of so many sandboxes, every other one of both
+// families.
+func (s *scene) leakMany(n int) {
+	s.Helper()
+	sandboxes := make([]calico.Sandbox, n)
+	for i := range sandboxes {
+		sandboxes[i] = calico.NewSandbox(shop, fmt.Sprintf("gone-%d", i), node)
+		sandboxes[i].IPv4, sandboxes[i].IPv6 = true, i%2 == 1
+	}
+	for _, answer := range s.AddAll(s.Context(), 2, sandboxes) {
+		s.must(answer.Err)
+	}
+}
+
+// harmless are the errors of kube-controllers by which they say that somebody
+// else was first: the reaper, or an ADD.
+var harmless = []string{"update conflict", "the object has been modified", "does not exist", "not found", "is not empty"}
+
+// Calico's own garbage collection and the reaper find the same leaks at the same
+// time. Neither is in the other's way, and the end is the same.
+func TestReaperAndKubeControllersDoNotDisturbEachOther(t *testing.T) {
+	const grace, rounds, leaks = time.Second, 2, 6
+	each(t, func(s *scene) {
+		want := map[string]bool{}
+		for i := range 2 {
+			_, ip := s.live(fmt.Sprintf("web-%d", i))
+			want[ip.String()] = true
+		}
+		c, err := s.StartControllers(s.Context(), grace)
+		s.must(err)
+		released := 0
+		const found = "Confirmed IP leak"
+		for range rounds {
+			before := strings.Count(c.Log(), found)
+			s.leakMany(leaks)
+			for deadline := time.Now().Add(30 * time.Second); strings.Count(c.Log(), found) == before; {
+				if time.Now().After(deadline) {
+					s.Fatalf("kube-controllers find nothing\n%s", c.Log())
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
+				released += s.mustReap(reap.ExitDone, releaseNow).Summary.Released
+			}
+		}
+		log := c.Log() // which goes with them
+		s.must(c.Stop())
+		s.Logf("kube-controllers found %d, the reaper released %d", strings.Count(log, found), released)
+		for line := range strings.Lines(log) {
+			bad := strings.Contains(line, "[ERROR]") || strings.Contains(line, "[FATAL]") || strings.Contains(line, "panic")
+			if bad && !slices.ContainsFunc(harmless, func(text string) bool { return strings.Contains(line, text) }) {
+				s.Errorf("kube-controllers: %s", line)
+			}
+		}
+		s.mustReap(reap.ExitDone, releaseNow)
+		s.later(releaseNow)
+		s.wantWhole(want)
+	})
+}
+
+// Two runs find the same leaks at the same time. Each of the addresses is gone
+// afterwards, whoever it was, and both say so.
+func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
+	const leaks = 8
+	each(t, func(s *scene) {
+		_, web := s.live("web")
+		for range 2 {
+			s.leakMany(leaks)
+			var wg sync.WaitGroup
+			results := make([]reap.Result, 2)
+			for i := range results {
+				p := s.start(releaseNow)
+				wg.Go(func() {
+					var err error
+					if results[i], err = p.Wait(); err != nil {
+						s.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			for i, result := range results {
+				if result.ExitCode != reap.ExitDone || result.Report == nil {
+					s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
+				}
+				for _, e := range result.Report.Entries {
+					if e.IP != web.String() && e.IP != "" && e.Outcome != "released" {
+						s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
+					}
+				}
+			}
+			s.wantWhole(map[string]bool{web.String(): true})
+		}
+	})
+}

@@ -1,0 +1,201 @@
+// Package blocks_test proves what the reaper does to Calico's IPAM, in either
+// datastore, with the addresses given out by Calico's own plugin and what is left
+// judged by Calico's own tools.
+package blocks_test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+func TestMain(m *testing.M) { calico.MainLoose(m) }
+
+const (
+	shop = "shop" // the namespace of the pods
+	node = "node-1"
+
+	// releaseNow is a policy that waits for nothing. Its limits are off, since
+	// most of the entries here are leaks.
+	releaseNow = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+gracePeriod: 0s
+minAge: 0s
+limits: {maxFraction: 1}
+`
+)
+
+var (
+	pool4 = netip.MustParsePrefix("10.30.0.0/24")
+	pool6 = netip.MustParsePrefix("fd30::/112")
+)
+
+// A scene is an empty cluster with a node, an IPv4 pool with blocks of 64
+// addresses and an IPv6 pool with the same, a bystander pod, and the reaper.
+type scene struct {
+	*testing.T
+	*calico.Datastore
+	kubeconfig string   // of the reaper
+	env        []string // more of the reaper's environment
+}
+
+// each runs the test in either datastore.
+func each(t *testing.T, test func(s *scene)) {
+	t.Helper()
+	calico.EachT(t, func(t *testing.T, d *calico.Datastore) { test(newScene(t, d)) })
+}
+
+func newScene(t *testing.T, d *calico.Datastore) *scene {
+	t.Helper()
+	s := &scene{T: t, Datastore: d, kubeconfig: d.Cluster.Kubeconfig}
+	if d.Etcd != nil {
+		s.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
+	}
+	s.must(d.Cluster.CreateNamespace(t.Context(), shop))
+	s.must(d.CreateNode(t.Context(), node))
+	s.must(d.ApplyPool(t.Context(), "four", pool4, 26))
+	s.must(d.ApplyPool(t.Context(), "six", pool6, 122))
+	// Nothing is released in a cluster without a single pod.
+	_, err := d.Cluster.CreatePod(t.Context(), "default", "bystander")
+	s.must(err)
+	return s
+}
+
+// must ends the test at an error.
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// leak has the plugin give an address to a sandbox whose pod does not exist.
+func (s *scene) leak(pod string) (calico.Sandbox, netip.Addr) {
+	s.Helper()
+	sandbox := calico.NewSandbox(shop, pod, node)
+	ips, err := s.Add(s.Context(), sandbox)
+	s.must(err)
+	return sandbox, ips[0]
+}
+
+// live has the plugin give an address to a sandbox whose pod runs and shows it.
+func (s *scene) live(pod string, more ...realcluster.PodOption) (calico.Sandbox, netip.Addr) {
+	s.Helper()
+	sandbox, ip := s.leak(pod)
+	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}, more...))
+	return sandbox, ip
+}
+
+// reap runs the reaper with the policy.
+func (s *scene) reap(policy string, args ...string) reap.Result {
+	s.Helper()
+	result, err := s.start(policy, args...).Wait()
+	s.must(err)
+	return result
+}
+
+// start starts the reaper with the policy.
+func (s *scene) start(policy string, args ...string) *reap.Process {
+	s.Helper()
+	r, err := reap.New()
+	s.must(err)
+	r.Env = s.env
+	file := filepath.Join(s.TempDir(), "policy.yaml")
+	s.must(os.WriteFile(file, []byte(policy), 0o600))
+	p, err := r.Start(s.Context(), append([]string{
+		"--kubeconfig=" + s.kubeconfig, "--context=" + realcluster.ContextName, "--policy=" + file, "-o=json", "--all",
+	}, args...)...)
+	s.must(err)
+	return p
+}
+
+// watched has the reaper speak to the API server through a new proxy.
+func (s *scene) watched() *proxy.Proxy {
+	s.Helper()
+	p := s.proxy()
+	s.kubeconfig = s.kubeconfigOf(p)
+	return p
+}
+
+// proxy starts a proxy before the API server.
+func (s *scene) proxy() *proxy.Proxy {
+	s.Helper()
+	p, err := proxy.Start(s.Cluster.Config)
+	s.must(err)
+	s.Cleanup(p.Stop)
+	return p
+}
+
+// kubeconfigOf is how the API server is spoken to through the proxy.
+func (s *scene) kubeconfigOf(p *proxy.Proxy) string {
+	s.Helper()
+	kubeconfig, err := s.Cluster.KubeconfigFor(p.Config(s.Cluster.Config))
+	s.must(err)
+	return kubeconfig
+}
+
+// mustReap is reap, for a run that must exit with the code.
+func (s *scene) mustReap(code int, policy string, args ...string) *reap.Report {
+	s.Helper()
+	result := s.reap(policy, args...)
+	if result.ExitCode != code || result.Report == nil {
+		s.Fatalf("exit code %d, want %d and a report; stderr:\n%s", result.ExitCode, code, result.Stderr)
+	}
+	return result.Report
+}
+
+// allocated returns every address that blocks hold, and fails the test where one
+// is not what Calico relies on.
+func (s *scene) allocated() []netip.Addr {
+	s.Helper()
+	list, err := s.List(s.Context(), calico.Block)
+	s.must(err)
+	for name, o := range list {
+		if err := calico.Invariants(o.Content); err != nil {
+			s.Errorf("block %s: %v", name, err)
+		}
+	}
+	report := s.check()
+	var ips []netip.Addr
+	for ip := range report.Allocations {
+		ips = append(ips, ip)
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return ips
+}
+
+// check has calicoctl look.
+func (s *scene) check() *calico.CheckReport {
+	s.Helper()
+	report, err := s.Check(s.Context())
+	s.must(err)
+	return report
+}
+
+// clean fails the test unless calicoctl finds nothing wrong with addresses and
+// handles.
+func (s *scene) clean() {
+	s.Helper()
+	r := s.check()
+	if len(r.Leaked)+len(r.NotAllocated)+len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles) > 0 {
+		s.Errorf("calicoctl finds problems:\n%s", r.Text)
+	}
+}
+
+// reasons are the verdict and the reason of each address of a report.
+func reasons(r *reap.Report) map[string]string {
+	all := make(map[string]string)
+	for _, e := range r.Entries {
+		all[e.IP] = strings.Join([]string{e.Verdict, e.Reason, e.Outcome}, " ")
+	}
+	return all
+}
