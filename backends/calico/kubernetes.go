@@ -79,10 +79,10 @@ func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
 	return objects, nil
 }
 
-// get implements datastore.
+// get implements datastore. Like write, it does not wait inside the request.
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
-	data, err := reaper.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)))
+	data, err := reaper.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
 	if reaper.Gone(err, resources[k], name) {
 		return object{}, errGone
 	}

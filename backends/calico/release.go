@@ -33,8 +33,10 @@ func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant)
 		return errs
 	}
 	r := release{Backend: b, store: store, unit: unit, warrants: ws, errs: errs}
-	for i := range ws {
-		r.pending = append(r.pending, i)
+	for i, w := range ws {
+		if _, errs[i] = w.Reservation(); errs[i] == nil {
+			r.pending = append(r.pending, i)
+		}
 	}
 	for try := 0; len(r.pending) > 0 && try < maxConflicts+len(ws); try++ {
 		r.attempt(ctx)

@@ -139,35 +139,12 @@ func (r *release) settle(ctx context.Context, cidr netip.Prefix, changes []chang
 // settleOne writes one handle, again and again while others do so too.
 func (r *release) settleOne(ctx context.Context, cidr netip.Prefix, c change) error {
 	for try := 0; ; try++ {
-		if !c.known {
-			h, err := r.readHandle(ctx, c.id)
-			if errors.Is(err, errGone) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			// It never counts fewer than stay: our own write may be in it already,
-			// if only the answer was lost.
-			n, counted := h.counts[cidr]
-			if !counted || h.deleted || c.left > 0 && n <= c.left {
-				return nil
-			}
-			if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
-				return err
-			}
-		}
-		written, err := r.store.write(ctx, c.after.object)
-		if err == nil && c.known {
-			c.after.object = written[0]
-			r.known.note(c.after)
-			return nil
-		}
-		r.known.forget(c.id)
+		err := r.count(ctx, cidr, c)
 		if err == nil || errors.Is(err, errGone) {
 			return nil
 		}
-		if !errors.Is(r.store.transient(err), reaper.ErrAgain) && !errors.Is(err, errConflict) || try == handleTries {
+		again := errors.Is(err, errConflict) || errors.Is(r.store.transient(err), reaper.ErrAgain)
+		if errors.Is(err, errUnreadable) || !again || try == handleTries {
 			return err
 		}
 		c.known = false
@@ -177,6 +154,33 @@ func (r *release) settleOne(ctx context.Context, cidr netip.Prefix, c change) er
 		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
 		}
 	}
+}
+
+// count writes into a handle what was released of it, once.
+func (r *release) count(ctx context.Context, cidr netip.Prefix, c change) error {
+	if !c.known {
+		h, err := r.readHandle(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		// It never counts fewer than stay: our own write may be in it already,
+		// if only the answer was lost.
+		n, counted := h.counts[cidr]
+		if !counted || h.deleted || c.left > 0 && n <= c.left {
+			return nil
+		}
+		if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
+			return fmt.Errorf("%w: %w", errUnreadable, err)
+		}
+	}
+	written, err := r.store.write(ctx, c.after.object)
+	if err == nil && c.known {
+		c.after.object = written[0]
+		r.known.note(c.after)
+		return nil
+	}
+	r.known.forget(c.id)
+	return err
 }
 
 // releaseLeftovers deletes handles that have no address, if they are what was
