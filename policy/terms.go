@@ -50,6 +50,21 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 	return t
 }
 
+// BackendTerms returns what p says of something that backend holds and that is no
+// pod's address, so that no name of a pod or a namespace speaks for or against it:
+// the rules that match by the backend alone. It is in scope.
+func (p Policy) BackendTerms(backend string) Terms {
+	t := Terms{InScope: true, Rule: -1, Grace: first(p.GracePeriod), MinAge: first(p.MinAge)}
+	for i, r := range p.Rules {
+		if len(r.Match.Namespaces)+len(r.Match.Pods) == 0 && r.Match.covers("", "", backend) == yes {
+			t.Rule, t.Hold = i, r.Hold
+			t.Grace, t.MinAge = first(r.GracePeriod, p.GracePeriod), first(r.MinAge, p.MinAge)
+			break
+		}
+	}
+	return t
+}
+
 // first returns the first duration that is set, and 0 if none is.
 func first(durations ...*Duration) time.Duration {
 	for _, d := range durations {

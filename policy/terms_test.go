@@ -100,6 +100,38 @@ rules:
 }
 
 // TestZeroValuesKeep proves the part of promise 2 that is the policy's.
+func TestBackendTerms(t *testing.T) {
+	const grace, age = 15 * time.Minute, 5 * time.Minute
+	plain := policy.Terms{InScope: true, Rule: -1, Grace: grace, MinAge: age}
+	for _, tt := range []struct {
+		name, yaml string
+		want       policy.Terms
+	}{
+		{"the policy's", "", plain},
+		{"no namespace speaks against it", "namespaces: {include: [a], exclude: [b]}", plain},
+		{"a rule about pods is not about it", "rules: [{match: {pods: ['*']}, hold: true}]", plain},
+		{"a rule about namespaces is not about it", "rules: [{match: {namespaces: ['*'], backends: [calico]}, hold: true}]", plain},
+		{"a rule about another backend", "rules: [{match: {backends: [overlapping]}, hold: true}]", plain},
+		{"the first rule about the backend", `
+rules:
+- {match: {pods: [a]}, hold: true}
+- {match: {backends: ['cal*']}, gracePeriod: 1h}
+- {match: {backends: [calico]}, hold: true}`, policy.Terms{InScope: true, Rule: 1, Grace: time.Hour, MinAge: age}},
+		{"a rule holds", "rules: [{match: {backends: [calico]}, hold: true, minAge: 1m}]",
+			policy.Terms{InScope: true, Hold: true, Rule: 0, Grace: grace, MinAge: time.Minute}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+tt.yaml), known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, p.BackendTerms("calico")); diff != "" {
+				t.Errorf("terms (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestZeroValuesKeep(t *testing.T) {
 	if (policy.Terms{}).InScope {
 		t.Error("the zero Terms are in scope")

@@ -82,6 +82,9 @@ func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict
 		return v
 	}
 	terms := p.Terms(r.Owner.Pod.Namespace, r.Owner.Pod.Name, r.Backend)
+	if r.Remnant && r.Owner.Pod == (PodRef{}) {
+		terms = p.BackendTerms(r.Backend) // no name would ever let it go
+	}
 	switch {
 	case !terms.InScope:
 		v.Standing, v.Reason = Held, OutOfScope

@@ -59,6 +59,15 @@ func TestVerdictOnRemnant(t *testing.T) {
 		{name: "a rule holds it", entry: owner(reaper.Owner{Pod: web}), policy: func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
 		}, want: finding{reaper.Held, reaper.RuleHold, ""}},
+		{name: "a rule holds another's", policy: func(p *policy.Policy) {
+			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
+		}, want: left},
+		{name: "another's namespace is excluded", policy: func(p *policy.Policy) {
+			p.Namespaces.Exclude = []string{"kube-system"}
+		}, want: left},
+		{name: "a rule holds its backend", policy: func(p *policy.Policy) {
+			p.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{"*"}}, Hold: true}}
+		}, want: finding{reaper.Held, reaper.RuleHold, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := remnant()
