@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -31,6 +32,8 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 	config.QPS = -1
 	whereabouts, err := versioned.NewForConfig(config)
 	s.must(err)
+	blocks, err := calico.NewKubernetes(config)
+	s.must(err)
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -43,7 +46,7 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 		Version:     "test",
 		Address:     config.Host,
 		Policy:      p,
-		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient()}),
+		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks}),
 		Cluster:     cluster.New(core, apps),
 		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
 		Now:         func() time.Time { return now },
