@@ -197,7 +197,7 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 	written, err := r.store.write(ctx, objects...)
 	switch {
 	case errors.Is(err, errConflict):
-		for _, c := range changes {
+		for _, c := range changes[:len(objects)-1] { // it may be one of these
 			r.known.forget(c.id)
 		}
 		return
