@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -35,69 +37,46 @@ func New(core Core, apps appsv1client.StatefulSetsGetter) *Cluster {
 	return &Cluster{core, apps}
 }
 
-// Pods implements reaper.Cluster. Pages are reduced to what verdicts need as
-// they come.
+// Pods implements reaper.Cluster.
 func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
-	return reaper.Pages(ctx, func(ctx context.Context, token string) ([]reaper.Pod, string, error) {
-		list, err := c.core.Pods(metav1.NamespaceAll).List(ctx, page(token))
-		if err != nil {
-			return nil, "", err
-		}
-		if list.ResourceVersion == "" {
-			return nil, "", errNoList
-		}
-		pods := make([]reaper.Pod, len(list.Items))
-		for i := range list.Items {
-			pods[i] = readPod(&list.Items[i])
-		}
-		return pods, list.Continue, nil
-	})
+	return list(ctx, c.core.Pods(metav1.NamespaceAll).List, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
 }
 
 // StatefulSets implements reaper.Cluster.
 func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
-	return reaper.Pages(ctx, func(ctx context.Context, token string) ([]reaper.StatefulSet, string, error) {
-		list, err := c.apps.StatefulSets(metav1.NamespaceAll).List(ctx, page(token))
-		if err != nil {
-			return nil, "", err
-		}
-		if list.ResourceVersion == "" {
-			return nil, "", errNoList
-		}
-		sets := make([]reaper.StatefulSet, len(list.Items))
-		for i := range list.Items {
-			sets[i] = readStatefulSet(&list.Items[i])
-		}
-		return sets, list.Continue, nil
-	})
+	return list(ctx, c.apps.StatefulSets(metav1.NamespaceAll).List, func(l *appsv1.StatefulSetList) []appsv1.StatefulSet { return l.Items }, readStatefulSet)
 }
 
 // Nodes implements reaper.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
-	return reaper.Pages(ctx, func(ctx context.Context, token string) ([]reaper.Node, string, error) {
-		list, err := c.core.Nodes().List(ctx, page(token))
+	return list(ctx, c.core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }, readNode)
+}
+
+// list reads every object of a list. Pages are reduced to what verdicts need as
+// they come.
+func list[L metav1.ListInterface, O, T any](ctx context.Context, request func(context.Context, metav1.ListOptions) (L, error),
+	items func(L) []O, reduce func(*O) T,
+) ([]T, error) {
+	return reaper.Pages(ctx, func(ctx context.Context, token string) ([]T, string, error) {
+		page, err := request(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
 		if err != nil {
 			return nil, "", err
 		}
-		if list.ResourceVersion == "" {
+		if page.GetResourceVersion() == "" {
 			return nil, "", errNoList
 		}
-		nodes := make([]reaper.Node, len(list.Items))
-		for i := range list.Items {
-			nodes[i] = readNode(&list.Items[i])
+		objects := items(page)
+		reduced := make([]T, len(objects))
+		for i := range objects {
+			reduced[i] = reduce(&objects[i])
 		}
-		return nodes, list.Continue, nil
+		return reduced, page.GetContinue(), nil
 	})
 }
 
 // errNoList is an answer that is no list. client-go takes any object, and an
 // empty one, for a list without items; a list of the API server has a version.
 var errNoList = errors.New("the answer is no list: it has no resourceVersion")
-
-// page asks for one page of a list.
-func page(token string) metav1.ListOptions {
-	return metav1.ListOptions{Limit: pageSize, Continue: token}
-}
 
 // Pod implements reaper.Cluster.
 func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
