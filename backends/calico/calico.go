@@ -243,16 +243,25 @@ func (l listing) doubt(id string) string {
 	if len(l.broken) == 0 || id == "" {
 		return ""
 	}
-	h, ok := l.byID[id]
-	if !ok {
+	if _, ok := l.byID[id]; !ok {
 		return "its handle cannot be read, nor can " + l.broken[0].Unit
 	}
-	for cidr := range h.counts {
-		if !l.readable[cidr] {
-			return "its sandbox may have an address in block " + cidr.String() + " too, which cannot be read"
-		}
+	if cidr, ok := l.missing(id); ok {
+		return "its sandbox may have an address in block " + cidr.String() + " too, which cannot be read"
 	}
 	return ""
+}
+
+// missing returns the first block that a handle counts addresses in and that
+// could not be read.
+func (l listing) missing(id string) (netip.Prefix, bool) {
+	var first netip.Prefix
+	for cidr := range l.byID[id].counts {
+		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
+			first = cidr
+		}
+	}
+	return first, first.IsValid()
 }
 
 // leftovers are the handles that have no address: something that was cut short

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,12 +60,11 @@ func findGroup(ctx context.Context, client rest.Interface) (string, error) {
 func inUse(ctx context.Context, client rest.Interface, groups []string) (string, error) {
 	var live []string
 	for _, group := range groups {
-		ready, _, err := readiness(ctx, client, group)
-		if err != nil {
-			return "", err
-		}
-		if ready {
+		switch err := checkReady(ctx, client, group); {
+		case err == nil:
 			live = append(live, group)
+		case !errors.Is(err, errNotReady):
+			return "", err
 		}
 	}
 	if len(live) != 1 {
@@ -73,28 +73,21 @@ func inUse(ctx context.Context, client rest.Interface, groups []string) (string,
 	return live[0], nil
 }
 
-// checkReady returns an error unless Calico itself would work with the group.
-func checkReady(ctx context.Context, client rest.Interface, group string) error {
-	ready, why, err := readiness(ctx, client, group)
-	if err == nil && !ready {
-		err = fmt.Errorf("Calico's datastore is not ready: %s", why) //nolint:staticcheck // a name
-	}
-	return err
-}
+// errNotReady says that Calico itself would not work with the datastore now.
+var errNotReady = errors.New("Calico's datastore is not ready") //nolint:staticcheck // a name
 
-// readiness reads whether the data of a group is in use, and why not.
-func readiness(ctx context.Context, client rest.Interface, group string) (ready bool, why string, err error) {
+// checkReady returns errNotReady unless the data of the group is in use.
+func checkReady(ctx context.Context, client rest.Interface, group string) error {
 	const resource, name = "clusterinformations", "default"
 	var info clusterInformation
-	err = read(ctx, client, "/apis/"+group+"/"+resource+"/"+name, &info)
+	err := read(ctx, client, "/apis/"+group+"/"+resource+"/"+name, &info)
 	switch {
 	case reaper.Gone(err, resource, name):
-		return false, "there is no clusterinformation default in " + group, nil
+		return fmt.Errorf("%w: there is no clusterinformation default in %s", errNotReady, group)
 	case err != nil:
-		return false, "", err
+		return err
 	}
-	ready, why = info.ready()
-	return ready, why, nil
+	return info.check()
 }
 
 // A clusterInformation is what is read of the resource of that name, which is the
@@ -105,11 +98,12 @@ type clusterInformation struct {
 	} `json:"spec"`
 }
 
-func (c clusterInformation) ready() (bool, string) {
+// check returns errNotReady where the datastore is locked.
+func (c clusterInformation) check() error {
 	if c.Spec.Ready != nil && !*c.Spec.Ready {
-		return false, "datastoreReady is false in the clusterinformation default"
+		return fmt.Errorf("%w: datastoreReady is false in the clusterinformation default", errNotReady)
 	}
-	return true, ""
+	return nil
 }
 
 // checkMigration returns an error while data moves between the groups.

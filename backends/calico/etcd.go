@@ -103,10 +103,7 @@ func (s etcd) ready(ctx context.Context) error {
 	if err := reaper.Decode(kvs[0].raw, &info); err != nil {
 		return fmt.Errorf("decode %s: %w", clusterKey, err)
 	}
-	if ready, why := info.ready(); !ready {
-		return fmt.Errorf("Calico's datastore is not ready: %s", why) //nolint:staticcheck // a name
-	}
-	return nil
+	return info.check()
 }
 
 // list implements datastore.

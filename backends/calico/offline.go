@@ -3,7 +3,6 @@ package calico
 import (
 	"encoding/json"
 	"iter"
-	"net/netip"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -139,16 +138,4 @@ func (l listing) doubtMissing(reservations []reaper.Reservation) {
 			r.Unreadable = "its sandbox may have an address in block " + missing.String() + " too, which the files do not have"
 		}
 	}
-}
-
-// missing returns the first block that a handle counts addresses in and that
-// could not be read.
-func (l listing) missing(id string) (netip.Prefix, bool) {
-	var first netip.Prefix
-	for cidr := range l.byID[id].counts {
-		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
-			first = cidr
-		}
-	}
-	return first, first.IsValid()
 }

@@ -60,10 +60,10 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 		h, ok := r.known.find(id)
 		if !ok && r.store.together() > 1 || ok && h.raw == nil && c.left > 0 {
 			var err error
-			if h, err = r.readHandle(ctx, id); errors.Is(err, errGone) {
+			if h, err = fetchHandle(ctx, r.store, id); errors.Is(err, errGone) {
 				continue
 			} else if err != nil {
-				return nil, r.unread(err)
+				return nil, unread(r.store, err)
 			}
 			r.known.note(h) // the next attempt has no time to read them all again
 			ok = true
@@ -92,9 +92,9 @@ func (b block) handleOf(ordinal int) string {
 	return b.readable[*index].handle()
 }
 
-// readHandle reads a handle now. It returns errGone where there is none.
-func (r *release) readHandle(ctx context.Context, id string) (handle, error) {
-	o, err := r.store.get(ctx, handles, id)
+// fetchHandle reads a handle now. It returns errGone where there is none.
+func fetchHandle(ctx context.Context, store datastore, id string) (handle, error) {
+	o, err := store.get(ctx, handles, id)
 	if err != nil {
 		return handle{}, err
 	}
@@ -111,11 +111,11 @@ func (r *release) readHandle(ctx context.Context, id string) (handle, error) {
 var errUnreadable = errors.New("it cannot be edited")
 
 // unread is the answer where a handle could not be read.
-func (r *release) unread(err error) error {
+func unread(store datastore, err error) error {
 	if errors.Is(err, errUnreadable) {
 		return fmt.Errorf("%w: %w", reaper.ErrKept, err)
 	}
-	return r.store.transient(err)
+	return store.transient(err)
 }
 
 // settle writes the handles after their block. It returns an error that wraps
@@ -159,7 +159,7 @@ func (r *release) settleOne(ctx context.Context, cidr netip.Prefix, c change) er
 // count writes into a handle what was released of it, once.
 func (r *release) count(ctx context.Context, cidr netip.Prefix, c change) error {
 	if !c.known {
-		h, err := r.readHandle(ctx, c.id)
+		h, err := fetchHandle(ctx, r.store, c.id)
 		if err != nil {
 			return err
 		}
@@ -202,13 +202,12 @@ func (b *Backend) releaseLeftover(ctx context.Context, store datastore, w reaper
 	if err != nil {
 		return err
 	}
-	r := release{Backend: b, store: store}
 	h, ok := b.known.find(res.Key)
 	if !ok {
-		if h, err = r.readHandle(ctx, res.Key); errors.Is(err, errGone) {
+		if h, err = fetchHandle(ctx, store, res.Key); errors.Is(err, errGone) {
 			return nil
 		} else if err != nil {
-			return r.unread(err)
+			return unread(store, err)
 		}
 		if _, err = w.Reservation(); err != nil {
 			return err
@@ -222,7 +221,7 @@ func (b *Backend) releaseLeftover(ctx context.Context, store datastore, w reaper
 	b.known.forget(res.Key)
 	switch {
 	case errors.Is(err, errConflict):
-		if _, err := r.readHandle(ctx, res.Key); errors.Is(err, errGone) {
+		if _, err := fetchHandle(ctx, store, res.Key); errors.Is(err, errGone) {
 			return nil // etcd does not tell them apart
 		}
 		return fmt.Errorf("%w: somebody wrote the handle", reaper.ErrChanged)
