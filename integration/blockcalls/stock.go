@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"sync"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 )
 
 const (
@@ -152,7 +152,7 @@ func (s *stock) allocate(ctx context.Context) error {
 			}
 		}
 	}
-	return parallel(lives, func(write func() error) error { return write() })
+	return parallel.Each(writers, lives, func(_ int, write func() error) error { return write() })
 }
 
 // nth is the nth block of the pool.
@@ -224,7 +224,7 @@ func (s *stock) leak(ctx context.Context) error {
 	for _, h := range s.handles {
 		writes = append(writes, func() error { return s.PutHandle(ctx, h.id, map[netip.Prefix]int{h.block: 1}) })
 	}
-	return parallel(writes, func(write func() error) error { return write() })
+	return parallel.Each(writers, writes, func(_ int, write func() error) error { return write() })
 }
 
 // left returns how many addresses and how many handles there are, beside those of
@@ -248,20 +248,4 @@ func (s *stock) left(ctx context.Context) (addresses, handles int, err error) {
 	}
 	list, err := s.List(ctx, calico.Handle)
 	return addresses - s.size.live, len(list) - s.size.live, err
-}
-
-// parallel calls fn for each, some at a time, and returns the errors.
-func parallel[T any](all []T, fn func(T) error) error {
-	errs := make([]error, len(all))
-	slots := make(chan struct{}, writers)
-	var wg sync.WaitGroup
-	for i, one := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = fn(one)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

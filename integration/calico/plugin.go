@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"sync"
 
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/plugin"
 )
 
@@ -42,19 +42,13 @@ type Answer struct {
 // AddAll is Add for all the sandboxes, with at most so many plugins running at
 // a time, and answers for each in the same order. The plugins of one datastore
 // wait for each other at the lock that they have on a node.
-func (d *Datastore) AddAll(ctx context.Context, parallel int, sandboxes []Sandbox) []Answer {
+func (d *Datastore) AddAll(ctx context.Context, atOnce int, sandboxes []Sandbox) []Answer {
 	answers := make([]Answer, len(sandboxes))
-	slots := make(chan struct{}, max(parallel, 1))
-	var wg sync.WaitGroup
-	for i, s := range sandboxes {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			ips, err := d.Add(ctx, s)
-			answers[i] = Answer{s, ips, err}
-		})
-	}
-	wg.Wait()
+	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
+		ips, err := d.Add(ctx, s)
+		answers[i] = Answer{s, ips, err}
+		return nil
+	})
 	return answers
 }
 

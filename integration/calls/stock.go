@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
@@ -63,7 +62,7 @@ func (s stock) fill(ctx context.Context) error {
 		return err
 	}
 	live := s.entries()[:s.size.live]
-	err := parallel(live, func(e entry) error {
+	err := parallel.Each(writers, live, func(_ int, e entry) error {
 		_, err := s.CreatePod(ctx, namespace, e.pod,
 			realcluster.Networks(realcluster.Attached(namespace+"/net", "net1", e.ip())))
 		return err
@@ -89,7 +88,7 @@ func (s stock) leak(ctx context.Context) error {
 			ContainerID: "sandbox-" + e.pod, PodRef: namespace + "/" + e.pod, IfName: "net1",
 		}
 	}
-	err := parallel(pools, func(pool *v1alpha1.IPPool) error {
+	err := parallel.Each(writers, pools, func(_ int, pool *v1alpha1.IPPool) error {
 		api := client.IPPools(realcluster.PoolNamespace)
 		err := api.Delete(ctx, pool.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -101,7 +100,7 @@ func (s stock) leak(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return parallel(s.entries(), func(e entry) error {
+	return parallel.Each(writers, s.entries(), func(_ int, e entry) error {
 		_, err := client.OverlappingRangeIPReservations(realcluster.PoolNamespace).Create(ctx,
 			&v1alpha1.OverlappingRangeIPReservation{
 				ObjectMeta: metav1.ObjectMeta{Name: e.ip()},
@@ -133,20 +132,4 @@ func (s stock) check(ctx context.Context) error {
 		return fmt.Errorf("%d entries and %d reservations are left, want %d of both", entries, len(reservations.Items), s.size.live)
 	}
 	return nil
-}
-
-// parallel calls fn for each, some at a time, and returns the errors.
-func parallel[T any](all []T, fn func(T) error) error {
-	errs := make([]error, len(all))
-	slots := make(chan struct{}, writers)
-	var wg sync.WaitGroup
-	for i, one := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = fn(one)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

@@ -3,7 +3,8 @@ package plugin
 import (
 	"context"
 	"net/netip"
-	"sync"
+
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 )
 
 // A Sandbox is one interface of one sandbox of a pod.
@@ -22,18 +23,12 @@ type Answer struct {
 
 // AddAll asks for addresses for all the sandboxes, with at most so many
 // plugins running at a time, and answers for each in the same order.
-func (p *Plugin) AddAll(ctx context.Context, n Network, parallel int, sandboxes []Sandbox) []Answer {
+func (p *Plugin) AddAll(ctx context.Context, n Network, atOnce int, sandboxes []Sandbox) []Answer {
 	answers := make([]Answer, len(sandboxes))
-	slots := make(chan struct{}, max(parallel, 1))
-	var wg sync.WaitGroup
-	for i, s := range sandboxes {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			ips, err := p.Add(ctx, n, s.Pod, s.ContainerID, s.Interface)
-			answers[i] = Answer{s, ips, err}
-		})
-	}
-	wg.Wait()
+	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
+		ips, err := p.Add(ctx, n, s.Pod, s.ContainerID, s.Interface)
+		answers[i] = Answer{s, ips, err}
+		return nil
+	})
 	return answers
 }

@@ -2,15 +2,15 @@ package realcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 )
 
 // builtin are the resources that a reaper, a plugin or a test may write, other
@@ -80,21 +80,18 @@ func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 // lists lists the resources at once: the API server takes a second for the
 // first list of a custom resource.
 func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionResource) ([]*unstructured.UnstructuredList, error) {
-	lists, errs := make([]*unstructured.UnstructuredList, len(resources)), make([]error, len(resources))
-	var wg sync.WaitGroup
-	for i, gvr := range resources {
-		wg.Go(func() {
-			lists[i], errs[i] = c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
-			switch {
-			case apierrors.IsNotFound(errs[i]): // defined a moment ago, or being deleted: not served
-				lists[i], errs[i] = &unstructured.UnstructuredList{}, nil
-			case errs[i] != nil:
-				errs[i] = fmt.Errorf("list %s: %w", gvr.GroupResource(), errs[i])
-			}
-		})
-	}
-	wg.Wait()
-	return lists, errors.Join(errs...)
+	lists := make([]*unstructured.UnstructuredList, len(resources))
+	err := parallel.Each(len(resources), resources, func(i int, gvr schema.GroupVersionResource) (err error) {
+		lists[i], err = c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err): // defined a moment ago, or being deleted: not served
+			lists[i] = &unstructured.UnstructuredList{}
+		case err != nil:
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		return nil
+	})
+	return lists, err
 }
 
 // customResources returns the stored version of every custom resource.

@@ -8,14 +8,16 @@ package safety_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
@@ -194,20 +196,15 @@ func (s *scene) mustAdd(t *testing.T, n plugin.Network, pod, sandbox string) str
 // pods creates many pods at once.
 func (s *scene) pods(t *testing.T, names map[int]string) {
 	t.Helper()
-	slots := make(chan struct{}, 16)
-	var wg sync.WaitGroup
-	for _, name := range names {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
-			}
-			if _, err := s.Kube.CoreV1().Pods(s.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
+	err := parallel.Each(16, slices.Collect(maps.Values(names)), func(_ int, name string) error {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
+		}
+		_, err := s.Kube.CoreV1().Pods(s.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	wg.Wait()
 }

@@ -1,0 +1,25 @@
+// Package parallel does the same with many things, some at a time.
+package parallel
+
+import (
+	"errors"
+	"sync"
+)
+
+// Each calls do for all of the things, with at most so many calls at a time, and
+// returns when the last is done: the errors, joined in the order of the things. A
+// limit below one is one.
+func Each[T any](limit int, all []T, do func(i int, one T) error) error {
+	errs := make([]error, len(all))
+	slots := make(chan struct{}, max(limit, 1))
+	var wg sync.WaitGroup
+	for i, one := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = do(i, one)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
