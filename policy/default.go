@@ -39,8 +39,13 @@ func (p *Policy) setDefaults() {
 	p.Nodes.Unreachable = cmp.Or(p.Nodes.Unreachable, Hold)
 	setDefault(&p.Limits.MaxReleases, 0)
 	setDefault(&p.Limits.MaxFraction, 0.5)
+	setDefault(&p.Limits.MaxPodDrop, 0.5)
 	setDefault(&p.Limits.MinEntries, 20)
 	p.Retention.StatefulSets = cmp.Or(p.Retention.StatefulSets, OrdinalInRange)
+	if p.Retention.ReservedIPs == nil {
+		p.Retention.ReservedIPs = []ReservedIP{}
+	}
+	setDefault(&p.Journal.Keep, 10)
 }
 
 func setDefault[T any](p **T, value T) {

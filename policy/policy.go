@@ -15,9 +15,9 @@ const (
 )
 
 // Policy is one policy file. Every pointer, list and map that is directly in
-// it or in its Namespaces and Limits is non-nil after Load and Default, and
-// every enum, save the Datastore of a backend, has one of its values. The zero
-// Policy has nothing in scope.
+// it or in its Namespaces, Limits, Retention and Journal is non-nil after Load
+// and Default, and every enum, save the Datastore of a backend, has one of its
+// values. The zero Policy has nothing in scope.
 type Policy struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -49,6 +49,7 @@ type Policy struct {
 	Nodes     Nodes     `json:"nodes,omitzero"`
 	Limits    Limits    `json:"limits,omitzero"`
 	Retention Retention `json:"retention,omitzero"`
+	Journal   Journal   `json:"journal,omitzero"`
 }
 
 // Namespaces says by glob patterns which namespaces are in scope, those of the
@@ -140,8 +141,13 @@ type Limits struct {
 	// above 0 and at most 1. 0.5 if absent.
 	MaxFraction *float64 `json:"maxFraction,omitzero"`
 
+	// MaxPodDrop is the part of the pods, or of the nodes, that may be gone since
+	// the last run for the rest to be believed, above 0 and at most 1. 0.5 if
+	// absent.
+	MaxPodDrop *float64 `json:"maxPodDrop,omitzero"`
+
 	// MinEntries is the number of reservations below which MaxFraction does not
-	// apply. 20 if absent.
+	// apply, and of pods below which MaxPodDrop does not. 20 if absent.
 	MinEntries *int `json:"minEntries,omitzero"`
 }
 
@@ -149,4 +155,50 @@ type Limits struct {
 type Retention struct {
 	// StatefulSets is OrdinalInRange if absent.
 	StatefulSets StatefulSetRetention `json:"statefulSets,omitzero"`
+
+	// ReservedIPs are resources by which somebody keeps addresses back. None is
+	// named twice, not even in two versions, which would be the same objects.
+	ReservedIPs []ReservedIP `json:"reservedIPs,omitzero"`
+}
+
+// A ReservedIP says what to read of a resource that reserves addresses: of one
+// address, of several, or of a pod. At least one of Address and Pod is set. A
+// path that is empty leads to nothing; after Load each other one can be parsed.
+type ReservedIP struct {
+	Resource Resource `json:"resource"`
+
+	// Address leads to an IP address, or to several.
+	Address FieldPath `json:"address,omitzero"`
+
+	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is
+	// empty where Pod is, leads to its namespace; if that is empty and the name
+	// has none, it is the object's.
+	Pod       FieldPath `json:"pod,omitzero"`
+	Namespace FieldPath `json:"namespace,omitzero"`
+
+	// TTL leads to how long the address is kept after the pod is gone: a duration
+	// such as 24h, or a number of seconds. What has none is kept for good.
+	TTL FieldPath `json:"ttl"`
+
+	// DeletedAt leads to when the pod was deleted, in RFC 3339. Where it is empty,
+	// or leads to nothing, the first run that saw the pod gone counts.
+	DeletedAt FieldPath `json:"deletedAt,omitzero"`
+
+	// DeleteExpired has the object deleted after its addresses were released.
+	DeleteExpired bool `json:"deleteExpired,omitzero"`
+}
+
+// A Resource names a resource of the API server, in a form that the API server
+// accepts in a definition.
+type Resource struct {
+	Group    string `json:"group"`    // never the core group, which has no name
+	Version  string `json:"version"`  // such as v1alpha1
+	Resource string `json:"resource"` // in the plural, such as reservedips
+}
+
+// Journal says how long it is remembered what was released.
+type Journal struct {
+	// Keep is the number of runs whose releases can be undone, from 1 to 100. 10
+	// if absent.
+	Keep *int `json:"keep,omitzero"`
 }

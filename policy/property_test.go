@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,11 +90,14 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		Limits: policy.Limits{
 			MaxReleases: new(rapid.IntMin(0).Draw(t, "maxReleases")),
 			MaxFraction: new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxFraction")),
+			MaxPodDrop:  new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxPodDrop")),
 			MinEntries:  new(rapid.IntMin(0).Draw(t, "minEntries")),
 		},
 		Retention: policy.Retention{
 			StatefulSets: rapid.SampledFrom([]policy.StatefulSetRetention{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
+			ReservedIPs:  drawReservedIPs(t),
 		},
+		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep"))},
 	}
 }
 
@@ -267,9 +271,22 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if p.DryRun == nil || p.GracePeriod == nil || p.MinAge == nil ||
-			p.Limits.MaxReleases == nil || p.Limits.MaxFraction == nil || p.Limits.MinEntries == nil {
-			t.Fatalf("a nil is left in %+v", p)
+		for _, of := range []any{p, p.Namespaces, p.Limits, p.Retention, p.Journal} {
+			for f, value := range reflect.ValueOf(of).Fields() {
+				switch value.Kind() {
+				case reflect.Pointer, reflect.Slice, reflect.Map:
+					if value.IsNil() {
+						t.Fatalf("%s is nil in %+v", f.Name, of)
+					}
+				}
+			}
+		}
+		for _, r := range p.Retention.ReservedIPs {
+			for _, path := range []policy.FieldPath{r.Address, r.Pod, r.Namespace, r.TTL, r.DeletedAt} {
+				if _, err := path.Parse(); err != nil && path != "" {
+					t.Fatalf("path %q of a policy that loads: %v", path, err)
+				}
+			}
 		}
 		again, err := yaml.Marshal(p)
 		if err != nil {

@@ -1,22 +1,18 @@
 package policy_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 const (
-	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, retention"
+	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, retention, journal"
 	isNull    = "Required value: must not be null; leave the field out for its default"
 	isEmpty   = "Required value: must not be empty"
 	noMatch   = "Required value: must have namespaces, pods or backends; what is meant for all reservations goes outside the rules"
 	noString  = "must be a string, in quotes if YAML takes it for something else"
 	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
-	noURL     = "Invalid value: must be http://host:port or https://host:port, and nothing else"
-	hasUser   = "Invalid value: must not have a user or a password; there are username and passwordFile"
-	ofCalico  = "Forbidden: only the backend calico has it"
 	noUnits   = `must be a duration in units from h to ns, such as "1h30m"`
 	backends  = `supported values: "calico", "overlapping", "whereabouts"`
 )
@@ -27,10 +23,10 @@ func TestRefusals(t *testing.T) {
 			"node: Forbidden: unknown field, known are " + topFields},
 		{"unknown field of a backend", "backends: {calico: {datastoreType: etcdv3}}",
 			"backends[calico].datastoreType: Forbidden: unknown field, known are enabled, datastore, etcd"},
-		{"unknown field of retention", "retention: {reservedIPs: []}",
-			"retention.reservedIPs: Forbidden: unknown field, known are statefulSets"},
+		{"unknown field of retention", "retention: {daemonSets: ignore}",
+			"retention.daemonSets: Forbidden: unknown field, known are statefulSets, reservedIPs"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
-			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, minEntries"},
+			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
 			`gracePeriod: Invalid value: must be a duration, such as "15m"`},
 		{"unknown field that is no word", `"a\nb": 1`,
@@ -129,121 +125,19 @@ func TestRefusals(t *testing.T) {
 			"limits.maxFraction: Invalid value: 0: must be above 0 and at most 1"},
 		{"fraction in percent", "limits: {maxFraction: 50}",
 			"limits.maxFraction: Invalid value: 50: must be above 0 and at most 1"},
+		{"no drop", "limits: {maxPodDrop: 0}",
+			"limits.maxPodDrop: Invalid value: 0: must be above 0 and at most 1"},
+		{"drop in percent", "limits: {maxPodDrop: 50}",
+			"limits.maxPodDrop: Invalid value: 50: must be above 0 and at most 1"},
 		{"negative entries", "limits: {minEntries: -20}",
 			"limits.minEntries: Invalid value: -20: must not be negative"},
+		{"no journal", "journal: {keep: 0}", "journal.keep: Invalid value: 0: must be from 1 to 100"},
+		{"journal too long", "journal: {keep: 101}", "journal.keep: Invalid value: 101: must be from 1 to 100"},
+		{"journal of half a run", "journal: {keep: 0.5}", "journal.keep: Invalid value: 0.5: must be a whole number"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := policy.Load([]byte(header+tt.yaml), known)
 			wantRefusal(t, p, err, tt.want)
-		})
-	}
-}
-
-func TestRefusalsOfCalico(t *testing.T) {
-	for _, tt := range []struct {
-		name, yaml string
-		want       []string // after backends[calico].
-	}{
-		{"unknown datastore", "datastore: etcd",
-			[]string{`datastore: Unsupported value: "etcd": supported values: "auto", "kubernetes", "etcdv3"`}},
-		{"datastore in another case", "datastore: Kubernetes",
-			[]string{`datastore: Unsupported value: "Kubernetes": supported values: "auto", "kubernetes", "etcdv3"`}},
-		{"empty datastore", "datastore: ''", []string{"datastore: " + isEmpty}},
-		{"null datastore", "datastore:", []string{"datastore: " + isNull}},
-		{"etcd with kubernetes", "datastore: kubernetes\netcd: {username: a}",
-			[]string{"etcd: Forbidden: must not be set where the datastore is kubernetes"}},
-		{"all mistakes of etcd with kubernetes", "datastore: kubernetes\netcd: {endpoints: [a], keyFile: a}", []string{
-			"etcd: Forbidden: must not be set where the datastore is kubernetes",
-			"etcd.endpoints[0]: " + noURL,
-			"etcd.certFile: Required value: must be set where keyFile is",
-		}},
-		{"null etcd", "etcd:", []string{"etcd: " + isNull}},
-		{"password", "etcd: {password: hunter2}", []string{
-			"etcd.password: Forbidden: unknown field, known are endpoints, username, passwordFile, caFile, certFile, keyFile; " +
-				"a policy is no place for a password: name a file that has it in passwordFile, or set ETCD_PASSWORD"}},
-		{"field in another case", "etcd: {cafile: a}", []string{
-			"etcd.cafile: Forbidden: unknown field, known are endpoints, username, passwordFile, caFile, certFile, keyFile"}},
-
-		{"no endpoints", "etcd: {endpoints: []}", []string{
-			"etcd.endpoints: Required value: must have an endpoint; leave the field out for those of ETCD_ENDPOINTS"}},
-		{"endpoints in one string", "etcd: {endpoints: 'https://a:1,https://b:1'}",
-			[]string{"etcd.endpoints: Invalid value: must be a list"}},
-		{"endpoints in one item", "etcd: {endpoints: ['https://a:1,https://b:1']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"hosts in one item", "etcd: {endpoints: ['https://a:1,b:1']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"empty endpoint", "etcd: {endpoints: ['']}", []string{"etcd.endpoints[0]: " + isEmpty}},
-		{"no scheme", "etcd: {endpoints: ['https://a:1', 'a:1']}", []string{"etcd.endpoints[1]: " + noURL}},
-		{"another scheme", "etcd: {endpoints: ['unix://a:1']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"scheme in upper case", "etcd: {endpoints: ['HTTPS://a:1']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"no host", "etcd: {endpoints: ['https://:1']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"no port", "etcd: {endpoints: ['https://a']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"empty port", "etcd: {endpoints: ['https://a:']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"port 0", "etcd: {endpoints: ['https://a:0']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"port with a leading 0", "etcd: {endpoints: ['https://a:02379']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"port too large", "etcd: {endpoints: ['https://a:65536']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"port by its name", "etcd: {endpoints: ['https://a:etcd']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"slash", "etcd: {endpoints: ['https://a:1/']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"path", "etcd: {endpoints: ['https://a:1/v3']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"query", "etcd: {endpoints: ['https://a:1?b=c']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"fragment", "etcd: {endpoints: ['https://a:1#b']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"line break", `etcd: {endpoints: ["https://a:1\n"]}`, []string{"etcd.endpoints[0]: " + noURL}},
-		{"IPv6 without brackets", "etcd: {endpoints: ['https://fd00::1:2379']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"IPv4 in brackets", "etcd: {endpoints: ['https://[10.0.0.1]:2379']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"no IPv6", "etcd: {endpoints: ['https://[fd00:::1]:2379']}", []string{"etcd.endpoints[0]: " + noURL}},
-		{"user", "etcd: {endpoints: ['https://hunter2@a:1']}", []string{"etcd.endpoints[0]: " + hasUser}},
-		{"user and password", "etcd: {endpoints: ['https://root:hunter2@a:1']}", []string{"etcd.endpoints[0]: " + hasUser}},
-		{"password without scheme", "etcd: {endpoints: ['root:hunter2@a:1']}", []string{"etcd.endpoints[0]: " + hasUser}},
-		{"password with a slash", "etcd: {endpoints: ['https://root:hun/ter2@a:1']}", []string{"etcd.endpoints[0]: " + hasUser}},
-		{"password and no host", "etcd: {endpoints: ['https://root:hunter2']}", []string{"etcd.endpoints[0]: " + noURL}},
-
-		{"password in the place of endpoints", "etcd: {endpoints: 'root:hunter2@a:1'}",
-			[]string{"etcd.endpoints: Invalid value: must be a list"}},
-		{"password in the place of etcd", "etcd: 'root:hunter2@a:1'", []string{"etcd: Invalid value: must be a mapping"}},
-		{"password in the place of its file", "etcd: {username: root, passwordFile: 123456}",
-			[]string{"etcd.passwordFile: Invalid value: " + noString}},
-		{"password in the place of the datastore", "datastore: https://root:hunter2@a:1",
-			[]string{`datastore: Unsupported value: "https://...@a:1": supported values: "auto", "kubernetes", "etcdv3"`}},
-
-		{"password without user", "etcd: {passwordFile: a}",
-			[]string{"etcd.username: Required value: must be set where passwordFile is"}},
-		{"certificate without key", "etcd: {certFile: a}",
-			[]string{"etcd.keyFile: Required value: must be set where certFile is"}},
-		{"key without certificate", "etcd: {keyFile: a}",
-			[]string{"etcd.certFile: Required value: must be set where keyFile is"}},
-		{"mistaken user is a user", "etcd: {username: 007, passwordFile: a}",
-			[]string{"etcd.username: Invalid value: " + noString}},
-		{"mistaken key is a key", "etcd: {certFile: a, keyFile: ''}", []string{"etcd.keyFile: " + isEmpty}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			indented := strings.ReplaceAll("\n"+tt.yaml, "\n", "\n    ")
-			p, err := policy.Load([]byte(header+"backends:\n  calico:"+indented), known)
-			for i := range tt.want {
-				tt.want[i] = "backends[calico]." + tt.want[i]
-			}
-			wantRefusal(t, p, err, tt.want...)
-		})
-	}
-}
-
-func TestOnlyCalicoHasADatastore(t *testing.T) {
-	for _, tt := range []struct {
-		name, yaml string
-		want       []string
-	}{
-		{"datastore", "whereabouts: {datastore: auto}", []string{"backends[whereabouts].datastore: " + ofCalico}},
-		{"etcd", "overlapping: {etcd: {username: a}}", []string{"backends[overlapping].etcd: " + ofCalico}},
-		{"no endpoints", "overlapping: {etcd: {endpoints: []}}", []string{"backends[overlapping].etcd: " + ofCalico}},
-		{"both, mistaken", "whereabouts: {datastore: etcd, etcd: {certFile: a}}", []string{
-			"backends[whereabouts].datastore: " + ofCalico,
-			"backends[whereabouts].etcd: " + ofCalico,
-		}},
-		{"an unknown backend", "Calico: {datastore: auto}", []string{
-			`backends[Calico]: Unsupported value: "Calico": ` + backends,
-			"backends[Calico].datastore: " + ofCalico,
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := policy.Load([]byte(header+"backends: {"+tt.yaml+"}"), known)
-			wantRefusal(t, p, err, tt.want...)
 		})
 	}
 }
@@ -260,8 +154,8 @@ dryRun: maybe
 gracePeriod: -5m
 minAge: 5
 node: {}
-limits: {maxFraction: 2, maxReleases: many, minEntries: -1}
-limits: {maxFraction: 2, maxReleases: many, minEntries: -1}
+limits: {maxFraction: 2, maxReleases: many, maxPodDrop: 3, minEntries: -1}
+limits: {maxFraction: 2, maxReleases: many, maxPodDrop: 3, minEntries: -1}
 namespaces: {include: [A, 1], exclude: []}
 rules:
 - {match: {pod: [a], backends: [etcd]}, gracePeriod: 1d}
@@ -272,6 +166,8 @@ backends:
   calico: {enabled: 1}
   etcd:
 pods: {finished: keep, unnamed: [hold]}
+retention: {statefulSets: all, reservedIPs: [{resource: {group: a}, ttl: b}]}
+journal: {keep: -1}
 `), known)
 	wantRefusal(t, p, err,
 		`line 9: key "limits" already set in map`,
@@ -294,6 +190,13 @@ pods: {finished: keep, unnamed: [hold]}
 		`backends[etcd]: Unsupported value: "etcd": `+backends,
 		`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`,
 		"limits.maxFraction: Invalid value: 2: must be above 0 and at most 1",
+		"limits.maxPodDrop: Invalid value: 3: must be above 0 and at most 1",
 		"limits.minEntries: Invalid value: -1: must not be negative",
+		`retention.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`,
+		"retention.reservedIPs[0].resource.version: Required value: "+noVersion,
+		"retention.reservedIPs[0].resource.resource: Required value: "+noPlural,
+		"retention.reservedIPs[0]: Required value: must have address or pod",
+		`retention.reservedIPs[0].ttl: Invalid value: "b": `+noPath,
+		"journal.keep: Invalid value: -1: must be from 1 to 100",
 	)
 }

@@ -50,8 +50,8 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
-	return append(errs, validateEnum(p.Retention.StatefulSets,
-		field.NewPath("retention", "statefulSets"), OrdinalInRange, Ignore)...)
+	errs = append(errs, p.Retention.validate(found, field.NewPath("retention"))...)
+	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
 }
 
 func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path) field.ErrorList {
@@ -147,11 +147,18 @@ func isEndpoint(text string) bool {
 	return err == nil
 }
 
-// faulty says that one of the mistakes found is at or below a field.
+// faulty says that one of the mistakes found is at a field, below it, or at
+// what it stands in.
 func faulty(found field.ErrorList, at *field.Path) bool {
 	return slices.ContainsFunc(found, func(err *field.Error) bool {
-		return strings.HasPrefix(err.Field, at.String())
+		return within(err.Field, at.String()) || within(at.String(), err.Field)
 	})
+}
+
+// within says that a path of fields is that of outer or leads on from there.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func (l *Limits) validate(at *field.Path) field.ErrorList {
@@ -159,13 +166,25 @@ func (l *Limits) validate(at *field.Path) field.ErrorList {
 	if *l.MaxReleases < 0 {
 		errs = append(errs, field.Invalid(at.Child("maxReleases"), *l.MaxReleases, "must not be negative; 0 means no limit"))
 	}
-	if f := *l.MaxFraction; f <= 0 || f > 1 {
-		errs = append(errs, field.Invalid(at.Child("maxFraction"), f, "must be above 0 and at most 1"))
+	for _, part := range []struct {
+		name  string
+		value float64
+	}{{"maxFraction", *l.MaxFraction}, {"maxPodDrop", *l.MaxPodDrop}} {
+		if part.value <= 0 || part.value > 1 {
+			errs = append(errs, field.Invalid(at.Child(part.name), part.value, "must be above 0 and at most 1"))
+		}
 	}
 	if *l.MinEntries < 0 {
 		errs = append(errs, field.Invalid(at.Child("minEntries"), *l.MinEntries, "must not be negative"))
 	}
 	return errs
+}
+
+func (j *Journal) validate(at *field.Path) field.ErrorList {
+	if *j.Keep < 1 || *j.Keep > 100 {
+		return field.ErrorList{field.Invalid(at.Child("keep"), *j.Keep, "must be from 1 to 100")}
+	}
+	return nil
 }
 
 func validateDuration(d *Duration, at *field.Path) field.ErrorList {

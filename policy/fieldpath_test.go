@@ -1,0 +1,183 @@
+package policy_test
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+const noPath = "must be one JSONPath, such as .spec.ip or {.spec.ips[*]}"
+
+// reserved is an object as the dynamic client returns one.
+var reserved = node{
+	"metadata": node{"annotations": node{"example.com/ttl": "24h"}},
+	"spec": node{
+		"ip":  "10.0.0.1",
+		"ips": []any{"10.0.0.1", "fd00::1"},
+		"interfaces": []any{
+			node{"name": "net1", "ip": "10.0.0.1", "primary": true},
+			node{"name": "eth0", "ip": "10.0.0.2", "mtu": int64(1500)},
+		},
+		"ttl": int64(3600),
+	},
+}
+
+func TestPathsLeadToFields(t *testing.T) {
+	for _, tt := range []struct {
+		path policy.FieldPath
+		want []any
+	}{
+		{".spec.ip", []any{"10.0.0.1"}},
+		{"{.spec.ip}", []any{"10.0.0.1"}},
+		{"$.spec.ip", []any{"10.0.0.1"}},
+		{"{$['spec']['ip']}", []any{"10.0.0.1"}},
+		{".spec.ttl", []any{int64(3600)}},
+		{".spec.ips", []any{[]any{"10.0.0.1", "fd00::1"}}},
+		{".spec.ips[*]", []any{"10.0.0.1", "fd00::1"}},
+		{".spec.ips[-1]", []any{"fd00::1"}},
+		{".spec.ips[::2]", []any{"10.0.0.1"}},
+		{".spec['ip','ttl']", []any{"10.0.0.1", int64(3600)}},
+		{".spec.interfaces[*].ip", []any{"10.0.0.1", "10.0.0.2"}},
+		{"..mtu", []any{int64(1500)}},
+		{`.spec.interfaces[?(@.name=="eth0")].ip`, []any{"10.0.0.2"}},
+		{`.spec.interfaces[?(@.name == 'eth0')].ip`, []any{"10.0.0.2"}},
+		{".spec.interfaces[?(@.primary==true)].ip", []any{"10.0.0.1"}},
+		{".spec.interfaces[?(@.mtu)].ip", []any{"10.0.0.2"}},
+		{`.metadata.annotations.example\.com/ttl`, []any{"24h"}},
+		{`.metadata.annotations['example\.com/ttl']`, []any{"24h"}},
+		{".status.deletedAt", nil},
+		{".status.addresses[*].ip", nil},
+		{".spec.ip.address", nil},
+		{".status.addresses[0]", nil},
+	} {
+		t.Run(string(tt.path), func(t *testing.T) {
+			path, err := tt.path.Parse()
+			if err != nil {
+				t.Fatal(err)
+			}
+			results, err := path.FindResults(reserved)
+			var got []any
+			for _, result := range results {
+				for _, value := range result {
+					got = append(got, value.Interface())
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("FindResults: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoPathIsRefused(t *testing.T) {
+	const (
+		bareDot = `must have a backslash before a dot in a name, as in ['example\.com/ip']`
+		syntax  = "must be a JSONPath: "
+		noDot   = syntax + "a word without a dot before it"
+		value   = syntax + "a value where a field belongs"
+	)
+	for _, tt := range []struct{ name, path, want string }{
+		{"empty", "", noPath},
+		{"a word", "spec.ip", noPath},
+		{"a word in braces", "{spec.ip}", noPath},
+		{"a JSON pointer", "/spec/ip", noPath},
+		{"the whole object", "{}", noPath},
+		{"the whole object by its name", "$", noPath},
+		{"a value", "5", noPath},
+		{"two expressions", "{.a}{.b}", noPath},
+		{"two expressions but for the outer braces", ".a}{.b", noPath},
+		{"text before the expression", "ip {.a}", noPath},
+		{"text after the expression", "{.a}/32", noPath},
+		{"a loop", "{range .a[*]}{.b}{end}", noPath},
+		{"braces that are open", "{.a", noPath},
+		{"braces in braces", "{{.a}}", noPath},
+
+		{"a dot alone", ".", syntax + "a dot without a field"},
+		{"a dot at the end", ".a.", syntax + "a dot without a field"},
+		{"a name that is empty", ".a['']", syntax + "a dot without a field"},
+		{"a dot in a name", ".a['example.com/ip']", bareDot},
+		{"a dot in one of several names", `.a['b', 'c\.d.e']`, bareDot},
+		{"a blank in a name", ".a['b c']", noDot},
+		{"a word", ".a[0]b", noDot},
+		{"a word in a filter", ".a[?(b==1)]", noDot},
+		{"a word as an operand", ".a[?(@.b==True)]", noDot},
+		{"a number", ".a 5", value},
+		{"a quoted text", `.a "b"`, value},
+		{"a value in one of several names", ".a[0]['b','c true']", value},
+		{"a list without an index", ".a[]", syntax + "nothing in [], all items are [*]"},
+		{"a list without a step", ".a[::0]", syntax + "a step in a list that is not above 0"},
+		{"an index that is a word", ".a[b]", syntax + "invalid array index b"},
+		{"an open list", ".a[0", syntax + "unterminated array"},
+		{"an open filter", ".a[?(@.b", syntax + "unterminated filter"},
+		{"an unknown operator", ".a[?(@.b===1)]", syntax + "no operator ===, there are == != < <= > >="},
+		{"two conditions", ".a[?(@.b==1 && @.c==2)]", syntax + "unrecognized character in action: U+0026 '&'"},
+		{"two lines", ".a\n.b", syntax + "unclosed action"},
+		{"several paths", ".a,.b", syntax + "unrecognized character in action: U+002C ','"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path, err := policy.FieldPath(tt.path).Parse()
+			if err == nil || err.Error() != tt.want || path != nil {
+				t.Errorf("Parse(%q) = %v, %v, want the error %q", tt.path, path, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestPathsFindNothingInNothing shows that no path that is accepted yields a
+// constant or the object itself, and that braces make no difference.
+func TestPathsFindNothingInNothing(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		".a", ".", "..", ".*", "[0]", "[*]", "[", "]", "['b']", `['b\.c']`, "['b.c']", "['b','c']", "[?(@.a==1)]", "[?(@.a)]",
+		"[?(", ")]", "@", "$", "5", "-1", "true", "'x'", `"x"`, "range", "end", "{", "}", " ", "\n", "\\", ",", "é", "==",
+	})
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{".a", ".", "$", "", "[0]"}).Draw(t, "start") +
+			strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(t, "pieces"), "")
+		path, err := policy.FieldPath(text).Parse()
+		inBraces, errInBraces := policy.FieldPath("{" + text + "}").Parse()
+		if (err == nil) != (errInBraces == nil) && !strings.HasPrefix(text, "{") {
+			t.Fatalf("%q: %v, in braces: %v", text, err, errInBraces)
+		}
+		if err != nil || errInBraces != nil {
+			return
+		}
+		accepted++
+		for _, p := range []interface {
+			FindResults(any) ([][]reflect.Value, error)
+		}{path, inBraces} {
+			results, _ := p.FindResults(node{})
+			for _, result := range results {
+				if len(result) > 0 {
+					t.Fatalf("%q leads to %v in an empty object", text, result)
+				}
+			}
+		}
+	})
+	if accepted == 0 {
+		t.Error("no path was accepted")
+	}
+}
+
+// TestPathsMayBeUsedConcurrently is for the race detector.
+func TestPathsMayBeUsedConcurrently(t *testing.T) {
+	path, err := policy.FieldPath(`.spec.interfaces[?(@.name=="eth0")].ip`).Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if results, err := path.FindResults(reserved); err != nil || len(results) != 1 || len(results[0]) != 1 {
+				t.Errorf("FindResults = %v, %v, want one value", results, err)
+			}
+		})
+	}
+	all.Wait()
+}

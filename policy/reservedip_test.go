@@ -1,0 +1,176 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+const (
+	noGroup   = "must be an API group, such as network.example.com"
+	noVersion = "must be a version without its group, such as v1 or v1alpha1"
+	noPlural  = "must be the plural in lower case, such as reservedips"
+)
+
+func TestRefusalsOfReservedIPs(t *testing.T) {
+	const (
+		resource = "resource: {group: example.com, version: v1, resource: reservedips}"
+		required = "Required value: "
+	)
+	for _, tt := range []struct {
+		name, yaml string
+		want       []string // after retention.reservedIPs[0]
+	}{
+		{"no list", "'.spec.ip'", []string{`: Invalid value: ".spec.ip": must be a mapping`}},
+		{"null", "", []string{": " + isNull}},
+		{"nothing", "{}", []string{
+			".resource.group: " + required + noGroup,
+			".resource.version: " + required + noVersion,
+			".resource.resource: " + required + noPlural,
+			": " + required + "must have address or pod",
+			".ttl: " + required + "must lead to how long an address is kept",
+		}},
+		{"unknown field", "{" + resource + ", address: .a, ttl: .b, deleted: .c}", []string{
+			".deleted: Forbidden: unknown field, known are " +
+				"resource, address, pod, namespace, ttl, deletedAt, deleteExpired"}},
+
+		{"resource in one word", "{resource: reservedips.example.com, address: .a, ttl: .b}",
+			[]string{`.resource: Invalid value: "reservedips.example.com": must be a mapping`}},
+		{"mistaken parts of a resource are parts",
+			"{resource: {group: '', version: 1, resource: [a]}, address: .a, ttl: .b}", []string{
+				".resource.group: " + isEmpty,
+				".resource.version: Invalid value: 1: " + noString,
+				".resource.resource: Invalid value: " + noString,
+			}},
+		{"a mistaken resource hides no other mistake", "{resource: {group: 1, kind: A}}", []string{
+			".resource.group: Invalid value: 1: " + noString,
+			".resource.kind: Forbidden: unknown field, known are group, version, resource",
+			".resource.version: " + required + noVersion,
+			".resource.resource: " + required + noPlural,
+			": " + required + "must have address or pod",
+			".ttl: " + required + "must lead to how long an address is kept",
+		}},
+		{"group with its version", "{resource: {group: example.com/v1, version: v1, resource: a}, address: .a, ttl: .b}",
+			[]string{`.resource.group: Invalid value: "example.com/v1": ` + noGroup}},
+		{"version with its group", "{resource: {group: example.com, version: example.com/v1, resource: a}, address: .a, ttl: .b}",
+			[]string{`.resource.version: Invalid value: "example.com/v1": ` + noVersion}},
+		{"kind for a resource", "{resource: {group: example.com, version: v1, resource: ReservedIP}, address: .a, ttl: .b}",
+			[]string{`.resource.resource: Invalid value: "ReservedIP": ` + noPlural}},
+		{"subresource", "{resource: {group: example.com, version: v1, resource: a/status}, address: .a, ttl: .b}",
+			[]string{`.resource.resource: Invalid value: "a/status": ` + noPlural}},
+
+		{"neither address nor pod", "{" + resource + ", ttl: .b}", []string{": " + required + "must have address or pod"}},
+		{"a mistaken address is an address", "{" + resource + ", address: 1, ttl: .b}",
+			[]string{".address: Invalid value: 1: " + noString}},
+		{"a mistaken pod is a pod", "{" + resource + ", pod: '', namespace: .n, ttl: .b}", []string{".pod: " + isEmpty}},
+		{"a misspelt pod is none", "{" + resource + ", podName: .a, ttl: .b}", []string{
+			".podName: Forbidden: unknown field, known are resource, address, pod, namespace, ttl, deletedAt, deleteExpired",
+			": " + required + "must have address or pod",
+		}},
+		{"namespace alone", "{" + resource + ", namespace: .n, ttl: .b}",
+			[]string{".pod: " + required + "must be set where namespace is"}},
+		{"namespace of an address", "{" + resource + ", address: .a, namespace: .n, ttl: .b}",
+			[]string{".pod: " + required + "must be set where namespace is"}},
+		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must lead to how long an address is kept"}},
+		{"a duration for a ttl", "{" + resource + ", pod: .a, ttl: 24h}", []string{`.ttl: Invalid value: "24h": ` + noPath}},
+		{"a number for a ttl", "{" + resource + ", pod: .a, ttl: 86400}", []string{".ttl: Invalid value: 86400: " + noString}},
+		{"null path", "{" + resource + ", pod: .a, ttl: .b, deletedAt: }", []string{".deletedAt: " + isNull}},
+		{"no path", "{" + resource + ", address: a, pod: b, namespace: c, ttl: d, deletedAt: e}", []string{
+			`.address: Invalid value: "a": ` + noPath,
+			`.pod: Invalid value: "b": ` + noPath,
+			`.namespace: Invalid value: "c": ` + noPath,
+			`.ttl: Invalid value: "d": ` + noPath,
+			`.deletedAt: Invalid value: "e": ` + noPath,
+		}},
+		{"an open path", "{" + resource + ", address: '.a[', ttl: .b}",
+			[]string{`.address: Invalid value: ".a[": must be a JSONPath: unterminated array`}},
+		{"a word for a boolean", "{" + resource + ", pod: .a, ttl: .b, deleteExpired: expired}",
+			[]string{`.deleteExpired: Invalid value: "expired": must be true or false`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+"retention:\n  reservedIPs:\n  - "+tt.yaml), known)
+			for i := range tt.want {
+				tt.want[i] = "retention.reservedIPs[0]" + tt.want[i]
+			}
+			wantRefusal(t, p, err, tt.want...)
+		})
+	}
+}
+
+func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
+	for _, version := range []string{"v1", "v1alpha1", "v2beta10", "v1api20240101", "stable"} {
+		data := strings.ReplaceAll(fullPolicy, "version: v1alpha1", "version: "+version)
+		p, err := policy.Load([]byte(data), known)
+		if err != nil || p.Retention.ReservedIPs[0].Resource.Version != version {
+			t.Errorf("Load = %+v, %v, want the version %s", p.Retention, err, version)
+		}
+	}
+}
+
+// TestAResourceIsNamedOnce shows that two versions are one resource: each has
+// all its objects.
+func TestAResourceIsNamedOnce(t *testing.T) {
+	list := func(resources ...string) []byte {
+		data := header + "retention:\n  reservedIPs:\n"
+		for _, r := range resources {
+			data += fmt.Sprintf("  - {resource: {%s}, address: .a, ttl: .b}\n", r)
+		}
+		return []byte(data)
+	}
+	p, err := policy.Load(list("group: a, version: v1, resource: b", "group: b, version: v1, resource: b",
+		"group: a, version: v1, resource: a", "group: a, version: v2, resource: b", "group: a, version: v1, resource: b"), known)
+	wantRefusal(t, p, err,
+		`retention.reservedIPs[3].resource: Duplicate value: "b.a"`,
+		`retention.reservedIPs[4].resource: Duplicate value: "b.a"`)
+
+	p, err = policy.Load(list("group: a, version: v1", "group: a, version: v2"), known)
+	wantRefusal(t, p, err,
+		"retention.reservedIPs[0].resource.resource: Required value: "+noPlural,
+		"retention.reservedIPs[1].resource.resource: Required value: "+noPlural)
+}
+
+// reservedIP returns an item of retention.reservedIPs with these paths besides
+// its ttl.
+func reservedIP(paths ...string) node {
+	item := node{"resource": node{"group": "a", "version": "v1", "resource": strings.Join(append(paths, "s"), "-")}, "ttl": ".t"}
+	for _, name := range paths {
+		item[name] = ".a"
+	}
+	return item
+}
+
+// drawReservedIPs draws a list as Load returns it.
+func drawReservedIPs(t *rapid.T) []policy.ReservedIP {
+	path := rapid.OneOf(
+		rapid.Map(rapid.StringMatching(`[$]?([.][a-z]{1,3}|[.][.][a-z]|\[[0-9*]\]|\['[a-z]\\[.]b/c'\]){1,3}`), asPath),
+		rapid.Map(rapid.StringMatching(`\{[.]a\[\?\(@[.]b ?(==|!=|<|>=) ?("[x .]y"|'z'|1|true)\)\][.]c\}`), asPath),
+	)
+	optional := rapid.OneOf(rapid.Just(policy.FieldPath("")), path)
+	one := rapid.Custom(func(t *rapid.T) policy.ReservedIP {
+		r := policy.ReservedIP{
+			Resource: policy.Resource{
+				Group: rapid.StringMatching(`[a-z0-9]{1,3}([.][a-z0-9]-[a-z]){0,2}`).Draw(t, "group"),
+				// What YAML takes for something else if it is not in quotes.
+				Version:  rapid.SampledFrom([]string{"v1", "v1beta1", "no", "null", "e1"}).Draw(t, "version"),
+				Resource: rapid.StringMatching(`[a-z]([a-z0-9-]{0,5}[a-z0-9])?`).Draw(t, "resource"),
+			},
+			Address:       optional.Draw(t, "address"),
+			TTL:           path.Draw(t, "ttl"),
+			DeletedAt:     optional.Draw(t, "deletedAt"),
+			DeleteExpired: rapid.Bool().Draw(t, "deleteExpired"),
+		}
+		if r.Address == "" || rapid.Bool().Draw(t, "has a pod") {
+			r.Pod, r.Namespace = path.Draw(t, "pod"), optional.Draw(t, "namespace")
+		}
+		return r
+	})
+	return rapid.SliceOfNDistinct(one, 0, 3, func(r policy.ReservedIP) string {
+		return r.Resource.Group + "/" + r.Resource.Resource
+	}).Draw(t, "reservedIPs")
+}
+
+func asPath(text string) policy.FieldPath { return policy.FieldPath(text) }
