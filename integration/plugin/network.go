@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // A Range is one range of a network that has several.
@@ -32,6 +33,11 @@ type Network struct {
 	// SleepForRace is how many seconds the plugin waits between reading a
 	// pool and writing it.
 	SleepForRace int
+
+	// RetryPeriod is how long the plugin waits before it asks again for the
+	// lease that another has, to the millisecond. Its default is half a second;
+	// below a fifth of one it runs into its own limit of requests.
+	RetryPeriod time.Duration
 
 	// NodeSliceSize, such as "/28", has each node allocate from a pool of its
 	// own, which a NodeSlicePool names; Node is where the plugin then thinks
@@ -73,6 +79,9 @@ func (n Network) config(kubeconfig, flatFile, logFile string) ([]byte, error) {
 	}
 	if n.SleepForRace > 0 {
 		ipam["sleep_for_race"] = n.SleepForRace
+	}
+	if n.RetryPeriod > 0 {
+		ipam["leader_retry_period"] = n.RetryPeriod.Milliseconds()
 	}
 	text, err := json.Marshal(map[string]any{
 		"cniVersion": "1.0.0", "name": name, "type": "macvlan", "ipam": ipam,

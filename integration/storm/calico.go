@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+// The kinds of facts of Calico's store.
+const (
+	kindAddress = "address"
+	kindHandle  = "handle"
+)
+
+const (
+	calicoNodes     = 3
+	calicoBlockBits = 29
+)
+
+// A calicoIPAM is Calico's plugin on some nodes, which share one pool of a few
+// blocks: a node without a free block borrows addresses of the others'.
+type calicoIPAM struct {
+	*calico.Datastore
+	pool netip.Prefix
+}
+
+// newCalico returns the plugin with a pool of 2^(32-bits) addresses.
+func newCalico(d *calico.Datastore, bits int) *calicoIPAM {
+	return &calicoIPAM{d, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 70, 0, 0}), bits)}
+}
+
+func nodeName(place int) string { return fmt.Sprintf("storm-%d", place) }
+
+// prepare implements ipam.
+func (c *calicoIPAM) prepare(ctx context.Context) error {
+	for place := range calicoNodes {
+		if err := c.CreateNode(ctx, nodeName(place)); err != nil {
+			return err
+		}
+	}
+	return c.ApplyPool(ctx, "storm", c.pool, calicoBlockBits)
+}
+
+// place implements ipam: a pod may come back on another node.
+func (c *calicoIPAM) place(random *rand.Rand, _ int) int { return random.IntN(calicoNodes) }
+
+// of is the sandbox as Calico's programs are told of it.
+func (c *calicoIPAM) of(s *sandbox) calico.Sandbox {
+	return calico.Sandbox{Namespace: namespace, Pod: s.pod, Node: nodeName(s.place), ContainerID: s.id}
+}
+
+// add implements ipam.
+func (c *calicoIPAM) add(ctx context.Context, s *sandbox) error {
+	ips, err := c.Add(ctx, c.of(s))
+	if err != nil {
+		return err
+	}
+	if len(ips) != 1 {
+		return fmt.Errorf("ADD of %s gave %v, want one address", s, ips)
+	}
+	s.ip = ips[0]
+	return nil
+}
+
+// del implements ipam.
+func (c *calicoIPAM) del(ctx context.Context, s *sandbox) error { return c.Del(ctx, c.of(s)) }
+
+// full implements ipam.
+func (c *calicoIPAM) full(err error) bool {
+	return strings.Contains(err.Error(), "No IPs available in pools")
+}
+
+// scheduled implements ipam.
+func (c *calicoIPAM) scheduled(s *sandbox) []realcluster.PodOption {
+	return []realcluster.PodOption{realcluster.Phase("Pending"), realcluster.OnNode(nodeName(s.place))}
+}
+
+// running implements ipam.
+func (c *calicoIPAM) running(s *sandbox) []realcluster.PodOption {
+	return append(c.of(s).PodOptions(s.ip), realcluster.Phase("Running"))
+}
+
+// owed implements ipam.
+func (c *calicoIPAM) owed(s *sandbox) map[fact]string {
+	handle, block := c.of(s).Handle(), netip.PrefixFrom(s.ip, calicoBlockBits).Masked()
+	return map[fact]string{
+		{kindAddress, s.ip.String()}:                              handle + " " + namespace + "/" + s.pod,
+		{kindHandle, c.HandleName(handle) + " " + block.String()}: "1",
+	}
+}
+
+// look implements ipam.
+func (c *calicoIPAM) look(ctx context.Context) (view, error) {
+	v := view{owners: map[fact]string{}}
+	blocks, err := c.List(ctx, calico.Block)
+	if err != nil {
+		return v, err
+	}
+	for name, o := range blocks {
+		err := calico.Invariants(o.Content)
+		if err == nil {
+			err = addresses(o.Content, v.owners)
+		}
+		if err != nil {
+			v.broken = append(v.broken, fmt.Sprintf("block %s: %v", name, err))
+		}
+	}
+	handles, err := c.List(ctx, calico.Handle)
+	if err != nil {
+		return v, err
+	}
+	for name, o := range handles {
+		var h struct{ Block map[string]int }
+		if err := json.Unmarshal([]byte(o.Content), &h); err != nil {
+			v.broken = append(v.broken, fmt.Sprintf("handle %s: %v", name, err))
+		}
+		if len(h.Block) == 0 {
+			v.owners[fact{kindHandle, name}] = "no block"
+		}
+		for block, count := range h.Block {
+			v.owners[fact{kindHandle, name + " " + block}] = fmt.Sprint(count)
+		}
+	}
+	return v, nil
+}
+
+// addresses notes who has the addresses of a block.
+func addresses(content string, owners map[fact]string) error {
+	var b struct {
+		CIDR        netip.Prefix
+		Allocations []*int
+		Attributes  []struct {
+			Handle    string `json:"handle_id"`
+			Secondary map[string]string
+		}
+	}
+	if err := json.Unmarshal([]byte(content), &b); err != nil {
+		return err
+	}
+	ip := b.CIDR.Addr()
+	for _, index := range b.Allocations {
+		if index != nil {
+			a := b.Attributes[*index]
+			owners[fact{kindAddress, ip.String()}] = a.Handle + " " + a.Secondary["namespace"] + "/" + a.Secondary["pod"]
+		}
+		ip = ip.Next()
+	}
+	return nil
+}
+
+// lost implements ipam: Calico's plugin is excused for nothing.
+func (c *calicoIPAM) lost(finding, []release) string { return "" }

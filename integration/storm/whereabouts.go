@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+const iface = "net1"
+
+// retryPeriod is as short as makes sense to the plugin.
+const retryPeriod = 200 * time.Millisecond
+
+// A whereabouts is the plugin in some installations, each of which has two
+// ranges. One is the lower half of the other, so that pods of either look for the
+// lowest address that is free in both.
+//
+// The plugins of one installation wait for each other's lease, and whoever waits
+// adds nothing to the storm. So there are as many installations as there are pairs
+// of workers.
+type whereabouts struct {
+	cluster       *realcluster.Cluster
+	installations []installation
+
+	mu        sync.Mutex
+	unmakings []unmaking // by the DELs so far
+}
+
+// An installation is a namespace of pools, and a lease.
+type installation struct {
+	namespace  string
+	kubeconfig string
+	networks   [2]plugin.Network
+}
+
+// newWhereabouts returns the plugin for so many workers, with ranges of
+// 2^(32-bits) addresses.
+func newWhereabouts(c *realcluster.Cluster, s size) *whereabouts {
+	w := &whereabouts{cluster: c}
+	for i := range (s.workers + 1) / 2 {
+		network := func(name string, bits int) plugin.Network {
+			return plugin.Network{Name: name, Range: fmt.Sprintf("10.60.%d.0/%d", i, bits), RetryPeriod: retryPeriod}
+		}
+		w.installations = append(w.installations, installation{
+			namespace: fmt.Sprintf("pools-%d", i),
+			networks:  [2]plugin.Network{network("wide", s.bits), network("narrow", s.bits+1)},
+		})
+	}
+	return w
+}
+
+// prepare implements ipam.
+func (w *whereabouts) prepare(ctx context.Context) error {
+	return w.prepareFrom(ctx, w.cluster.Kubeconfig)
+}
+
+// prepareFrom has the plugins speak to the API server as a kubeconfig says. They
+// make their pools themselves, in the namespace of theirs.
+func (w *whereabouts) prepareFrom(ctx context.Context, kubeconfig string) error {
+	dir, err := os.MkdirTemp(w.cluster.Dir, "whereabouts-")
+	if err != nil {
+		return err
+	}
+	for i := range w.installations {
+		in := &w.installations[i]
+		if err := w.cluster.CreateNamespace(ctx, in.namespace); err != nil {
+			return err
+		}
+		config, err := clientcmd.LoadFromFile(kubeconfig)
+		if err != nil {
+			return err
+		}
+		config.Contexts[realcluster.ContextName].Namespace = in.namespace
+		in.kubeconfig = filepath.Join(dir, in.namespace)
+		if err := clientcmd.WriteToFile(*config, in.kubeconfig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place implements ipam: a pod that comes back finds its old network.
+func (w *whereabouts) place(_ *rand.Rand, worker int) int { return worker }
+
+// of is the installation and the network of a place.
+func (w *whereabouts) of(place int) (installation, plugin.Network) {
+	in := w.installations[place/2]
+	return in, in.networks[place%2]
+}
+
+// add implements ipam.
+func (w *whereabouts) add(ctx context.Context, s *sandbox) error {
+	var ips []netip.Addr
+	log, err := w.logged(s, func(p *plugin.Plugin, n plugin.Network) (err error) {
+		ips, err = p.Add(ctx, n, plugin.Pod{Namespace: namespace, Name: s.pod}, s.id, iface)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(ips) != 1 {
+		return &plugin.Error{Command: "ADD", Pod: plugin.Pod{Namespace: namespace, Name: s.pod},
+			Msg: fmt.Sprintf("success with addresses %v, want one", ips)}
+	}
+	s.ip, s.unreserved = ips[0], withoutReservation(log, ips[0].String())
+	return nil
+}
+
+// del implements ipam.
+func (w *whereabouts) del(ctx context.Context, s *sandbox) error {
+	began := time.Now()
+	log, err := w.logged(s, func(p *plugin.Plugin, n plugin.Network) error {
+		return p.Del(ctx, n, plugin.Pod{Namespace: namespace, Name: s.pod}, s.id, iface)
+	})
+	if name := deletedReservation(log); name != "" {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.unmakings = append(w.unmakings, unmaking{name, s, began, time.Now()})
+	}
+	return err
+}
+
+// full implements ipam.
+func (w *whereabouts) full(err error) bool {
+	return strings.Contains(err.Error(), "Could not allocate IP in range")
+}
+
+// scheduled implements ipam.
+func (w *whereabouts) scheduled(*sandbox) []realcluster.PodOption {
+	return []realcluster.PodOption{realcluster.Phase("Pending")}
+}
+
+// running implements ipam.
+func (w *whereabouts) running(s *sandbox) []realcluster.PodOption {
+	_, network := w.of(s.place)
+	return []realcluster.PodOption{
+		realcluster.Phase("Running"),
+		realcluster.Networks(realcluster.Attached(namespace+"/"+network.Name, iface, s.ip.String())),
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The kinds of facts of whereabouts' store.
+const (
+	kindEntry       = "pool entry"
+	kindReservation = "reservation"
+)
+
+// owed implements ipam.
+func (w *whereabouts) owed(s *sandbox) map[fact]string {
+	_, network := w.of(s.place)
+	return map[fact]string{
+		{kindEntry, poolName(network.Range) + " " + s.ip.String()}: entryOwner(namespace+"/"+s.pod, iface, s.id),
+		{kindReservation, s.ip.String()}:                           namespace + "/" + s.pod,
+	}
+}
+
+// poolName is how the plugin names the pool of an unnamed network.
+func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
+
+func entryOwner(podRef, ifname, containerID string) string {
+	return podRef + " " + ifname + " " + containerID
+}
+
+// What a tombstone is, as a reservation that has one shows it.
+const (
+	tombstone       = "_ip-reaper/_released"
+	ownerAnnotation = "ip-reaper/owner"
+)
+
+// look implements ipam.
+func (w *whereabouts) look(ctx context.Context) (view, error) {
+	v := view{owners: map[fact]string{}, retiring: map[fact]string{}}
+	client := w.cluster.Whereabouts.WhereaboutsV1alpha1()
+	pools, err := client.IPPools("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return v, fmt.Errorf("list pools: %w", err)
+	}
+	for _, pool := range pools.Items {
+		for key, a := range pool.Spec.Allocations {
+			ip, err := address(pool.Spec.Range, key)
+			if err != nil {
+				v.broken = append(v.broken, fmt.Sprintf("pool %s: %v", pool.Name, err))
+				continue
+			}
+			v.owners[fact{kindEntry, pool.Name + " " + ip.String()}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
+		}
+	}
+	reservations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return v, fmt.Errorf("list reservations: %w", err)
+	}
+	for _, r := range reservations.Items {
+		v.owners[fact{kindReservation, r.Name}] = r.Spec.PodRef
+		if r.Spec.PodRef == tombstone {
+			v.retiring[fact{kindReservation, r.Name}] = r.Annotations[ownerAnnotation]
+		}
+	}
+	return v, nil
+}
+
+// address is what a pool's key stands for, in ranges that end within a /24.
+func address(cidr, key string) (netip.Addr, error) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	base := prefix.Addr().As4()
+	offset, err := strconv.ParseUint(key, 10, 8)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	base[3] += byte(offset)
+	return netip.AddrFrom4(base), nil
+}
