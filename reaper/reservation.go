@@ -95,6 +95,16 @@ func (r Reservation) what() string {
 	return r.Key
 }
 
+// An Object names an object of the Kubernetes API. Namespace is empty for one
+// that has none.
+type Object struct {
+	APIVersion string
+	Kind       string
+	Namespace  string
+	Name       string
+	UID        string
+}
+
 // A Unit is one stored object that holds reservations, and that is written as
 // a whole: a pool, a block, a reservation object of its own.
 type Unit struct {

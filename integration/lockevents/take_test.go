@@ -1,0 +1,273 @@
+package lockevents_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+)
+
+// lock is the lock of the test's namespace, which is not renewed unless the test
+// says when.
+func (s *scene) lock(kube kubernetes.Interface, c *clock) *cluster.Lock {
+	l := cluster.NewLock(kube.CoordinationV1(), s.namespace, c.now, slog.New(slog.DiscardHandler))
+	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
+	return l
+}
+
+// acquire takes the lock, which has to be free.
+func (s *scene) acquire(l *cluster.Lock, holder string) (release func()) {
+	s.Helper()
+	release, err := l.Acquire(s.Context(), holder)
+	s.must(err)
+	return release
+}
+
+// wantLocked checks that a holder does not get the lock because of another.
+func (s *scene) wantLocked(l *cluster.Lock, by string, since time.Time) {
+	s.Helper()
+	_, err := l.Acquire(s.Context(), "latecomer")
+	var locked *reaper.LockedError
+	if !errors.As(err, &locked) {
+		s.Fatalf("Acquire: %v, want a LockedError", err)
+	}
+	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + s.namespace + "/ip-reaper"}
+	if diff := cmp.Diff(want, *locked); diff != "" {
+		s.Errorf("LockedError (-want +got):\n%s", diff)
+	}
+}
+
+// stored is the lease as the API server has it.
+func (s *scene) stored() *coordinationv1.Lease {
+	s.Helper()
+	lease, err := s.Kube.CoordinationV1().Leases(s.namespace).Get(s.Context(), cluster.LockName, metav1.GetOptions{})
+	s.must(err)
+	return lease
+}
+
+// edit changes the lease behind the program's back. It may be called from any
+// goroutine.
+func (s *scene) edit(change func(*coordinationv1.Lease)) {
+	leases := s.Kube.CoordinationV1().Leases(s.namespace)
+	lease, err := leases.Get(s.Context(), cluster.LockName, metav1.GetOptions{})
+	if err == nil {
+		change(lease)
+		_, err = leases.Update(s.Context(), lease, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+// A term is what a lease says, in short.
+type term struct {
+	Holder            string
+	Acquired, Renewed time.Time
+	Transitions       int32
+}
+
+// wantTerm checks what the API server has.
+func (s *scene) wantTerm(want term) {
+	s.Helper()
+	spec := s.stored().Spec
+	got := term{*spec.HolderIdentity, spec.AcquireTime.UTC(), spec.RenewTime.UTC(), *spec.LeaseTransitions}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("lease (-want +got):\n%s", diff)
+	}
+	if *spec.LeaseDurationSeconds != 30 {
+		s.Errorf("the lease lasts %d s, want 30", *spec.LeaseDurationSeconds)
+	}
+}
+
+// Of many that come at once exactly one gets the lock, whether the lease is not
+// there yet, was given back, or expired; and the others learn who that is.
+func TestOfManyLockersExactlyOneWins(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		before      func(*scene, *clock)
+		transitions int32
+	}{
+		{"no lease", func(*scene, *clock) {}, 0},
+		{"given back", func(s *scene, c *clock) { s.acquire(s.lock(s.Kube, c), "earlier")() }, 1},
+		{"expired", func(s *scene, c *clock) {
+			s.acquire(s.lock(s.Kube, c), "earlier")
+			c.pass(30 * time.Second)
+		}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 10 {
+				s, c := newScene(t), newClock()
+				tt.before(s, c)
+				var winners, losers []string
+				var mu sync.Mutex
+				var wg sync.WaitGroup
+				for n := range 24 {
+					l, holder := s.lock(s.client(s.Config), c), fmt.Sprintf("run-%d", n)
+					wg.Go(func() {
+						_, err := l.Acquire(t.Context(), holder)
+						mu.Lock()
+						defer mu.Unlock()
+						var locked *reaper.LockedError
+						switch {
+						case err == nil:
+							winners = append(winners, holder)
+						case errors.As(err, &locked):
+							losers = append(losers, locked.Holder)
+						default:
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if len(winners) != 1 || len(losers) != 23 {
+					t.Fatalf("%d got the lock, and %d did not", len(winners), len(losers))
+				}
+				for _, by := range losers {
+					if by != winners[0] {
+						t.Errorf("a loser was told of %s, and %s has the lock", by, winners[0])
+					}
+				}
+				s.wantTerm(term{winners[0], c.now(), c.now(), tt.transitions})
+			}
+		})
+	}
+}
+
+func TestLockIsTakenOverWhenItExpiresAndNotBefore(t *testing.T) {
+	s, c := newScene(t), newClock()
+	start := c.now()
+	s.acquire(s.lock(s.Kube, c), "killed")
+	c.pass(30*time.Second - time.Microsecond)
+	s.wantLocked(s.lock(s.Kube, c), "killed", start)
+	c.pass(time.Microsecond)
+	s.acquire(s.lock(s.Kube, c), "next")
+	s.wantTerm(term{"next", c.now(), c.now(), 1})
+}
+
+func TestReleaseLetsTheNextInAtOnce(t *testing.T) {
+	s, c := newScene(t), newClock()
+	start := c.now()
+	for n := range int32(3) {
+		holder := fmt.Sprintf("run-%d", n)
+		release := s.acquire(s.lock(s.Kube, c), holder)
+		s.wantTerm(term{holder, c.now(), c.now(), n})
+		c.pass(time.Second)
+		release()
+		s.wantTerm(term{"", start.Add(time.Duration(n) * time.Second), c.now(), n})
+		release() // does nothing
+	}
+}
+
+// A holder whose lease expired does not take it from who has it now, also if
+// that calls itself the same.
+func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
+	for _, name := range []string{"next", "slow"} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newScene(t), newClock()
+			release := s.acquire(s.lock(s.Kube, c), "slow")
+			c.pass(time.Minute)
+			s.acquire(s.lock(s.Kube, c), name)
+			before := s.stored()
+			c.pass(time.Second)
+			release()
+			if diff := cmp.Diff(before, s.stored()); diff != "" {
+				t.Errorf("lease (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
+	s, c := newScene(t), newClock()
+	ctx, cancel := context.WithCancel(t.Context())
+	release, err := s.lock(s.Kube, c).Acquire(ctx, "interrupted")
+	s.must(err)
+	cancel()
+	release()
+	s.wantTerm(term{"", c.now(), c.now(), 0})
+}
+
+// Get, create and update of leases are needed, and nothing else. A right that is
+// missing is told as such.
+func TestRightsOfTheLock(t *testing.T) {
+	const group = "coordination.k8s.io"
+	for _, tt := range []struct {
+		name   string
+		rules  []rbacv1.PolicyRule
+		there  bool // a lease that was given back is
+		denied string
+	}{
+		{"all, to create it", []rbacv1.PolicyRule{rights(group, "leases", "get", "create", "update")}, false, ""},
+		{"all, to take it over", []rbacv1.PolicyRule{rights(group, "leases", "get", "create", "update")}, true, ""},
+		{"none", nil, false, "cannot get"},
+		{"no create", []rbacv1.PolicyRule{rights(group, "leases", "get", "update")}, false, "cannot create"},
+		{"no update", []rbacv1.PolicyRule{rights(group, "leases", "get", "create")}, true, "cannot update"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, c := newScene(t), newClock()
+			if tt.there {
+				s.acquire(s.lock(s.Kube, c), "earlier")()
+			}
+			release, err := s.lock(s.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
+			if tt.denied != "" {
+				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.denied) ||
+					!strings.HasPrefix(err.Error(), "lease "+s.namespace+"/ip-reaper: ") {
+					t.Errorf("Acquire: %v, want that it is forbidden, and which lease", err)
+				}
+				return
+			}
+			s.must(err)
+			release()
+			if got := *s.stored().Spec.HolderIdentity; got != "" {
+				t.Errorf("%s has the lease after the release, want nobody", got)
+			}
+		})
+	}
+}
+
+func TestLockFailsWithoutAnAnswer(t *testing.T) {
+	t.Run("the context ended", func(t *testing.T) {
+		s := newScene(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.lock(s.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire: %v, want %v", err, context.Canceled)
+		}
+	})
+	t.Run("the API server is broken", func(t *testing.T) {
+		s := newScene(t)
+		kube, p := s.watched()
+		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
+		if _, err := s.lock(kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
+			t.Errorf("Acquire: %v, want an internal error", err)
+		}
+	})
+	t.Run("the namespace does not exist", func(t *testing.T) {
+		s := newScene(t)
+		s.namespace = "nowhere"
+		if _, err := s.lock(s.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
+			t.Errorf("Acquire: %v, want not found", err)
+		}
+	})
+	t.Run("a holder without a name", func(t *testing.T) {
+		s := newScene(t)
+		if _, err := s.lock(s.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
+			t.Error("a lease without a holder was acquired")
+		}
+	})
+}
