@@ -36,7 +36,7 @@ func newRoot(w world) *cobra.Command {
 		return &usageError{err, "see " + cmd.CommandPath() + " --help"}
 	})
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitStatus + "\n" + envHelp)
-	root.AddCommand(newRun(w), newInspect(w), newPolicy(), newVersion())
+	root.AddCommand(newRun(w), newRestore(w), newInspect(w), newPolicy(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {

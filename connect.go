@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -30,26 +33,29 @@ type connection struct {
 	backends []reaper.Backend
 	cluster  reaper.Cluster
 	ledgers  reaper.Ledgers
+	journals *cluster.Journals
+	lock     reaper.Lock
+	herald   reaper.Herald
+	ahead    func() (time.Duration, bool)
 }
 
-// connect prepares the clients; it contacts nobody. A run that may release
-// wants to be told which cluster, unless it runs inside of it.
-func connect(f runFlags, p policy.Policy, env func(string) string) (connection, error) {
+// connect prepares the clients; it contacts nobody. Who writes wants to be told
+// into which cluster, unless it runs inside of it.
+func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, env func(string) string) (connection, error) {
 	config, contextName, namespace, err := loadConfig(f, env)
 	if err != nil {
 		return connection{}, err
 	}
-	if !*p.DryRun && contextName != "" && f.context == "" {
+	if writes && contextName != "" && f.context == "" {
 		return connection{}, &usageError{
-			errors.New("outside of a cluster, releasing needs an explicit --context"),
+			errors.New("outside of a cluster, writing needs an explicit --context"),
 			"--context " + contextName,
 		}
 	}
-	if f.namespace != "" {
-		namespace = f.namespace
-	}
 	config.UserAgent = "ip-reaper/" + buildVersion()
 	config.Timeout = requestTimeout
+	clock := cluster.NewClock(time.Now)
+	config.Wrap(clock.Wrap)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	whereabouts, err := versioned.NewForConfig(config)
 	if err != nil {
@@ -70,14 +76,44 @@ func connect(f runFlags, p policy.Policy, env func(string) string) (connection, 
 	if err != nil {
 		return connection{}, fmt.Errorf("client: %w", err)
 	}
+	leases, err := coordinationv1.NewForConfig(protobuf)
+	if err != nil {
+		return connection{}, fmt.Errorf("client: %w", err)
+	}
+	events, err := eventsv1.NewForConfig(protobuf)
+	if err != nil {
+		return connection{}, fmt.Errorf("client: %w", err)
+	}
+	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: calicoBackend})
+	if len(p.Retention.ReservedIPs) > 0 {
+		reserved, err := cluster.NewReservedIPs(config, p.Retention.ReservedIPs)
+		if err != nil {
+			return connection{}, fmt.Errorf("client: %w", err)
+		}
+		stores = append(stores, reaper.NewReservedIPs(reserved))
+	}
+	self := reaper.PodRef{}
+	if name := env("POD_NAME"); name != "" && contextName == "" {
+		self = reaper.PodRef{Namespace: namespace, Name: name}
+	}
+	if f.namespace != "" {
+		namespace = f.namespace
+	}
 	return connection{
 		address:  config.Host,
 		context:  contextName,
-		backends: backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: calicoBackend}),
+		backends: stores,
 		cluster:  cluster.New(core, apps),
 		ledgers:  cluster.NewLedgers(core, namespace),
+		journals: cluster.NewJournals(core, namespace, *p.Journal.Keep),
+		lock:     cluster.NewLock(leases, namespace, time.Now, logger),
+		herald:   cluster.NewHerald(events, core, self, controllerName),
+		ahead:    clock.Ahead,
 	}, nil
 }
+
+// controllerName is who reports events.
+const controllerName = "ip-reaper.github.io/ip-reaper"
 
 // connectCalico prepares the backend over the datastore that the policy names. If
 // it names none, that is etcd where its endpoints are known, as to Calico's own
@@ -116,7 +152,7 @@ func connectCalico(b policy.Backend, config *rest.Config, env func(string) strin
 // loadConfig finds the API server and the namespace: inside a cluster by the
 // pod's service account unless a kubeconfig is named, elsewhere by kubeconfig,
 // with the name of its context.
-func loadConfig(f runFlags, env func(string) string) (config *rest.Config, contextName, namespace string, err error) {
+func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, contextName, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}

@@ -25,6 +25,7 @@ const (
 	exitUsage       = 2
 	exitPartial     = 3
 	exitLimit       = 4
+	exitLocked      = 5
 	exitInterrupted = 130
 )
 
@@ -32,9 +33,12 @@ const exitStatus = `EXIT STATUS
   0    done, also when there was nothing to do
   1    unexpected: nobody could be asked who is alive, and nothing was released;
        or the report could not be printed
-  2    a wrong flag or policy, or a file that cannot be read; nothing was contacted
+  2    a wrong flag or policy, a file that cannot be read, or a journal that is not
+       there; nothing was written
   3    partial: a backend, a pool or a release failed, the rest is done
-  4    a limit refused the plan; nothing was released
+  4    a limit refused the plan, or the list of pods is not believed; nothing was
+       released
+  5    another run is going on; nothing was done
   130  interrupted; what was not begun is kept
 `
 
@@ -90,6 +94,7 @@ func exitCode(ctx context.Context, err error) int {
 		usage   *usageError
 		invalid *policy.Error
 		limit   *reaper.LimitError
+		locked  *reaper.LockedError
 		partial *reaper.PartialError
 	)
 	switch {
@@ -101,6 +106,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &limit):
 		return exitLimit
+	case errors.As(err, &locked):
+		return exitLocked
 	case errors.As(err, &partial):
 		return exitPartial
 	default:

@@ -121,7 +121,7 @@ func TestReportFormats(t *testing.T) {
 		for format, print := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer
-				if err := print(&got, report); err != nil {
+				if err := print(&got, paperOf(report)); err != nil {
 					t.Fatal(err)
 				}
 				file := filepath.Join("testdata", "report", name+"."+format)
@@ -147,7 +147,7 @@ func TestReportFormats(t *testing.T) {
 func TestHostileTextStaysInItsCell(t *testing.T) {
 	for _, format := range []string{"table", "wide", "markdown"} {
 		var out bytes.Buffer
-		if err := formats[format](&out, hostileReport()); err != nil {
+		if err := formats[format](&out, paperOf(hostileReport())); err != nil {
 			t.Fatal(err)
 		}
 		columns := make(map[int]int)
@@ -209,10 +209,10 @@ func sameInYAML(t interface {
 }, report reaper.Report) {
 	t.Helper()
 	var asJSON, asYAML bytes.Buffer
-	if err := printJSON(&asJSON, report); err != nil {
+	if err := printJSON(&asJSON, paperOf(report)); err != nil {
 		t.Fatalf("%v", err)
 	}
-	if err := printYAML(&asYAML, report); err != nil {
+	if err := printYAML(&asYAML, paperOf(report)); err != nil {
 		t.Fatalf("%v", err)
 	}
 	var want, got any
@@ -231,7 +231,7 @@ func sameInYAML(t interface {
 func TestCapacityBeyond64BitsIsExact(t *testing.T) {
 	for format, print := range formats {
 		var out bytes.Buffer
-		if err := print(&out, fullReport()); err != nil {
+		if err := print(&out, paperOf(fullReport())); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "1208925819614629174706174") {

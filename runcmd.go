@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -17,17 +16,13 @@ import (
 
 // runFlags are the flags of the run command.
 type runFlags struct {
-	policy         string
-	kubeconfig     string
-	context        string
-	namespace      string
-	output         string
+	clusterFlags
 	terminationLog string
+	journal        string
 	dryRun         bool
 	all            bool
-	verbose        bool
+	wait           bool
 	ignoreLimits   bool
-	timeout        time.Duration
 	concurrency    int
 }
 
@@ -45,30 +40,23 @@ func newRun(w world) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside of a cluster, nothing is released without it")
-	flags.StringVar(&f.namespace, "namespace", "", "namespace of the ledger; by default that of the pod or of the context")
+	f.add(flags)
 	flags.BoolVar(&f.dryRun, "dry-run", true, "only say what would be released; overrides the policy")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
 	flags.BoolVar(&f.all, "all", false, "report the entries that are in use too, as -o wide does")
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
+	flags.BoolVar(&f.wait, "wait", false, "sit out the grace periods of what is suspected, and judge again; --timeout does not count the waiting")
 	flags.IntVar(&f.concurrency, "concurrency", 32, "stored objects that are released at the same time")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even what the policy's limits or an empty cluster forbid")
+	flags.StringVar(&f.journal, "journal", "", "write what is about to be released to this new `FILE` too; see restore")
 	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
 	return cmd
 }
 
 // check finds the mistakes that need nobody to be asked.
 func (f runFlags) check() error {
-	switch {
-	case f.concurrency < 1:
+	if f.concurrency < 1 {
 		return &usageError{fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), ""}
-	case f.timeout <= 0:
-		return &usageError{fmt.Errorf("--timeout: %v is not a time to wait", f.timeout), ""}
 	}
-	return checkOutput(f.output)
+	return f.clusterFlags.check()
 }
 
 // reap is one run, from flags to report.
@@ -84,23 +72,39 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 		p.DryRun = &f.dryRun
 	}
 	logger := newLogger(w, f.verbose)
-	klog.SetSlogLogger(logger)
-	conn, err := connect(f, p, w.env)
+	conn, err := connect(f.clusterFlags, !*p.DryRun, p, logger, w.env)
+	if err != nil {
+		return err
+	}
+	journals, closeJournal, err := openJournals(f, conn, *p.DryRun)
 	if err != nil {
 		return err
 	}
 	logger.Info("run", "version", buildVersion(), "server", conn.address, "context", conn.context, "dryRun", *p.DryRun)
 
-	timed, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	report, runErr := reaper.Run(timed, options(w, f, p, conn, logger))
+	o := options(w, f, p, conn, logger)
+	o.Journals = journals
+	report, runErr := reaper.Run(ctx, o)
 	logger.Info("done", "reservations", report.Summary.Reservations, "planned", report.Summary.Planned,
 		"released", report.Summary.Released, "failed", report.Summary.Failed)
 	printErr := show(w.stdout, f.output, f.all, report)
 	if err := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr); err != nil {
 		logger.Warn("no termination message", "err", err)
 	}
-	return errors.Join(runErr, printErr)
+	return errors.Join(runErr, printErr, closeJournal())
+}
+
+// openJournals returns where a run writes down what it releases: the cluster, and
+// a file where one is asked for. A dry run writes neither.
+func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, func() error, error) {
+	if f.journal == "" || dryRun {
+		return conn.journals, func() error { return nil }, nil
+	}
+	file, err := createJournalFile(f.journal)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bothJournals{file, conn.journals}, file.Close, nil
 }
 
 // options puts a run together.
@@ -113,10 +117,17 @@ func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog
 		Backends:     conn.backends,
 		Cluster:      conn.cluster,
 		Ledgers:      conn.ledgers,
+		Lock:         conn.lock,
+		Herald:       conn.herald,
+		Ahead:        conn.ahead,
 		Now:          time.Now,
 		Logger:       logger,
 		Concurrency:  f.concurrency,
+		Timeout:      f.timeout,
 		IgnoreLimits: f.ignoreLimits,
+	}
+	if f.wait {
+		o.Sleep = sleep
 	}
 	if w.terminal {
 		o.Progress = func(line string) { fmt.Fprintln(w.stderr, line) }
@@ -124,21 +135,15 @@ func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog
 	return o
 }
 
+// sleep waits, unless the context ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // newID names a run.
 func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }
-
-// newLogger logs to stderr: for people on a terminal, for machines elsewhere.
-func newLogger(w world, verbose bool) *slog.Logger {
-	level := slog.LevelInfo
-	if w.terminal {
-		level = slog.LevelWarn // progress lines say the rest
-	}
-	if verbose {
-		level = slog.LevelDebug
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if w.terminal {
-		return slog.New(slog.NewTextHandler(w.stderr, options))
-	}
-	return slog.New(slog.NewJSONHandler(w.stderr, options))
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND ARG...  run it and compare its exit code
 //	[!] contacted              whether the server was sent anything
-//	[!] wrote                  whether the server was sent more than reads
+//	[!] wrote                  whether the server was sent more than reads, and a lease
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
 func TestScripts(t *testing.T) {
@@ -62,12 +63,20 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 
 // A stage is an API server that is made of files: a list is api/<resource>.json,
 // and an object of the whole cluster api/<name>.json. A file that is a Status is
-// answered with its code. What has no file does not exist, and nothing can be
-// written.
+// answered with its code. What has no file does not exist, but there are lists of
+// nodes and of API groups; and nothing can be written, but the lease that keeps
+// other runs away, which nobody has.
 type stage struct {
 	dir    string
 	all    atomic.Int32
 	writes atomic.Int32
+}
+
+// unlessGiven are the lists that there are without a file.
+var unlessGiven = map[string]string{
+	"nodes": `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
+	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "whereabouts.cni.cncf.io",
+		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 }
 
 type stageKey struct{}
@@ -75,6 +84,11 @@ type stageKey struct{}
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.all.Add(1)
 	at := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if slices.Contains(at, "leases") && r.Method != http.MethodGet {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		_, _ = io.Copy(w, r.Body)
+		return
+	}
 	if r.Method != http.MethodGet {
 		s.writes.Add(1)
 		answer(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "nothing can be written here", "", ""))
@@ -86,6 +100,9 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
+	if given, ok := unlessGiven[path.Base(r.URL.Path)]; ok && err != nil {
+		document, err = []byte(given), nil
+	}
 	const definitions = "customresourcedefinitions"
 	switch name := path.Base(r.URL.Path); {
 	case err == nil:

@@ -9,13 +9,11 @@ import (
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // printYAML prints what printJSON prints, in the same order.
-func printYAML(w io.Writer, r reaper.Report) error {
-	data, err := json.Marshal(r)
+func printYAML(w io.Writer, p paper) error {
+	data, err := json.Marshal(p.value)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ const (
 	planName       = "ip-reaper-plan"
 	calicoName     = "ip-reaper-calico"
 	calicoPlanName = "ip-reaper-calico-plan"
+	restoreName    = "ip-reaper-restore"
 	namespace      = "ip-reaper"
 )
 
@@ -37,6 +38,7 @@ func TestManifestsAreOfKnownKindsAndFieldsOnly(t *testing.T) {
 		"ClusterRole " + planName, "ClusterRoleBinding " + planName, "Role " + planName, "RoleBinding " + planName,
 		"ClusterRole " + calicoName, "ClusterRoleBinding " + calicoName,
 		"ClusterRole " + calicoPlanName, "ClusterRoleBinding " + calicoPlanName,
+		"ClusterRole " + restoreName, "ClusterRoleBinding " + restoreName,
 	} {
 		if _, ok := objects[want]; !ok {
 			t.Errorf("there is no %s", want)
@@ -95,19 +97,22 @@ func TestRolesHaveNoWildcard(t *testing.T) {
 	}
 }
 
-// The run writes only what the backends and the ledger write, and reads only what
-// they and the census read.
+// The run writes only what backends, ledger, journal, lock and events write, and
+// reads only what they and the census read.
 func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
 	const group = "whereabouts.cni.cncf.io"
 	for key, want := range map[string][]string{
 		"ClusterRole " + name: append(definitions("ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org"),
-			"/pods: get", "/pods: list", "apps/statefulsets: list",
+			"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list",
+			"events.k8s.io/events: create",
+			"k8s.cni.cncf.io/network-attachment-definitions: list",
 			group+"/ippools: get", group+"/ippools: list", group+"/ippools: patch",
 			group+"/overlappingrangeipreservations: delete", group+"/overlappingrangeipreservations: get",
 			group+"/overlappingrangeipreservations: list", group+"/overlappingrangeipreservations: patch",
 		),
 		"ClusterRole " + planName: append(definitions("ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org"),
-			"/pods: list", "apps/statefulsets: list",
+			"/pods: list", "apps/statefulsets: list", "/nodes: list",
+			"k8s.cni.cncf.io/network-attachment-definitions: list",
 			group+"/ippools: list", group+"/overlappingrangeipreservations: list",
 		),
 		"ClusterRole " + calicoName: calico(
@@ -115,8 +120,15 @@ func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
 			"ipamhandles: delete", "ipamhandles: get", "ipamhandles: list", "ipamhandles: update",
 		),
 		"ClusterRole " + calicoPlanName: calico("ipamblocks: list", "ipamhandles: list"),
-		"Role " + name:                  append(ledger("get", "update"), "/configmaps: create"),
-		"Role " + planName:              ledger("get"),
+		"Role " + name: append(ledger("get", "update"),
+			"/configmaps: create", "/configmaps: delete", "/configmaps: list",
+			"coordination.k8s.io/leases: create", "coordination.k8s.io/leases/ip-reaper: get", "coordination.k8s.io/leases/ip-reaper: update",
+		),
+		"ClusterRole " + restoreName: {
+			group + "/overlappingrangeipreservations: create",
+			"crd.projectcalico.org/ipamhandles: create", "projectcalico.org/ipamhandles: create",
+		},
+		"Role " + planName: ledger("get"),
 	} {
 		got := permissions(roles(t)[key])
 		slices.Sort(want)
@@ -158,7 +170,7 @@ func TestPlanIsPartOfTheRun(t *testing.T) {
 func TestBindingsBindTheServiceAccountToTheirRole(t *testing.T) {
 	want := rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace}
 	find[*corev1.ServiceAccount](t, name)
-	for _, role := range []string{name, planName, calicoName, calicoPlanName} {
+	for _, role := range []string{name, planName, calicoName, calicoPlanName, restoreName} {
 		cluster := find[*rbacv1.ClusterRoleBinding](t, role)
 		if got, want := cluster.RoleRef, (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}); got != want {
 			t.Errorf("ClusterRoleBinding %s refers to %v, want %v", role, got, want)

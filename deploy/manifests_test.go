@@ -189,11 +189,12 @@ func definitions(names ...string) []string {
 }
 
 // calico returns the permissions in both of Calico's groups, with those that are
-// needed to know which of them is in use, and whose nodes are unreachable.
+// needed to know which of them is in use, and what is kept back there.
 func calico(permissions ...string) []string {
-	all := append(definitions("datastoremigrations.migration.projectcalico.org"),
-		"migration.projectcalico.org/datastoremigrations: list", "/nodes: list")
-	for _, permission := range append(permissions, "clusterinformations/default: get") {
+	all := append(definitions("datastoremigrations.migration.projectcalico.org",
+		"ipreservations.crd.projectcalico.org", "ipreservations.projectcalico.org"),
+		"migration.projectcalico.org/datastoremigrations: list")
+	for _, permission := range append(permissions, "clusterinformations/default: get", "ipreservations: list") {
 		all = append(all, "crd.projectcalico.org/"+permission, "projectcalico.org/"+permission)
 	}
 	return all

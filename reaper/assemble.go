@@ -28,8 +28,12 @@ const maxDamage = 20
 func AssembleJournal(runID string, stored []StoredPart) (Journal, error) {
 	a := assembly{journal: Journal{Run: JournalRun{ID: runID}}}
 	parts := a.unique(a.ofRun(stored))
-	for _, s := range parts {
+	for i, s := range parts {
 		a.journal.Records = append(a.journal.Records, s.Part.Records...)
+		if i == 0 || parts[i-1].Part.Write != s.Part.Write {
+			a.journal.Writes = append(a.journal.Writes, 0)
+		}
+		a.journal.Writes[len(a.journal.Writes)-1] += len(s.Part.Records)
 	}
 	a.findGaps(parts)
 	if more := len(a.damage) - maxDamage; more > 0 {

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 )
@@ -56,7 +57,31 @@ type Mender interface {
 	Mend(ctx context.Context, r Reservation) error
 }
 
-// What Release and List answer with; see there.
+// A Recorder is a Backend whose releases can be undone. What a backend that is
+// none lists is never released.
+type Recorder interface {
+	Backend
+
+	// Record returns what Restore needs of each reservation, in the same order:
+	// the entry as the store has it, whole. It is called before anything is
+	// released, and only reads. An entry that is gone, or is not what was listed,
+	// has nil instead.
+	Record(ctx context.Context, rs []Reservation) ([]json.RawMessage, error)
+
+	// Restore puts back the entries of one unit where their place is still free,
+	// with as few writes as the store allows, each on the condition that nobody
+	// else wrote meanwhile. It refuses what Record cannot have returned, and
+	// changes nothing else. It answers for each record, in the same order:
+	//
+	//   nil         it is back
+	//   ErrPresent  it is there already, as it was
+	//   ErrTaken    its place was given to somebody else, or is gone; with whom
+	//
+	// or any error that wraps one of them, or another one.
+	Restore(ctx context.Context, unit string, rs []Record) []error
+}
+
+// What Release, List and Restore answer with; see there.
 var (
 	ErrNotInstalled = errors.New("the store is not installed in this cluster")
 	ErrChanged      = errors.New("the entry changed hands")
@@ -65,6 +90,8 @@ var (
 	ErrNoWarrant    = errors.New("no valid warrant")
 	ErrAgain        = errors.New("not decided")
 	ErrUnfinished   = errors.New("released, but something of it is left")
+	ErrPresent      = errors.New("it is there already")
+	ErrTaken        = errors.New("its place is taken")
 )
 
 // A UnitError is a unit that could not be read. It hides no other unit.

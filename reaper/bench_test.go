@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -56,6 +57,14 @@ func (s fixedStore) List(context.Context) iter.Seq2[reaper.Unit, error] {
 			}
 		}
 	}
+}
+
+func (fixedStore) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	return written{}.Record(ctx, rs)
+}
+
+func (fixedStore) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, unit, rs)
 }
 
 func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {

@@ -49,14 +49,17 @@ func tie(now time.Time, verdicts []Verdict, members []int) {
 	}
 }
 
-// keep holds whatever is bound to an entry that is kept.
+// keep holds whatever is bound to an entry that is kept. Where that is kept back
+// for a time, the others go on to count theirs, or two would take turns for ever.
 func keep(verdicts []Verdict, members []int, kept Verdict) {
 	for _, i := range members {
 		v := &verdicts[i]
 		if v.Standing == Suspected || v.Standing == Orphaned {
-			*v = Verdict{
-				Reservation: v.Reservation, Standing: Held, Reason: BondKept,
-				Note: "its sandbox has " + kept.Reservation.what() + " too: " + string(kept.Reason),
+			v.Standing, v.Reason, v.remember = Held, BondKept, kept.remember
+			v.Note = "its sandbox has " + kept.Reservation.what() + " too: " + string(kept.Reason)
+			v.Due, v.orphan = time.Time{}, Orphan{}
+			if !v.remember {
+				v.FirstSeen = time.Time{}
 			}
 		}
 	}

@@ -12,8 +12,9 @@ import (
 
 // A Pod is what verdicts need of a pod object.
 type Pod struct {
-	Ref PodRef
-	UID string
+	Ref  PodRef
+	UID  string
+	Node string // empty until it is placed
 
 	// Finished is set for phase Succeeded or Failed.
 	Finished bool
@@ -98,7 +99,7 @@ type Census struct {
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node
-// that is not among the nodes does not exist.
+// that is not among the nodes does not exist; nil means that nobody asked for them.
 func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{
 		began:     began,
@@ -106,7 +107,6 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
 		sandboxes: make(map[string]bool),
 		sets:      make(map[PodRef]StatefulSet, len(sets)),
-		nodes:     make(map[string]Node, len(nodes)),
 	}
 	for _, p := range pods {
 		c.pods[p.Ref] = p
@@ -122,6 +122,9 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 	}
 	for _, s := range sets {
 		c.sets[PodRef{s.Namespace, s.Name}] = s
+	}
+	if nodes != nil {
+		c.nodes = make(map[string]Node, len(nodes))
 	}
 	for _, n := range nodes {
 		c.nodes[n.Name] = n
@@ -153,12 +156,18 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 		if nodes, err = cluster.Nodes(ctx); err != nil {
 			return Census{}, fmt.Errorf("list nodes: %w", err)
 		}
+		if nodes == nil {
+			nodes = []Node{}
+		}
 	}
 	return NewCensus(began, pods, sets, nodes...), nil
 }
 
 // Size returns the number of pods.
 func (c Census) Size() int { return len(c.pods) }
+
+// figures returns how many pods and nodes it found.
+func (c Census) figures() figures { return figures{len(c.pods), len(c.nodes)} }
 
 // pod answers from the lists.
 func (c Census) pod(ref PodRef) (Pod, Presence) {

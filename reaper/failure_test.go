@@ -2,8 +2,10 @@ package reaper_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,24 @@ type wrapped struct {
 func (w wrapped) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
 	return w.release(ctx, unit, ws)
 }
+
+func (wrapped) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	return written{}.Record(ctx, rs)
+}
+
+func (wrapped) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, unit, rs)
+}
+
+// answering releases nothing and answers for each warrant with that.
+func answering(err error) func(context.Context, string, []reaper.Warrant) []error {
+	return func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+		return slices.Repeat([]error{err}, len(ws))
+	}
+}
+
+// An unrecorded backend is one that cannot put back what it releases.
+type unrecorded struct{ reaper.Backend }
 
 // partial runs, and returns the report and the texts of the failures. It fails
 // the test if there are none, or the run did not do what it could.
@@ -200,7 +220,7 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	w.change = func(o *reaper.Options) { o.Concurrency = 1 }
 	w.run(t)
 	equal(t, "order", order, []string{
-		"first: list", "second: list", "first: release a",
+		"first: list", "second: list", "first: record", "second: record", "first: release a",
 		"second: bury a/10.0.0.2", "second: remove a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.3",
 	})
 }

@@ -2,6 +2,8 @@ package reaper_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -132,6 +134,22 @@ func (n *notebook) Save(_ context.Context, l reaper.Ledger) error {
 	return nil
 }
 
+// written is the half of a backend that writes down and puts back, for those that
+// tests make up: it writes down tokens and puts nothing back.
+type written struct{}
+
+func (written) Record(_ context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	records := make([]json.RawMessage, len(rs))
+	for i, r := range rs {
+		records[i] = fmt.Appendf(nil, "%q", r.Token)
+	}
+	return records, nil
+}
+
+func (written) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+	return make([]error, len(rs))
+}
+
 // seen returns the ledger after one more run over the scene's units and pods.
 func (s scene) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
@@ -158,6 +176,7 @@ type world struct {
 	backends []reaper.Backend
 	pods     *backendtest.Pods
 	notes    *notebook
+	journal  *backendtest.Journal
 	now      time.Time
 	change   func(*reaper.Options)
 }
@@ -167,7 +186,7 @@ type world struct {
 func newWorld(backends ...reaper.Backend) *world {
 	return &world{
 		policy: backendtest.Impatient(), backends: backends,
-		pods: &backendtest.Pods{}, notes: &notebook{}, now: noon,
+		pods: &backendtest.Pods{}, notes: &notebook{}, journal: &backendtest.Journal{}, now: noon,
 	}
 }
 
@@ -175,7 +194,7 @@ func newWorld(backends ...reaper.Backend) *world {
 func (w *world) options() reaper.Options {
 	o := reaper.Options{
 		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: w.policy,
-		Backends: w.backends, Cluster: w.pods, Ledgers: w.notes,
+		Backends: w.backends, Cluster: w.pods, Ledgers: w.notes, Journals: w.journal,
 		Now:         func() time.Time { return w.now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 4,

@@ -57,7 +57,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 		return Census{}, nil
 	}
 	r.warn("offline, grace periods count as over, and the pods as dumped after the stores")
-	scope := r.scope(inv)
+	scope := r.scope()
 	census, err := TakeCensus(ctx, r.Cluster, scope)
 	if err != nil {
 		return Census{}, err
@@ -65,7 +65,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 	if scope.StatefulSets && len(census.sets) == 0 {
 		r.warn("the dump has no StatefulSets: if the cluster has, what they keep is not known")
 	}
-	if scope.Nodes && len(census.nodes) == 0 {
+	if scope.Nodes && inv.namesNodes() && len(census.nodes) == 0 {
 		r.warn("the dump has no nodes: which of them are not ready, and keep their addresses, is not known")
 	}
 	return census, nil
@@ -74,7 +74,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 // elapsed returns the ledger by which the grace periods of all that waits are
 // over.
 func elapsed(verdicts []Verdict) Ledger {
-	l := next(verdicts)
+	l := Ledger{}.next(verdicts, Census{}, true)
 	for id := range l.seen {
 		l.seen[id] = time.Time{}
 	}

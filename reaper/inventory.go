@@ -74,6 +74,13 @@ func (inv Inventory) size() int {
 	return n
 }
 
+// complete reports whether every entry was listed of every backend that was asked.
+func (inv Inventory) complete() bool {
+	return !slices.ContainsFunc(inv.Listings, func(l Listing) bool {
+		return l.Status != StatusOK && l.Status != StatusSkipped
+	})
+}
+
 // namesNodes reports whether any reservation says on which node it is.
 func (inv Inventory) namesNodes() bool {
 	for _, l := range inv.Listings {
@@ -96,7 +103,7 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			for i := range unit.Reservations {
 				r := &unit.Reservations[i]
 				r.Backend, r.Unit = l.Backend, unit.Name
-				r.IP = r.IP.Unmap().WithZone("") // as pods show it
+				r.IP = asShown(r.IP)
 			}
 			l.Units = append(l.Units, unit)
 		case errors.As(err, &unreadable):
@@ -113,6 +120,9 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 	}
 	return l
 }
+
+// asShown returns an address as pods show it.
+func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // claim is one backend's record that a pod has an address.
 type claim struct {

@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -19,6 +20,14 @@ type script struct {
 type step struct {
 	unit reaper.Unit
 	err  error
+}
+
+func (script) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	return written{}.Record(ctx, rs)
+}
+
+func (script) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, unit, rs)
 }
 
 func (s script) Name() string { return s.name }

@@ -45,6 +45,18 @@ func (r JournalRun) equal(other JournalRun) bool {
 type Journal struct {
 	Run     JournalRun
 	Records []Record // in the order in which they were written
+	Writes  []int    // how many of them the run wrote at a time; nil where that was once
+}
+
+// writeOf returns the number of the write of a record, from 0.
+func (j Journal) writeOf(record int) int {
+	for n, size := range j.Writes {
+		if record < size {
+			return n
+		}
+		record -= size
+	}
+	return len(j.Writes)
 }
 
 // Journals keeps what one run is about to release. Its methods are for one

@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -27,13 +26,17 @@ type Verdict struct {
 	Note string
 
 	// FirstSeen is when a run first saw it ownerless, without a break since;
-	// Due is when its grace period is over. Both are zero unless it is
-	// Suspected or Orphaned.
+	// Due is when its grace period is over, or that for which it is Reserved.
+	// Both are zero unless it is Suspected, Orphaned or Reserved, or bound to what
+	// is; Due also where it is kept for good.
 	FirstSeen time.Time
 	Due       time.Time
 
-	remember bool
-	orphan   Orphan
+	ownerless bool   // but for what keeps it, nobody has it
+	remember  bool   // since when, in the ledger
+	node      string // where the pod is, for the ledger; empty if the store tells
+	after     []int  // the verdicts whose entries must be released first
+	orphan    Orphan
 }
 
 // An Orphan is a reservation that a complete census has no owner for, and that
@@ -59,17 +62,40 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 		c = Census{}
 	}
 	verdicts := make([]Verdict, 0, inv.size())
+	k := keepersOf(inv)
 	for _, listing := range inv.Listings {
 		claims := listing.claims()
 		for i := range listing.Units {
 			unit := &listing.Units[i]
 			for _, r := range unit.Reservations {
-				verdicts = append(verdicts, judge(now, p, c, l, Orphan{unit: unit, reservation: r, claims: claims}))
+				node := located(c, l, r)
+				if node != "" {
+					r.Owner.Node = node
+				}
+				v := judge(now, p, c, l, Orphan{unit: unit, reservation: r, claims: claims})
+				v.node = node
+				k.hold(now, &v)
+				verdicts = append(verdicts, v)
 			}
 		}
 	}
 	bind(now, verdicts)
+	k.judge(now, verdicts)
 	return verdicts
+}
+
+// located returns where the pod of an entry is, or was when it was last seen;
+// nothing where the store itself says where the entry is.
+func located(c Census, l Ledger, r Reservation) string {
+	if r.Owner.Node != "" || !r.saysWhose() {
+		return ""
+	}
+	known := l.node(r)
+	pod, presence := c.pod(r.Owner.Pod)
+	if presence == Present && pod.Node != "" && (known == "" || pod.shows(r.IP)) {
+		return pod.Node
+	}
+	return known
 }
 
 // judge weighs one reservation, wrapped in the orphan that it may turn out to
@@ -77,12 +103,12 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict {
 	r := o.reservation
 	f := assess(p, c, o)
-	v := Verdict{Reservation: r, Standing: f.standing, Reason: f.reason, Note: f.note}
+	v := Verdict{Reservation: r, Standing: f.standing, Reason: f.reason, Note: f.note, ownerless: f.ownerless()}
 	if f.standing != Suspected {
 		return v
 	}
 	terms := p.Terms(r.Owner.Pod.Namespace, r.Owner.Pod.Name, r.Backend)
-	if r.Remnant && r.Owner.Pod == (PodRef{}) {
+	if !r.holdsAddress() && r.Owner.Pod == (PodRef{}) {
 		terms = p.BackendTerms(r.Backend) // no name would ever let it go
 	}
 	switch {
@@ -127,13 +153,23 @@ type finding struct {
 	note     string
 }
 
+// ownerless reports whether nobody has the entry, whatever keeps it.
+func (f finding) ownerless() bool {
+	return f.standing == Suspected || f.reason == NodeUnreachable || f.reason == Retained || f.reason == Reserved
+}
+
 // assess looks for an owner. The first row that matches decides; an entry whose
-// node may still run its sandbox has one, whoever else is gone.
+// node may still run its sandbox has one, whoever else is gone. What is kept back
+// has none, and is held.
 func assess(p policy.Policy, c Census, o Orphan) finding {
 	f := assessOwner(p, c, o)
-	node := o.reservation.Owner.Node
-	if f.standing == Suspected && p.Nodes.Unreachable != policy.Release && c.unreachable(node) {
+	r := o.reservation
+	switch node := r.Owner.Node; {
+	case f.standing != Suspected:
+	case p.Nodes.Unreachable != policy.Release && c.unreachable(node):
 		return finding{Held, NodeUnreachable, "node " + node + " is not ready"}
+	case r.Reserved != "" && !r.Interrupted:
+		return finding{Held, Reserved, r.Reserved}
 	}
 	return f
 }
@@ -148,6 +184,8 @@ func assessOwner(p policy.Policy, c Census, o Orphan) finding {
 		return finding{Held, NotPodOwned, r.Foreign}
 	case r.Remnant:
 		return assessRemnant(c, r)
+	case r.Retains != nil:
+		return assessKeeper(p, c, r)
 	case !r.IP.IsValid():
 		return finding{Held, Unreadable, "the entry has no address"}
 	case r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "":
@@ -250,73 +288,4 @@ func disposed(d policy.Disposition, reason Reason, note string) finding {
 		return finding{Suspected, reason, note}
 	}
 	return finding{Held, reason, note}
-}
-
-// shownBy returns a pod that shows the reservation's address, and so protects
-// it, whoever the entry names.
-//
-// A pod that another entry of the same backend gives this very address, in
-// another network, is no witness: the address that it shows is that one. A
-// finished pod is none where the policy releases what finished pods hold, nor
-// for its own entry.
-func shownBy(p policy.Policy, c Census, o Orphan) (PodRef, bool) {
-	r := o.reservation
-	for _, pod := range c.showing(r.IP) {
-		if pod.Finished && (pod.Ref == r.Owner.Pod || p.Pods.Finished == policy.Release) {
-			continue
-		}
-		if pod.Ref == r.Owner.Pod || !o.claimedElsewhere(pod.Ref) {
-			return pod.Ref, true
-		}
-	}
-	return PodRef{}, false
-}
-
-// claimedElsewhere reports whether the pod has an entry of its own for this
-// address, in another unit of another domain.
-func (o Orphan) claimedElsewhere(pod PodRef) bool {
-	for _, c := range o.claims[o.reservation.IP] {
-		known := c.domain != "" && o.unit.Domain != ""
-		if c.pod == pod && c.unit != o.reservation.Unit && known && c.domain != o.unit.Domain {
-			return true
-		}
-	}
-	return false
-}
-
-// superseded reports whether the pod proves that it has another address instead
-// of this entry's, and which.
-//
-// Where each sandbox has an entry of its own, the proof is that the pod shows
-// another sandbox, and addresses. Elsewhere it is that the interface of this
-// entry has another address of the same unit now: one that the pod shows on that
-// interface and that a sibling entry gives to it. An entry that names no
-// interface, as old versions of plugins wrote them, may be any interface's.
-func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
-	r := o.reservation
-	if r.PerSandbox {
-		if pod.Mute || pod.Sandbox == "" || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0 {
-			return netip.Addr{}, false
-		}
-		return pod.Addresses[0], true
-	}
-	if pod.Mute || len(pod.Interfaces) == 0 {
-		return netip.Addr{}, false
-	}
-	for _, sibling := range o.unit.Reservations {
-		if sibling.Owner.Pod != r.Owner.Pod || !sibling.saysWhose() || sibling.IP == r.IP {
-			continue
-		}
-		for name, shown := range pod.Interfaces {
-			if mayBe(r, name) && mayBe(sibling, name) && slices.Contains(shown, sibling.IP) {
-				return sibling.IP, true
-			}
-		}
-	}
-	return netip.Addr{}, false
-}
-
-// mayBe reports whether the entry may be that of the interface.
-func mayBe(r Reservation, name string) bool {
-	return r.Owner.Interface == "" || r.Owner.Interface == name
 }

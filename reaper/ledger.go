@@ -4,26 +4,30 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 )
 
-// ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 1
-
-// latest is the last second that has a form in RFC 3339, in seconds since 1970.
-// Later ones wrap around to the past somewhere.
-const latest = 253_402_300_799
-
-// A Ledger remembers since when reservations have been ownerless without a
-// break. It is what a program that runs every few minutes has for a memory. A
-// lost or damaged ledger only restarts grace periods. The zero Ledger is empty;
-// a Ledger is a value and never changes.
+// A Ledger is what a program that runs every few minutes has for a memory:
+//
+//   - since when reservations have been ownerless without a break;
+//   - on which nodes the pods were last seen of those whose store does not say;
+//   - how many pods and nodes the last run found.
+//
+// A lost or damaged ledger restarts grace periods, and protects no more against a
+// node that is cut off or a census that lost half of its pods. The zero Ledger is
+// empty; a Ledger is a value and never changes.
 type Ledger struct {
-	seen map[string]time.Time
+	seen    map[string]time.Time
+	nodes   map[string]string // by identity of place and pod
+	figures figures
+}
+
+// figures are what a census found; zero for what was not asked for.
+type figures struct {
+	Pods  int `json:"pods,omitempty"`
+	Nodes int `json:"nodes,omitempty"`
 }
 
 // Ledgers keeps the ledger between runs.
@@ -50,93 +54,88 @@ func (l Ledger) since(id string, now time.Time) time.Time {
 	return now
 }
 
+// node returns where the pod of the entry was last seen; empty where that is not
+// known.
+func (l Ledger) node(r Reservation) string { return l.nodes[hash(r.place())] }
+
 // next returns the ledger that the verdicts call for: what is ownerless now and
-// has to wait, and nothing else. Times are rounded up to the second of the
-// stored form, so that no grace period is cut short.
-func next(verdicts []Verdict) Ledger {
-	l := Ledger{seen: make(map[string]time.Time)}
-	for _, v := range verdicts {
-		if v.remember {
-			l.seen[hash(v.Reservation.id())] = v.FirstSeen.Add(time.Second - 1).Truncate(time.Second)
+// has to wait, where the others' pods are, the census's figures, and nothing else.
+// Times are rounded up to the second of the stored form, so that no grace period
+// is cut short.
+func (l Ledger) next(verdicts []Verdict, c Census, complete bool) Ledger {
+	n := Ledger{seen: make(map[string]time.Time), nodes: make(map[string]string), figures: c.figures()}
+	for id, node := range l.nodes {
+		if _, exists := c.nodes[node]; !complete && (exists || c.nodes == nil) {
+			n.nodes[id] = node // of an entry that could not be listed
 		}
 	}
-	return l
+	for _, v := range verdicts {
+		if v.remember {
+			n.seen[hash(v.Reservation.id())] = v.FirstSeen.Add(time.Second - 1).Truncate(time.Second)
+		}
+		if v.node != "" {
+			n.nodes[hash(v.Reservation.place())] = v.node
+		}
+	}
+	return n
 }
 
 // Equal reports whether both remember the same.
 func (l Ledger) Equal(other Ledger) bool {
-	return maps.EqualFunc(l.seen, other.seen, time.Time.Equal)
+	return maps.EqualFunc(l.seen, other.seen, time.Time.Equal) &&
+		maps.Equal(l.nodes, other.nodes) && l.figures == other.figures
 }
 
-// Len returns the number of reservations that it remembers.
-func (l Ledger) Len() int { return len(l.seen) }
+// Len returns how many things it remembers of reservations.
+func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) }
+
+// Waiting returns how many reservations wait for their grace period.
+func (l Ledger) Waiting() int { return len(l.seen) }
+
+// WithoutNodes returns the ledger without what it remembers of nodes.
+func (l Ledger) WithoutNodes() Ledger {
+	l.nodes = nil
+	return l
+}
 
 // Shards splits the ledger into the fewest parts of at most size entries. There
-// is always at least one.
+// is always at least one. The first has the figures.
 func (l Ledger) Shards(size int) []Ledger {
-	shards := []Ledger{{seen: make(map[string]time.Time)}}
-	for id, at := range l.seen {
-		last := len(shards) - 1
-		if len(shards[last].seen) == size {
-			shards = append(shards, Ledger{seen: make(map[string]time.Time)})
-			last++
+	part := func() Ledger { return Ledger{seen: make(map[string]time.Time), nodes: make(map[string]string)} }
+	shards := []Ledger{part()}
+	shards[0].figures = l.figures
+	room := func() Ledger {
+		if last := shards[len(shards)-1]; last.Len() < size {
+			return last
 		}
-		shards[last].seen[id] = at
+		shards = append(shards, part())
+		return shards[len(shards)-1]
+	}
+	for id, at := range l.seen {
+		room().seen[id] = at
+	}
+	for id, node := range l.nodes {
+		room().nodes[id] = node
 	}
 	return shards
 }
 
-// Merge returns what both remember; where both do, the later time counts.
+// Merge returns what both remember; where both do, the later time and the larger
+// figure count.
 func (l Ledger) Merge(other Ledger) Ledger {
-	merged := Ledger{seen: maps.Clone(l.seen)}
-	if merged.seen == nil {
-		merged.seen = make(map[string]time.Time)
+	merged := Ledger{
+		seen: make(map[string]time.Time), nodes: make(map[string]string),
+		figures: figures{max(l.figures.Pods, other.figures.Pods), max(l.figures.Nodes, other.figures.Nodes)},
 	}
+	maps.Copy(merged.nodes, l.nodes)
+	maps.Copy(merged.nodes, other.nodes)
+	maps.Copy(merged.seen, l.seen)
 	for id, at := range other.seen {
 		if have, ok := merged.seen[id]; !ok || at.After(have) {
 			merged.seen[id] = at
 		}
 	}
 	return merged
-}
-
-// A ledgerFile is the stored form: times in seconds since 1970.
-type ledgerFile struct {
-	Version int              `json:"version"`
-	Seen    map[string]int64 `json:"seen"`
-}
-
-// Encode returns the stored form. Equal ledgers have equal forms.
-func (l Ledger) Encode() []byte {
-	file := ledgerFile{Version: ledgerVersion, Seen: make(map[string]int64, len(l.seen))}
-	for id, at := range l.seen {
-		file.Seen[id] = at.Unix()
-	}
-	data, err := json.Marshal(file)
-	if err != nil {
-		return nil // a map of strings to numbers always marshals
-	}
-	return data
-}
-
-// DecodeLedger reads what Encode wrote. It returns an error that wraps
-// ErrLedgerDamaged for anything else, what a newer version wrote included.
-func DecodeLedger(data []byte) (Ledger, error) {
-	var file ledgerFile
-	if err := json.Unmarshal(data, &file); err != nil {
-		return Ledger{}, fmt.Errorf("%w: %w", ErrLedgerDamaged, err)
-	}
-	if file.Version != ledgerVersion {
-		return Ledger{}, fmt.Errorf("%w: version %d, this program reads %d", ErrLedgerDamaged, file.Version, ledgerVersion)
-	}
-	l := Ledger{seen: make(map[string]time.Time, len(file.Seen))}
-	for id, at := range file.Seen {
-		if at < 0 || at > latest {
-			return Ledger{}, fmt.Errorf("%w: %d is not a time", ErrLedgerDamaged, at)
-		}
-		l.seen[id] = time.Unix(at, 0).UTC()
-	}
-	return l, nil
 }
 
 // hash shortens an identity: tokens can be as large as the entry itself. 128

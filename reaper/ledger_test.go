@@ -140,6 +140,8 @@ func mustJSON(t *rapid.T, v any) []byte {
 func FuzzDecodeLedger(f *testing.F) {
 	f.Add(reaper.Ledger{}.Encode())
 	f.Add(ledgerOf(f, map[string]int64{"0123456789abcdefghijkl": noon.Unix(), "": 0}).Encode())
+	f.Add([]byte(`{"version":1,"seen":{"a":1},"nodes":{"n1":["x","y"],"":["z"]},"figures":{"pods":7,"nodes":3}}`))
+	f.Add([]byte(`{"version":1,"seen":{},"nodes":{"n1":["x","x"],"n2":["x"]},"figures":{"pods":-1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := reaper.DecodeLedger(data)
 		if err != nil {
@@ -151,6 +153,13 @@ func FuzzDecodeLedger(f *testing.F) {
 		again, err := reaper.DecodeLedger(l.Encode())
 		if err != nil || !again.Equal(l) {
 			t.Errorf("%s is read as %s: %v", l.Encode(), again.Encode(), err)
+		}
+		merged := reaper.Ledger{}
+		for _, s := range l.Shards(2) {
+			merged = merged.Merge(s)
+		}
+		if !merged.Equal(l) || len(l.WithoutNodes().Encode()) > len(l.Encode()) {
+			t.Errorf("%s in shards of 2 is %s", l.Encode(), merged.Encode())
 		}
 		for id, seconds := range contents(t, l) {
 			if _, err := time.Unix(seconds, 0).UTC().MarshalJSON(); err != nil {

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -31,6 +30,10 @@ type modelled struct {
 	away      map[string]bool      // the nodes that are
 	past      []grant              // of sandboxes that are no more
 	made      int
+	runs      int
+	unsaved   bool                // the current run could not read or write its ledger
+	within    bool                // another run goes on in the midst of it
+	ctx       context.Context     // of the test
 	harm      string              // what went wrong first
 	calls     map[string]int      // of the current run, by kind
 	last      string              // the kind of the last call
@@ -53,13 +56,19 @@ type modelPod struct {
 // A grant is what the plugin gave to a sandbox: one address, or in the store with
 // handles two, of which the pod shows the first.
 type grant struct {
-	store int
-	asks  reaper.Owner
-	got   []reaper.Reservation
+	store   int
+	asks    reaper.Owner
+	got     []reaper.Reservation
+	renamed bool // one of them, by mistake
+	noted   bool // in the ledger: on which node it is
 }
 
-// withHandles is the index of the store that has them, and names nodes.
-const withHandles = 3
+// The stores that tell apart what the sandboxes of one pod have, by index: the one
+// that does not know nodes, and the one that has handles.
+const (
+	withoutNodes = 2
+	withHandles  = 3
+)
 
 func newModelled() *modelled {
 	m := &modelled{
@@ -75,6 +84,9 @@ func newModelled() *modelled {
 	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
 	m.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(m.call)
+	m.journal.OnWrite(func() error { return m.call("journal") })
+	m.notes.onLoad = func() error { return m.remembering("load") }
+	m.notes.onSave = func() error { return m.remembering("save") }
 	for i, s := range m.stores {
 		s.OnRequest(m.call)
 		m.backends = append(m.backends, s.Backend())
@@ -84,120 +96,11 @@ func newModelled() *modelled {
 			_ = s.Free(skipped, app("dns"))
 		}
 	}
-	m.change = func(o *reaper.Options) { o.Concurrency = 1 }
+	m.change = func(o *reaper.Options) {
+		m.runs++
+		o.ID, o.Concurrency = m.runID(), 1
+	}
 	return m
-}
-
-// An action is one thing that happens in the cluster, drawn before it does.
-type action struct {
-	What  string
-	Pod   int
-	Store int
-	Call  string // what becomes of the call that it happens at
-}
-
-// Deleted pods and those that return are what matters most.
-var actions = []string{
-	"return", "return", "return", "delete", "delete", "restart", "inherit", "show", "create", "add", "late del", "del", "mistake",
-	"begin", "annotate", "away", "back",
-}
-
-func drawAction(t *rapid.T) action {
-	return action{
-		rapid.SampledFrom(actions).Draw(t, "what"),
-		rapid.IntRange(0, 2).Draw(t, "pod"),
-		rapid.IntRange(0, withHandles).Draw(t, "store"),
-		rapid.SampledFrom([]string{"", "", "", "slow", "fails", "answer lost"}).Draw(t, "the call"),
-	}
-}
-
-// kinds are the kinds of calls in a run. A renew is the get after a bury.
-var kinds = []string{"list", "list pods", "list nodes", "get", "release", "settle", "bury", "renew", "remove", "restore"}
-
-// drawMoment draws the nth call of a kind.
-func drawMoment(t *rapid.T) string {
-	return moment(rapid.SampledFrom(kinds).Draw(t, "call"), rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3}).Draw(t, "nth"))
-}
-
-func moment(kind string, n int) string { return fmt.Sprintf("%s %d", kind, n) }
-
-// do carries out an action, if it makes sense. It is called with the lock held.
-func (m *modelled) do(a action) {
-	name := fmt.Sprintf("app-%d", a.Pod)
-	pod := m.alive[name]
-	switch {
-	case a.What == "late del" && len(m.past) > 0:
-		m.free(m.past[a.Pod%len(m.past)])
-	case a.What == "create" && pod == nil:
-		m.create(name)
-	case a.What == "return" && pod == nil:
-		pod = m.create(name)
-		for store := range m.stores {
-			m.add(pod, store)
-		}
-	case a.What == "inherit":
-		for _, g := range m.past {
-			if g.store == a.Store {
-				m.free(g)
-			}
-		}
-		if pod == nil {
-			pod = m.create(name)
-		}
-		m.add(pod, a.Store)
-	case a.What == "back":
-		m.back()
-	case pod == nil:
-	case a.What == "delete":
-		if m.away[pod.owner.Node] {
-			m.zombies = append(m.zombies, pod)
-		} else {
-			m.end(pod)
-		}
-		delete(m.alive, name)
-		m.pods.Remove(pod.owner.Pod)
-	case a.What == "away":
-		m.away[pod.owner.Node] = true
-		m.pods.AddNodes(reaper.Node{Name: pod.owner.Node})
-	case a.What == "begin":
-		if _, has := pod.grants[withHandles]; !has {
-			m.stores[withHandles].Begin(pod.owner.Sandbox)
-			pod.begun = true
-			m.inFlight(pod)
-		}
-	case a.What == "annotate":
-		// Calico's plugin shows the sandbox before the ADD returns.
-		if g, ok := pod.grants[withHandles]; ok {
-			pod.shown.Sandbox = pod.owner.Sandbox
-			pod.shown.Addresses = append(slices.Clone(pod.shown.Addresses), g.got[0].IP)
-			m.pods.Add(pod.shown)
-		}
-	case a.What == "add":
-		m.add(pod, a.Store)
-	case a.What == "restart":
-		m.end(pod)
-		again := pod.grants
-		pod.owner, pod.grants, pod.pending, pod.begun = m.sandbox(pod.owner), make(map[int]grant), time.Time{}, false
-		for store := range m.stores {
-			if _, had := again[store]; had {
-				m.add(pod, store)
-			}
-		}
-	case a.What == "show":
-		m.show(pod)
-	case a.What == "del":
-		m.end(pod)
-		for _, g := range pod.grants {
-			m.free(g)
-		}
-		pod.owner, pod.grants, pod.begun = m.sandbox(pod.owner), make(map[int]grant), false
-		m.show(pod)
-	case a.What == "mistake" && pod.pending.IsZero():
-		if g, ok := pod.grants[a.Store]; ok {
-			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "nobody"})
-		}
-	}
-	m.check(fmt.Sprint(a))
 }
 
 // create makes a pod of that name exist.
@@ -205,7 +108,8 @@ func (m *modelled) create(name string) *modelPod {
 	m.made++
 	owner := app(name)
 	owner.UID, owner.Node = fmt.Sprintf("uid-%d", m.made), fmt.Sprintf("node-%d", m.made)
-	pod := &modelPod{owner: m.sandbox(owner), grants: make(map[int]grant), shown: reaper.Pod{Ref: owner.Pod, UID: owner.UID}}
+	shown := reaper.Pod{Ref: owner.Pod, UID: owner.UID, Node: owner.Node}
+	pod := &modelPod{owner: m.sandbox(owner), grants: make(map[int]grant), shown: shown}
 	m.alive[name] = pod
 	m.pods.Add(pod.shown)
 	m.pods.AddNodes(reaper.Node{Name: owner.Node, Ready: true})
@@ -246,8 +150,12 @@ func (m *modelled) add(pod *modelPod, store int) {
 		return
 	}
 	g := grant{store: store, asks: pod.owner}
+	owner := pod.owner
+	if store == withoutNodes {
+		owner.Node = ""
+	}
 	for _, pool := range pools(store) {
-		got, err := m.stores[store].Reserve(pool, pod.owner)
+		got, err := m.stores[store].Reserve(pool, owner)
 		if err != nil {
 			m.harmed(err.Error())
 			return
@@ -298,7 +206,7 @@ func (m *modelled) show(pod *modelPod) {
 		m.add(pod, withHandles)
 		pod.begun = false
 	}
-	shown := reaper.Pod{Ref: pod.owner.Pod, UID: pod.owner.UID}
+	shown := reaper.Pod{Ref: pod.owner.Pod}
 	for store := range m.stores {
 		if g, ok := pod.grants[store]; ok {
 			shown.Addresses = append(shown.Addresses, g.got[0].IP)
@@ -306,8 +214,8 @@ func (m *modelled) show(pod *modelPod) {
 	}
 	if len(shown.Addresses) > 0 {
 		shown = showing(pod.owner.Pod, shown.Addresses...)
-		shown.UID = pod.owner.UID
 	}
+	shown.UID, shown.Node = pod.owner.UID, pod.owner.Node
 	if _, ok := pod.grants[withHandles]; ok {
 		shown.Sandbox = pod.owner.Sandbox
 	}
@@ -316,13 +224,16 @@ func (m *modelled) show(pod *modelPod) {
 }
 
 // check looks whether the stores hold what the plugin gave to existing pods, and
-// that which names nodes what runs on one that is away. Promise 1.
+// what runs on a node that is away where the store names that, or a run noted it.
+// Promise 1.
 func (m *modelled) check(after string) {
 	for store, s := range m.stores {
 		snapshot, _ := s.Snapshot()
 		running := slices.Collect(maps.Values(m.alive))
-		if store == withHandles {
-			running = append(running, m.zombies...)
+		for _, pod := range m.zombies {
+			if store == withHandles || pod.grants[store].noted {
+				running = append(running, pod)
+			}
 		}
 		for _, pod := range running {
 			for _, r := range pod.grants[store].got {
@@ -341,47 +252,4 @@ func (m *modelled) harmed(what string) {
 	if m.harm == "" {
 		m.harm = what
 	}
-}
-
-// call is the hook of every call of cluster and stores: other things happen
-// meanwhile, the call or its answer may get lost, and the run may be killed.
-func (m *modelled) call(what string) error {
-	m.mu.Lock()
-	kind, _, _ := strings.Cut(what, " ")
-	switch {
-	case what == "list pods", what == "list nodes":
-		kind = what
-	case kind == "get" && m.last == "bury":
-		kind = "renew"
-	}
-	m.last = kind
-	m.calls[kind]++
-	at := moment(kind, m.calls[kind])
-	now := m.meanwhile[at]
-	for _, a := range now {
-		m.do(a)
-	}
-	m.check("before " + what)
-	m.killed = m.killed || m.crashAt == at
-	killed := m.killed
-	m.mu.Unlock()
-	var failure error
-	if kind == m.broken {
-		failure = errConnection
-	}
-	for _, a := range now {
-		switch a.Call {
-		case "slow":
-			time.Sleep(reaper.Freshness * 3 / 5)
-		case "fails":
-			failure = errConnection
-		case "answer lost":
-			failure = backendtest.ErrLost
-		}
-	}
-	if killed {
-		m.crash()
-		return fmt.Errorf("killed before %s", what)
-	}
-	return failure
 }

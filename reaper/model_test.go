@@ -2,7 +2,9 @@ package reaper_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 1, 8. Whatever happens before, between, during and in place of the
-// calls of a run, no address of an existing pod is released; and when it is
-// over, runs leave nothing of the dead.
+// Promise 1, 8, 10. Whatever happens before, between, during and in place of the
+// calls of a run, another run included, no address of an existing pod is released,
+// and nothing that is not written down; and when it is over, runs leave nothing of
+// the dead.
 func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
 	// A hundred sequences, as rapid has it, would miss what is rare.
 	for range 20 {
@@ -31,6 +34,7 @@ func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
 // is left in the end.
 func someDaysOfACluster(t *rapid.T) {
 	m := newModelled()
+	m.ctx = t.Context()
 	if rapid.IntRange(0, 9).Draw(t, "an outage") == 0 {
 		m.outage()
 	}
@@ -85,7 +89,7 @@ func (m *modelled) runOnce(t *rapid.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	m.calls, m.meanwhile = make(map[string]int), make(map[string][]action)
-	m.broken, m.crashAt, m.killed, m.crash = "", "", false, cancel
+	m.broken, m.crashAt, m.killed, m.unsaved, m.crash = "", "", false, false, cancel
 	if rapid.IntRange(0, 2).Draw(t, "broken") == 0 {
 		m.broken = rapid.SampledFrom(kinds).Draw(t, "calls that fail")
 	}
@@ -96,8 +100,56 @@ func (m *modelled) runOnce(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "killed") == 0 {
 		m.crashAt = drawMoment(t)
 	}
-	_, _ = reaper.Run(ctx, m.options())
+	m.ended(reaper.Run(ctx, m.options()))
 	m.check("the run")
+}
+
+// runID is that of the current run.
+func (m *modelled) runID() string { return fmt.Sprint("run-", m.runs) }
+
+// ended looks at the report of a run that has ended: what it released is in its
+// journal, Promise 10; and what it remembers of nodes is from now on kept.
+func (m *modelled) ended(r reaper.Report, err error) {
+	journal := m.journal.Read()
+	for _, e := range r.Entries {
+		written := slices.ContainsFunc(journal.Records, func(rec reaper.Record) bool {
+			return rec.Backend == e.Backend && rec.Unit == e.Pool && rec.Key == e.Key && rec.Owner == e.Owner
+		})
+		if e.Outcome == reaper.Released && (!written || journal.Run.ID != m.runID()) {
+			m.harmed(fmt.Sprintf("%s released %s of %s, which its journal does not have", m.runID(), e.Key, e.Owner.Pod))
+		}
+		partial := (*reaper.PartialError)(nil)
+		if m.killed || m.unsaved || err != nil && !errors.As(err, &partial) || e.Backend != m.stores[withoutNodes].Backend().Name() {
+			continue
+		}
+		for _, pod := range m.alive {
+			if g, ok := pod.grants[withoutNodes]; ok && !g.renamed && g.got[0].Key == e.Key && e.Owner.Node == pod.owner.Node {
+				g.noted = true
+				pod.grants[withoutNodes] = g
+			}
+		}
+	}
+}
+
+// another is a run from beginning to end in the midst of the first one, which no
+// lock kept away.
+func (m *modelled) another() {
+	m.mu.Lock()
+	o := m.options()
+	m.runs--
+	m.mu.Unlock()
+	o.ID, o.Journals = "another", &backendtest.Journal{}
+	_, _ = reaper.Run(m.ctx, o)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.within = false
+}
+
+// remembering is the hook of the ledger.
+func (m *modelled) remembering(what string) error {
+	err := m.call(what)
+	m.unsaved = m.unsaved || err != nil
+	return err
 }
 
 // quiet lets the cluster come to rest, runs twice, and looks what is left.
@@ -108,14 +160,10 @@ func (m *modelled) quiet(t *rapid.T) {
 		m.show(pod)
 	}
 	for range 2 {
-		if _, err := reaper.Run(t.Context(), m.options()); err != nil {
-			t.Fatalf("a quiet run: %v", err)
-		}
+		m.quietRun(t)
 		m.pass(20 * time.Minute)
 	}
-	if _, err := reaper.Run(t.Context(), m.options()); err != nil {
-		t.Fatalf("a quiet run: %v", err)
-	}
+	m.quietRun(t)
 	m.check("the last run")
 	if m.harm != "" {
 		t.Fatal(m.harm)
@@ -137,6 +185,15 @@ func (m *modelled) quiet(t *rapid.T) {
 			}
 		}
 	}
+}
+
+// quietRun runs while nothing else happens.
+func (m *modelled) quietRun(t *rapid.T) {
+	report, err := reaper.Run(t.Context(), m.options())
+	if err != nil {
+		t.Fatalf("a quiet run: %v", err)
+	}
+	m.ended(report, err)
 }
 
 // boundToKept reports whether the entry is bound to one that stays.

@@ -94,8 +94,8 @@ func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	equal(t, "standing", back.judge(t, noon.Add(2*grace))[0].Standing, reaper.Suspected)
 }
 
-// Nodes are listed only where a verdict may rest on them.
-func TestNodesAreListedOnlyWhereSomebodyNamesOne(t *testing.T) {
+// Nodes are listed unless no verdict rests on them.
+func TestNodesAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 	named := webEntry()
 	named.Owner.Node = "n1"
 	pods, both := []string{"list pods", "list statefulsets"}, []string{"list pods", "list statefulsets", "list nodes"}
@@ -105,8 +105,8 @@ func TestNodesAreListedOnlyWhereSomebodyNamesOne(t *testing.T) {
 		unreachable policy.Disposition
 		want        []string
 	}{
-		{"no reservation", nil, policy.Hold, pods},
-		{"none names a node", fixedStore{pool(webEntry())}, policy.Hold, pods},
+		{"no reservation", nil, policy.Hold, both},
+		{"none names a node", fixedStore{pool(webEntry())}, policy.Hold, both},
 		{"one names a node", fixedStore{pool(webEntry()), pool(webEntry(), named)}, policy.Hold, both},
 		{"one names a node, and the policy does not say", fixedStore{pool(named)}, "", both},
 		{"one names a node, and the policy does not care", fixedStore{pool(named)}, policy.Release, pods},

@@ -54,6 +54,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Unit, error] {
 		first := make(map[string]Unit)
 		for u, err := range e.Units {
 			if err == nil {
+				u.Object = Object{} // a file may be of another version of the API
 				have, again := first[u.Name]
 				switch {
 				case !again:

@@ -48,12 +48,13 @@ func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	}
 }
 
-// Patiently makes a read of the API server again, a few times, where it fails
-// for a passing reason.
-func Patiently(ctx context.Context, read func(ctx context.Context) error) error {
+// Patiently makes a request of the API server again, a few times, where it fails
+// for a passing reason. It must be one that may be made twice: a read, or a write
+// under a condition or of one name.
+func Patiently(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
 	return retry.Do(ctx, backoff, func(ctx context.Context) error {
-		err := read(ctx)
+		err := request(ctx)
 		if errors.Is(Transient(err), ErrAgain) {
 			return retry.RetryableError(err)
 		}

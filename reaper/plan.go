@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
@@ -10,6 +11,7 @@ import (
 type Plan struct {
 	verdicts []Verdict
 	due      []int // indices of the orphans among the verdicts
+	before   int   // addresses that earlier looks of the same run released
 }
 
 // MakePlan collects the orphans among the verdicts.
@@ -18,6 +20,17 @@ func MakePlan(verdicts []Verdict) Plan {
 	for i, v := range verdicts {
 		if v.Standing == Orphaned {
 			p.due = append(p.due, i)
+		}
+	}
+	return p
+}
+
+// after returns the plan as one that follows these releases of the same run. Limits
+// are those of the run.
+func (p Plan) after(released []Entry) Plan {
+	for _, e := range released {
+		if e.IP != "" && e.Backend != ReservedIPsName {
+			p.before++
 		}
 	}
 	return p
@@ -32,11 +45,35 @@ func (p Plan) Orphans() []Orphan {
 	return orphans
 }
 
-// addresses returns how many addresses the plan releases, of how many. What
-// holds none endangers nobody, and may be more than all addresses together.
+// of returns what the plan releases of a backend, by index.
+func (p Plan) of(backend string) []int {
+	var due []int
+	for _, i := range p.due {
+		if p.verdicts[i].Reservation.Backend == backend {
+			due = append(due, i)
+		}
+	}
+	return due
+}
+
+// only returns the plan that releases nothing but these of its entries.
+func (p Plan) only(these map[int]bool) Plan {
+	var due []int
+	for _, i := range p.due {
+		if these[i] {
+			due = append(due, i)
+		}
+	}
+	p.due = due
+	return p
+}
+
+// addresses returns how many addresses the run releases with the plan, of how many.
+// What holds none endangers nobody, and may be more than all addresses together.
 func (p Plan) addresses() (planned, all int) {
+	planned, all = p.before, p.before
 	for _, v := range p.verdicts {
-		if v.Reservation.Remnant {
+		if !v.Reservation.holdsAddress() {
 			continue
 		}
 		all++
@@ -51,16 +88,32 @@ func (p Plan) addresses() (planned, all int) {
 // carried out.
 type LimitError struct {
 	Limit        string // the policy's field, or what else refused
-	Planned      int
+	Planned      int    // with what earlier looks of the run released
 	Reservations int
 	Allowed      string
+
+	// Released is how many entries earlier looks of the run released, which
+	// waited.
+	Released int
+
+	// Census says in words what is not believed of who is alive; empty where it
+	// is the plan that is too large.
+	Census string
 }
 
 // Error says what was refused, with the figures.
-func (e *LimitError) Error() string { return e.excess() + "; nothing was released" }
+func (e *LimitError) Error() string {
+	if e.Released > 0 {
+		return e.excess() + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
+	}
+	return e.excess() + "; nothing was released"
+}
 
 // excess gives the figures.
 func (e *LimitError) excess() string {
+	if e.Census != "" {
+		return e.Limit + ": " + e.Census
+	}
 	return fmt.Sprintf("%s: the plan releases %d of %d reservations, allowed is %s",
 		e.Limit, e.Planned, e.Reservations, e.Allowed)
 }
@@ -88,6 +141,34 @@ func (p Plan) Check(limits policy.Limits, c Census) error {
 	fraction := *limits.MaxFraction
 	if all >= *limits.MinEntries && float64(planned) > fraction*float64(all) {
 		return refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", fraction))
+	}
+	return nil
+}
+
+// fewNodes is how many nodes there must have been for a drop to say anything: of
+// two, one may well have been replaced.
+const fewNodes = 3
+
+// Believe compares the census with what the last run found. It returns a
+// *LimitError where so many pods or nodes are gone that the lists may not be whole,
+// and something has lost its owner; or nil.
+func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
+	ownerless := slices.ContainsFunc(p.verdicts, func(v Verdict) bool { return v.ownerless })
+	now, then := c.figures(), last.figures
+	for _, list := range []struct {
+		what              string
+		now, then, enough int
+	}{
+		{"pods", now.Pods, then.Pods, *limits.MinEntries},
+		{"nodes", now.Nodes, then.Nodes, fewNodes},
+	} {
+		most := *limits.MaxPodDrop
+		asked := list.what == "pods" || c.nodes != nil
+		if ownerless && asked && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
+			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
+				"%d %s were found, and %d in the last run; believed is a drop by a fraction of %g",
+				list.now, list.what, list.then, most)}
+		}
 	}
 	return nil
 }

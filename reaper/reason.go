@@ -16,6 +16,7 @@ const (
 	OutOfScope      Reason = "OutOfScope"      // the policy's namespaces leave its pod out
 	RuleHold        Reason = "RuleHold"        // a rule of the policy holds it
 	Retained        Reason = "Retained"        // a StatefulSet brings its pod back
+	Reserved        Reason = "Reserved"        // somebody keeps the address back
 	OwnerUnknown    Reason = "OwnerUnknown"    // it names no owner, or none that can be understood
 	NotPodOwned     Reason = "NotPodOwned"     // it was not reserved for a pod
 	NodeUnreachable Reason = "NodeUnreachable" // its node is not ready, and its sandbox may still be running there

@@ -22,9 +22,10 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	for _, b := range r.Backends {
 		units := make(map[string][]int)
 		var order []string
-		for _, i := range plan.due {
+		for _, i := range plan.of(b.Name()) {
 			res := plan.verdicts[i].Reservation
-			if res.Backend != b.Name() {
+			if err := r.outlived(plan.verdicts[i]); err != nil {
+				r.settle(i, Kept, err)
 				continue
 			}
 			if units[res.Unit] == nil {
@@ -48,6 +49,21 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 		_ = g.Wait() // every failure is already in the report
 		r.mend(ctx, b, plan)
 	}
+	for _, i := range plan.due {
+		if e := r.report.Entries[i]; e.Outcome == Released {
+			r.released = append(r.released, Release{plan.verdicts[i].orphan.unit.Object, e})
+		}
+	}
+}
+
+// outlived returns an error unless everything was released that has to go before.
+func (r *run) outlived(v Verdict) error {
+	for _, i := range v.after {
+		if r.report.Entries[i].Outcome != Released {
+			return fmt.Errorf("%w: %s, which it keeps back, was not released", ErrKept, r.report.Entries[i].IP)
+		}
+	}
+	return nil
 }
 
 // releaseBatch releases some entries of one unit, and tries again for those

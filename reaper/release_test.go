@@ -64,7 +64,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
 				}
 			}
-			if want := int64(2 + 4); bulk && looks.Load() != want {
+			if want := int64(3 + 4); bulk && looks.Load() != want {
 				t.Errorf("%d looks, want %d", looks.Load(), want)
 			}
 			if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {
@@ -248,7 +248,7 @@ func TestCancelledRunKeepsWhatItHadNotBegun(t *testing.T) {
 	slices.Sort(got)
 	equal(t, "outcomes", got, []string{"one/1 kept", "one/2 released", "two/1 kept", "two/2 kept"})
 	equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
-	equal(t, "its requests", *askedTwo, []string{"list"})
+	equal(t, "its requests", *askedTwo, []string{"list", "record"})
 }
 
 // Promise 7, 9.

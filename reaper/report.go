@@ -3,6 +3,7 @@ package reaper
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -154,6 +155,23 @@ func (r *Report) tell(verdicts []Verdict) {
 	r.Entries = make([]Entry, 0, len(verdicts))
 	for _, v := range verdicts {
 		r.Entries = append(r.Entries, newEntry(v))
+	}
+}
+
+// resume puts what earlier looks of the same run released before the entries. The
+// pools were fuller by that before.
+func (r *Report) resume(earlier []Entry) {
+	if len(earlier) == 0 {
+		return
+	}
+	r.Entries = slices.Concat(earlier, r.Entries)
+	taken := make(map[[2]string]int)
+	for _, e := range earlier {
+		taken[[2]string{e.Backend, e.Pool}]++
+	}
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		p.AllocatedBefore += taken[[2]string{p.Backend, p.Name}]
 	}
 }
 

@@ -23,7 +23,22 @@ type Owner struct {
 	UID       string // of the pod
 	Sandbox   string // container ID of the pod sandbox
 	Interface string // inside the sandbox, such as net1
-	Node      string
+
+	// Node is where the sandbox is; where the store does not say, Judge sets it
+	// to where the pod was last seen.
+	Node string
+}
+
+// whom names the owner for people, as far as it is known.
+func (o Owner) whom() string {
+	switch {
+	case o.Pod != PodRef{}:
+		return "pod " + o.Pod.String()
+	case o.Sandbox != "":
+		return "sandbox " + o.Sandbox
+	default:
+		return "somebody that it does not name"
+	}
 }
 
 // A Reservation is one address that a store holds, as it was listed.
@@ -50,6 +65,15 @@ type Reservation struct {
 	// pod, such as a tunnel or a virtual machine. Such an entry is reported and
 	// never released.
 	Foreign string
+
+	// Reserved says in words by what somebody keeps the address back, such as a
+	// range that is excluded from a network. Such an entry is not released when
+	// it has no owner.
+	Reserved string
+
+	// Retains is set for an entry that holds no address itself, but keeps some
+	// back while their pod is gone (ReservedIP).
+	Retains *Retention
 
 	// Inferred is set where the store does not name the pod, and the backend
 	// read the name out of something else.
@@ -81,11 +105,20 @@ func (r Reservation) id() string {
 	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Token
 }
 
+// place is where the entry stands and for which pod, whoever of its sandboxes has
+// it.
+func (r Reservation) place() string {
+	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Owner.Pod.String()
+}
+
 // saysWhose reports whether the store itself says that the pod which the entry
 // names has the address: what another verdict may rest on.
 func (r Reservation) saysWhose() bool {
-	return r.Unreadable == "" && r.Foreign == "" && !r.Inferred && !r.Remnant
+	return r.Unreadable == "" && r.Foreign == "" && !r.Inferred && r.holdsAddress()
 }
+
+// holdsAddress reports whether the entry takes an address of a store.
+func (r Reservation) holdsAddress() bool { return !r.Remnant && r.Retains == nil }
 
 // what names the entry for people: by its address if it has one.
 func (r Reservation) what() string {
@@ -116,6 +149,10 @@ type Unit struct {
 
 	// Capacity is how many addresses Range can give to pods; nil if unknown.
 	Capacity *big.Int
+
+	// Object is the unit in the Kubernetes API; zero where it is not there, or
+	// not there any more when its entries are released.
+	Object Object
 
 	// Domain names the network that the addresses belong to. The same address
 	// may be in use in two networks at once, and units of different domains

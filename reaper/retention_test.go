@@ -2,7 +2,9 @@ package reaper_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -66,4 +68,59 @@ func TestUnknownRetentionKeeps(t *testing.T) {
 	s := scene{units: []reaper.Unit{pool(r)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
 	s.policy = func(p *policy.Policy) { p.Retention.StatefulSets = "" }
 	equal(t, "standing", s.judge(t, noon)[0].Standing, reaper.Held)
+}
+
+// Promise 2, 4. Whatever becomes of the set between the runs, the one that is there
+// now decides, and grace counts from when it wants the pod no more.
+func TestStatefulSetThatIsThereNowDecides(t *testing.T) {
+	set := func(replicas int) reaper.StatefulSet {
+		return reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: replicas}
+	}
+	for _, tt := range []struct {
+		name   string
+		second []reaper.StatefulSet
+		want   reaper.Reason // of the second run, and what it leads to
+	}{
+		{"as it was", []reaper.StatefulSet{set(3)}, reaper.Retained},
+		{"scaled down", []reaper.StatefulSet{set(2)}, reaper.PodAbsent},
+		{"scaled up", []reaper.StatefulSet{set(9)}, reaper.Retained},
+		{"deleted", nil, reaper.PodAbsent},
+		{"deleted and created again", []reaper.StatefulSet{set(3)}, reaper.Retained},
+		{"created again, smaller", []reaper.StatefulSet{set(1)}, reaper.PodAbsent},
+		{"created again, with other ordinals", []reaper.StatefulSet{{Namespace: "default", Name: "db", Start: 5, Replicas: 3}}, reaper.PodAbsent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := backendtest.NewMemory("memory")
+			w := newWorld(m.Backend())
+			w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+			w.fill(t, m, "live-1", "db-2")
+			w.pods.AddSets(set(3))
+			equal(t, "reason at first", w.run(t).Entries[1].Reason, reaper.Retained)
+
+			w.pods = &backendtest.Pods{}
+			w.pods.Add(reaper.Pod{Ref: app("live-1").Pod})
+			w.pods.AddSets(tt.second...)
+			w.now = noon.Add(24 * time.Hour)
+			e := w.run(t).Entries[1]
+			equal(t, "reason", e.Reason, tt.want)
+			equal(t, "outcome", e.Outcome, reaper.Kept)
+			w.now = noon.Add(25 * time.Hour)
+			want := reaper.Kept
+			if tt.want == reaper.PodAbsent {
+				want = reaper.Released
+			}
+			equal(t, "outcome an hour later", w.run(t).Entries[1].Outcome, want)
+		})
+	}
+}
+
+// Promise 1, 4. The second look judges by the sets of the first.
+func TestConfirmRemembersTheStatefulSets(t *testing.T) {
+	for _, due := range []int{1, 1000} {
+		r := entries(1)[0]
+		h := newHearing(t, &backendtest.Pods{}, r)
+		h.census = reaper.NewCensus(noon, nil, []reaper.StatefulSet{{Namespace: "default", Name: "app", Replicas: 1}})
+		ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
+		refused(t, ws[0], errs[0], reaper.ErrKept)
+	}
 }

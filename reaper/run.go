@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
-	"github.com/sethvargo/go-retry"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
@@ -26,12 +26,24 @@ type Options struct {
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
 	Ledgers  Ledgers
+	Journals Journals
+	Lock     Lock   // may be nil: then nothing keeps another run away
+	Herald   Herald // may be nil: then nobody is told
+
+	// Ahead tells how far the clock is ahead of the API server's, and false where
+	// nobody knows. May be nil: then it is believed.
+	Ahead func() (time.Duration, bool)
 
 	Now          func() time.Time
 	Logger       *slog.Logger
 	Progress     func(line string) // told at each phase; may be nil
 	Concurrency  int               // units that are released at the same time
+	Timeout      time.Duration     // of one look and what follows from it; 0 is none
 	IgnoreLimits bool
+
+	// Sleep has a run sit out the grace periods of what it suspects, and then look
+	// again. It returns an error where ctx ends before. Nil means not to wait.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 // A PartialError is a run that did what it could: some backend, unit or release
@@ -50,10 +62,13 @@ func (e *PartialError) Error() string {
 // Unwrap returns the failures.
 func (e *PartialError) Unwrap() []error { return e.failures.Errors }
 
-// A run is one pass from the listing to the report.
+// A run is what Run does, from the lock to the report.
 type run struct {
 	Options
-	report Report
+	report   Report    // of the current look
+	earlier  []Entry   // that earlier looks released
+	released []Release // by all looks
+	memory   Ledger    // of the last look of a dry run
 
 	mu       sync.Mutex
 	failures *multierror.Error
@@ -62,7 +77,8 @@ type run struct {
 // Run lists, asks who is alive, judges and, unless the policy says dry run,
 // releases. The report is true whatever the error:
 //
-//   - a *LimitError: the plan was refused, nothing was written;
+//   - a *LockedError: another run is going on, nothing was looked at;
+//   - a *LimitError: the plan was refused, nothing of it was released;
 //   - a *PartialError: something failed, the rest is done;
 //   - any other: the census failed or ctx ended before anything was written.
 //
@@ -70,135 +86,53 @@ type run struct {
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o}
 	info := RunInfo{ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Version: o.Version, Cluster: o.Address}
-	err := r.run(ctx, info)
+	r.report = newReport(info, Inventory{})
+	unlock, err := r.lock(ctx)
+	if err == nil {
+		err = r.passes(ctx, info)
+		unlock()
+	}
 	r.report.Run.FinishedAt = o.Now().UTC()
+	r.report.resume(r.earlier)
 	r.report.tally()
+	r.announce(ctx, err)
 	return r.report, err
 }
 
-// run is the way through the house.
-func (r *run) run(ctx context.Context, info RunInfo) error {
-	p := r.Policy
-	inv := r.list(ctx)
-	r.report = newReport(info, inv)
-	r.progress("listed %d stores", len(inv.Listings))
-	census, err := TakeCensus(ctx, r.Cluster, r.scope(inv))
-	if err != nil {
-		r.report.tell(Judge(info.StartedAt, p, inv, Census{}, Ledger{}))
-		return fmt.Errorf("census: %w", err)
+// lock keeps other runs away, if this one may write. Where that fails, for another
+// reason than that there is one, this goes on: what is safe does not rest on it.
+func (r *run) lock(ctx context.Context) (unlock func(), err error) {
+	none := func() {}
+	if r.Lock == nil || *r.Policy.DryRun {
+		return none, nil
 	}
-	r.progress("found %d pods", census.Size())
-
-	now := r.Now().UTC()
-	ledger, known := r.loadLedger(ctx)
-	verdicts := Judge(now, p, inv, census, ledger)
-	plan := MakePlan(verdicts)
-	r.report.tell(verdicts)
-	r.logVerdicts(verdicts)
-	r.progress("judged %d reservations: %d to release", len(verdicts), len(plan.due))
-
-	var limit *LimitError
-	if err := plan.Check(p.Limits, census); errors.As(err, &limit) {
-		if !r.IgnoreLimits {
-			return err
-		}
-		r.warn("limits are ignored: " + limit.excess())
-	}
-	if *p.DryRun {
-		for _, i := range plan.due {
-			r.report.Entries[i].Outcome = Planned
-		}
-		return r.failed()
-	}
-	if known {
-		r.saveLedger(ctx, now, inv, census, ledger, verdicts)
-	}
-	r.release(ctx, plan, census)
-	r.progress("done")
-	return r.failed()
-}
-
-// scope returns what verdicts need to know beside the pods.
-func (r *run) scope(inv Inventory) Scope {
-	return Scope{
-		StatefulSets: r.Policy.Retention.StatefulSets != policy.Ignore,
-		Nodes:        r.Policy.Nodes.Unreachable != policy.Release && inv.namesNodes(),
-	}
-}
-
-// list takes the inventory of the backends that the policy does not disable.
-func (r *run) list(ctx context.Context) Inventory {
-	var enabled []Backend
-	for _, b := range r.Backends {
-		if r.Policy.Backends[b.Name()].Enabled != policy.Off {
-			enabled = append(enabled, b)
-		}
-	}
-	inv := TakeInventory(ctx, enabled, func(name string) bool {
-		return r.Policy.Backends[name].Enabled == policy.On
-	})
-	for _, l := range inv.Listings {
-		for _, err := range l.errs {
-			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
-		}
-	}
-	for _, b := range r.Backends {
-		if r.Policy.Backends[b.Name()].Enabled == policy.Off {
-			inv.Listings = append(inv.Listings, Listing{Backend: b.Name(), Status: StatusSkipped, Message: "disabled by the policy"})
-		}
-	}
-	return inv
-}
-
-// loadLedger reads what earlier runs remember. It reports false where the
-// ledger may be whole but could not be read, so that it must not be replaced.
-func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
-	ledger, err := r.Ledgers.Load(ctx)
+	unlock, err = r.Lock.Acquire(ctx, r.ID)
+	var held *LockedError
 	switch {
-	case errors.Is(err, ErrLedgerDamaged):
-		r.warn(err.Error() + "; what it remembered counts as first seen now")
+	case errors.As(err, &held):
+		return none, err
 	case err != nil:
-		r.failAndTell(fmt.Errorf("load the ledger: %w", err))
-		return Ledger{}, false
+		r.warn("nothing keeps another run away: " + err.Error())
+		return none, nil
 	}
-	return ledger, true
+	return unlock, nil
 }
 
-// saveLedger remembers what has to wait. Where another run wrote in between,
-// its ledger is read and judged by again.
-func (r *run) saveLedger(ctx context.Context, now time.Time, inv Inventory, c Census, have Ledger, verdicts []Verdict) {
-	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
-	err := retry.Do(ctx, b, func(ctx context.Context) error {
-		want := next(verdicts)
-		if want.Equal(have) {
-			return nil
-		}
-		err := r.Ledgers.Save(ctx, want)
-		if !errors.Is(err, ErrAgain) {
-			return err
-		}
-		theirs, loadErr := r.Ledgers.Load(ctx)
-		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
-			return loadErr
-		}
-		if have = theirs; have.Len() > 0 {
-			verdicts = Judge(now, r.Policy, inv, c, have)
-		}
-		return retry.RetryableError(err)
-	})
-	if err != nil {
-		r.failAndTell(fmt.Errorf("save the ledger: %w", err))
+// announce tells the cluster, also when the run was interrupted.
+func (r *run) announce(ctx context.Context, err error) {
+	var held *LockedError
+	if r.Herald == nil || *r.Policy.DryRun || errors.As(err, &held) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+	defer cancel()
+	if err := r.Herald.Announce(ctx, r.report, r.released); err != nil {
+		r.warn("not every event was written: " + err.Error())
 	}
 }
 
-// logVerdicts says why, one line a reservation.
-func (r *run) logVerdicts(verdicts []Verdict) {
-	for _, v := range verdicts {
-		r.Logger.Debug("judged", "backend", v.Reservation.Backend, "pool", v.Reservation.Unit,
-			"key", v.Reservation.Key, "ip", v.Reservation.IP, "pod", v.Reservation.Owner.Pod,
-			"verdict", v.Standing.String(), "reason", v.Reason, "note", v.Note)
-	}
-}
+// announceTimeout bounds how long a run goes on for its events alone.
+const announceTimeout = 15 * time.Second
 
 // fail remembers a failure that does not stop the run.
 func (r *run) fail(err error) {
@@ -211,11 +145,17 @@ func (r *run) fail(err error) {
 // failAndTell is fail for what no backend and no entry of the report can show.
 func (r *run) failAndTell(err error) {
 	r.fail(err)
-	r.report.Warnings = append(r.report.Warnings, err.Error())
+	r.tell(err.Error())
 }
 
-// failed returns the failures as a *PartialError, or nil.
+// failed returns the failures as a *PartialError, or nil. What earlier looks
+// released and did not finish is not tried again, and stays one.
 func (r *run) failed() error {
+	for _, e := range r.earlier {
+		if e.Error != "" {
+			r.failures = multierror.Append(r.failures, fmt.Errorf("%s: %s: %s: %s", e.Backend, e.Pool, e.Key, e.Error))
+		}
+	}
 	if r.failures.ErrorOrNil() == nil {
 		return nil
 	}
@@ -225,7 +165,14 @@ func (r *run) failed() error {
 // warn puts a sentence into log and report.
 func (r *run) warn(sentence string) {
 	r.Logger.Warn("warning", "text", sentence)
-	r.report.Warnings = append(r.report.Warnings, sentence)
+	r.tell(sentence)
+}
+
+// tell puts a sentence into the report, once for all looks.
+func (r *run) tell(sentence string) {
+	if !slices.Contains(r.report.Warnings, sentence) {
+		r.report.Warnings = append(r.report.Warnings, sentence)
+	}
 }
 
 // progress tells whoever watches.

@@ -41,7 +41,7 @@ func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
 		equal(t, "after "+step.after.String(), w.run(t).Summary, step.want)
 		equal(t, "writes of the ledger after "+step.after.String(), w.notes.saves, step.saves)
 	}
-	equal(t, "ledger", string(w.notes.stored), `{"version":1,"seen":{}}`)
+	equal(t, "ledger", string(w.notes.stored), `{"version":1,"seen":{},"figures":{"pods":1}}`)
 }
 
 // Promise 2, 8.
@@ -77,18 +77,24 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 	equal(t, "released once it can", w.run(t).Summary.Released, 2)
 }
 
-// Promise 9. Without grace nothing has to be remembered.
-func TestReleaseWithoutGraceNeedsNoLedger(t *testing.T) {
+// Promise 2. The ledger may know of a node that is cut off.
+func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
+	w, m := patient(t)
+	w.policy.GracePeriod = &policy.Duration{}
+	before := contentsOf(t, m)
+	w.notes.onLoad = func() error { return forbidden }
+	report, failures := w.partial(t)
+	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
+	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// Promise 4. Without grace nothing is remembered of what goes.
+func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
 	w, _ := patient(t)
 	w.policy.GracePeriod = &policy.Duration{}
-	w.notes.onLoad = func() error { return forbidden }
-	report, _ := w.partial(t)
-	equal(t, "released", report.Summary.Released, 2)
-
-	w, _ = patient(t)
-	w.policy.GracePeriod = &policy.Duration{}
 	w.run(t)
-	equal(t, "writes of the ledger", w.notes.saves, 0)
+	equal(t, "ledger", string(w.notes.stored), `{"version":1,"seen":{},"figures":{"pods":1}}`)
 }
 
 // Promise 9.

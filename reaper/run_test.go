@@ -132,7 +132,7 @@ func TestReservationsAreListedBeforeOwners(t *testing.T) {
 	second.OnRequest(note("second: "))
 	w.pods.OnCall(note(""))
 	w.run(t)
-	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list statefulsets"})
+	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list statefulsets", "list nodes"})
 }
 
 // Promise 5.
@@ -247,10 +247,10 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 	w := newWorld()
 	w.run(t)
-	equal(t, "calls", w.pods.Calls(), []string{"list pods", "list statefulsets"})
+	equal(t, "calls", w.pods.Calls(), []string{"list pods", "list statefulsets", "list nodes"})
 	w.policy.Retention.StatefulSets = policy.Ignore
 	w.run(t)
-	equal(t, "calls where they are ignored", w.pods.Calls(), []string{"list pods"})
+	equal(t, "calls where they are ignored", w.pods.Calls(), []string{"list pods", "list nodes"})
 }
 
 func TestRunTellsItsProgress(t *testing.T) {

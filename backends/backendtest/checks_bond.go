@@ -92,7 +92,7 @@ func (s *stage) runs(after ...time.Duration) {
 	for _, d := range after {
 		at := time.Now().Add(d)
 		_, err := reaper.Run(s.Context(), reaper.Options{
-			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.pods, Ledgers: &notes,
+			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.pods, Ledgers: &notes, Journals: &Journal{},
 			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
 		})
 		if err != nil {

@@ -33,6 +33,12 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"what others reserve and free meanwhile is not lost", concurrent},
 		{"what one sandbox got is released together or not at all", bound},
 		{"what a release left behind is cleaned up by later runs", unfinished},
+		{"what was released can be put back as it was", restored},
+		{"what is there already is not put back again", restoredAgain},
+		{"what was given to somebody else is not put back", restoredTooLate},
+		{"a record that is none is not put back", strangeRecord},
+		{"nothing is put back under a cancelled context", cancelledRestore},
+		{"an entry that was given away is not written down as the old one", changedBeforeRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&stage{T: t, store: open(t), pods: &Pods{}})

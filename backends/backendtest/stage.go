@@ -87,12 +87,18 @@ func (s *stage) live(pool string, pods ...string) []entry {
 func (s *stage) giveAway(e entry) entry {
 	s.Helper()
 	s.free(e)
+	return s.inherit(e)
+}
+
+// inherit lets others reserve until one has the place of an entry that is gone.
+func (s *stage) inherit(e entry) entry {
+	s.Helper()
 	for n := range 300 {
 		if again := s.live(e.pool, fmt.Sprintf("heir-%d", n))[0]; Place(again.Reservation) == Place(e.Reservation) {
 			return again
 		}
 	}
-	s.Fatalf("%s was freed, but the plugin does not give it again", Place(e.Reservation))
+	s.Fatalf("%s is free, but the plugin does not give it again", Place(e.Reservation))
 	return entry{}
 }
 

@@ -136,8 +136,13 @@ func (b block) token(ordinal int) string {
 	if handle := b.readable[index].Handle; !ok && (handle == nil || *handle == "") {
 		return ""
 	}
+	return tokenOf(sequence, b.attributes[index])
+}
+
+// tokenOf is the token of an allocation that has one.
+func tokenOf(sequence uint64, attribute []byte) string {
 	var compact bytes.Buffer // somebody else may write it with other spaces
-	if err := json.Compact(&compact, b.attributes[index]); err != nil {
+	if err := json.Compact(&compact, attribute); err != nil {
 		return ""
 	}
 	return strconv.FormatUint(sequence, 10) + " " + compact.String()

@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/big"
-	"net/netip"
 	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -38,13 +36,24 @@ type datastore interface {
 	// nodes returns the Kubernetes names of Calico's nodes where they differ.
 	nodes(ctx context.Context) (map[string]string, error)
 
+	// reservations returns what is kept from being given away, read now; none
+	// where Calico has no such thing.
+	reservations(ctx context.Context) ([]ipReservation, error)
+
+	// name is what the datastore calls a block by its CIDR, or a handle by its ID.
+	name(k kind, id string) string
+
+	// anew returns an object that write creates: one that was stored under the
+	// name as raw has it.
+	anew(k kind, name string, raw []byte) (object, error)
+
 	// get reads a block by its CIDR, or a handle by its ID. It returns errGone
 	// where the datastore says that it has no such object.
 	get(ctx context.Context, k kind, id string) (object, error)
 
 	// write replaces or deletes all the objects or none, each in the version that
-	// it was read in, and returns what they are then. It returns errConflict
-	// where one is of another version, or gone.
+	// it was read in, and creates those that have none. It returns what they are
+	// then, and errConflict where one is of another version, gone, or there.
 	write(ctx context.Context, objects ...object) ([]object, error)
 
 	// together is how many objects one write can take.
@@ -63,12 +72,13 @@ var (
 
 // Backend is the backend for Calico's IPAM. An allocation's token is its
 // attribute, as it is stored, and its sequence number. It implements
-// reaper.Backend.
+// reaper.Recorder.
 type Backend struct {
 	open func(ctx context.Context) (datastore, error)
 
 	mu    sync.Mutex
 	store datastore
+	sizes map[kind]int // how many objects the last listing had
 	known register
 }
 
@@ -136,150 +146,16 @@ func (b *Backend) read(ctx context.Context) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("list Calico's nodes: %w", err)
 	}
+	reserved, err := store.reservations(ctx)
+	if err != nil {
+		return listing{}, fmt.Errorf("list Calico's IPReservations, which keep addresses back: %w", err)
+	}
 	l := newListing(storedBlocks, storedHandles, nodes)
+	l.reserved = reserved
 	l.refuseMisplaced()
 	b.known.fill(l.handles)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sizes = map[kind]int{blocks: len(storedBlocks), handles: len(storedHandles)}
 	return l, nil
-}
-
-// A listing is what a datastore holds, understood as far as it can be.
-type listing struct {
-	blocks   []block
-	handles  []handle
-	broken   []*reaper.UnitError
-	nodes    map[string]string
-	networks map[string]bool       // that handles begin with
-	readable map[netip.Prefix]bool // the blocks
-	byID     map[string]handle     // the handles
-	used     map[string]bool       // the handles that have addresses
-}
-
-func newListing(storedBlocks, storedHandles []object, nodes map[string]string) listing {
-	l := listing{
-		nodes:    nodes,
-		networks: make(map[string]bool),
-		readable: make(map[netip.Prefix]bool, len(storedBlocks)),
-		byID:     make(map[string]handle, len(storedHandles)),
-		used:     make(map[string]bool, len(storedHandles)),
-	}
-	for _, o := range storedHandles {
-		h, err := readHandle(o)
-		if err != nil {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "handle " + o.name, Err: err})
-			continue
-		}
-		l.handles = append(l.handles, h)
-		l.byID[h.id] = h
-		l.sawHandle(h.id)
-	}
-	for _, o := range storedBlocks {
-		b, err := readBlock(o)
-		if err != nil {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "block " + o.name, Err: err})
-			continue
-		}
-		l.blocks = append(l.blocks, b)
-		l.readable[b.cidr] = true
-		for _, a := range b.readable {
-			l.sawHandle(a.handle())
-			l.used[a.handle()] = true
-		}
-	}
-	return l
-}
-
-// refuseMisplaced leaves out the blocks that stand under the name of another: what
-// is released of them would be looked for there.
-func (l *listing) refuseMisplaced() {
-	all := l.blocks
-	l.blocks = nil
-	clear(l.readable)
-	for _, b := range all {
-		name := resourceName(blocks, b.cidr.String())
-		if b.root == "" {
-			name = etcdKey(blocks, b.cidr.String())
-		}
-		if b.name != name {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "block " + b.name, Err: fmt.Errorf("it says that it is %s", b.cidr)})
-			continue
-		}
-		l.blocks = append(l.blocks, b)
-		l.readable[b.cidr] = true
-	}
-}
-
-// sawHandle learns the names of networks.
-func (l *listing) sawHandle(id string) {
-	if network, _, ok := splitHandle(id); ok {
-		l.networks[network] = true
-	}
-}
-
-// unit is a block as the engine sees it.
-func (l listing) unit(b block) reaper.Unit {
-	u := reaper.Unit{
-		Name:     b.cidr.String(),
-		Range:    b.cidr,
-		Capacity: big.NewInt(int64(len(b.allocations))),
-	}
-	for ordinal, index := range b.allocations {
-		if index == nil {
-			continue
-		}
-		r := b.reservation(ordinal, l.networks)
-		if node, ok := l.nodes[r.Owner.Node]; ok {
-			r.Owner.Node = node
-		}
-		if r.Unreadable == "" {
-			r.Unreadable = l.doubt(r.Bond)
-		}
-		u.Reservations = append(u.Reservations, r)
-	}
-	return u
-}
-
-// doubt says why it is not known what a handle has; nothing where it is.
-func (l listing) doubt(id string) string {
-	if len(l.broken) == 0 || id == "" {
-		return ""
-	}
-	if _, ok := l.byID[id]; !ok {
-		return "its handle cannot be read, nor can " + l.broken[0].Unit
-	}
-	if cidr, ok := l.missing(id); ok {
-		return "its sandbox may have an address in block " + cidr.String() + " too, which cannot be read"
-	}
-	return ""
-}
-
-// missing returns the first block that a handle counts addresses in and that
-// could not be read.
-func (l listing) missing(id string) (netip.Prefix, bool) {
-	var first netip.Prefix
-	for cidr := range l.byID[id].counts {
-		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
-			first = cidr
-		}
-	}
-	return first, first.IsValid()
-}
-
-// leftovers are the handles that have no address: something that was cut short
-// left them. In the datastore they stand beside those of addresses that are just
-// being allocated.
-func (l listing) leftovers() reaper.Unit {
-	u := reaper.Unit{Name: leftovers}
-	for _, h := range l.handles {
-		if l.used[h.id] || h.deleted {
-			continue
-		}
-		r := reaper.Reservation{
-			Key: h.id, Token: h.token(), Created: h.created, Remnant: true,
-			Foreign: foreignHandle(h.id), Unreadable: l.doubt(h.id),
-		}
-		r.Owner.Pod, r.Owner.Sandbox = guessOwner(h.id, l.networks)
-		r.Inferred = r.Owner.Pod != reaper.PodRef{}
-		u.Reservations = append(u.Reservations, r)
-	}
-	return u
 }

@@ -60,7 +60,7 @@ func drawBlock(t *rapid.T) (cidr, value string) {
 		{`"allocations"`, drawList(t, allocations)},
 		{`"unallocated"`, drawList(t, unallocated)},
 		{`"attributes"`, drawList(t, attributes)},
-		{`"sequenceNumber"`, strconv.FormatUint(rapid.Uint64Max(1<<64-2).Draw(t, "sequence"), 10)},
+		{`"sequenceNumber"`, strconv.FormatUint(rapid.Uint64Max(1<<64-40).Draw(t, "sequence"), 10)},
 		{`"sequenceNumberForAllocation"`, drawObject(t, sequences)},
 	}
 	return cidr, drawObject(t, append(pairs, drawOdd(t)...))

@@ -31,22 +31,27 @@ func (b block) release(ordinals []int) (block, error) {
 		delete(after.sequences, strconv.Itoa(ordinal))
 	}
 	after.dropAttributes()
+	return after, after.rewrite(ordinals)
+}
 
+// rewrite puts the fields into the stored form, of which the allocations of the
+// ordinals were changed. What is about to be written is read once more, as the
+// plugin will.
+func (b *block) rewrite(ordinals []int) error {
 	if err := b.unambiguous(); err != nil {
-		return block{}, fmt.Errorf("the block cannot be edited: %w", err)
+		return fmt.Errorf("the block cannot be edited: %w", err)
 	}
-	if err := after.store(ordinals); err != nil {
-		return block{}, err
+	if err := b.store(ordinals); err != nil {
+		return err
 	}
-	// What is about to be written is read once more, as the plugin will.
-	written, err := readBlock(after.object)
+	written, err := readBlock(b.object)
 	if err != nil {
-		return block{}, fmt.Errorf("what would be left of the block is broken: %w", err)
+		return fmt.Errorf("what would be left of the block is broken: %w", err)
 	}
-	if !after.equal(written) {
-		return block{}, errors.New("the block cannot be edited: it would say something else")
+	if !b.equal(written) {
+		return errors.New("the block cannot be edited: it would say something else")
 	}
-	return after, nil
+	return nil
 }
 
 // dropAttributes removes the attributes that no allocation refers to.
@@ -77,8 +82,8 @@ func (b *block) dropAttributes() {
 	b.attributes, b.readable = raw, readable
 }
 
-// store puts the fields into the stored form, from which the ordinals were
-// released.
+// store puts the fields into the stored form, and the sequence numbers of the
+// ordinals.
 func (b *block) store(ordinals []int) error {
 	allocations := make([]json.RawMessage, len(b.allocations))
 	for ordinal, index := range b.allocations {
@@ -105,7 +110,14 @@ func (b *block) store(ordinals []int) error {
 		}
 	}
 	for _, ordinal := range ordinals {
-		if err := b.unset("sequenceNumberForAllocation." + strconv.Itoa(ordinal)); err != nil {
+		key := strconv.Itoa(ordinal)
+		var err error
+		if number, ok := b.sequences[key]; ok {
+			err = b.put("sequenceNumberForAllocation", key, strconv.AppendUint(nil, number, 10))
+		} else {
+			err = b.unset("sequenceNumberForAllocation." + key)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -146,6 +158,34 @@ func (o object) unambiguous() error {
 func (o *object) set(path string, value []byte) (err error) {
 	o.raw, err = sjson.SetRawBytes(slices.Clone(o.raw), o.path(path), value)
 	return err
+}
+
+// put makes a value that of a key of an object, and leaves every other byte. A new
+// key goes where it belongs in the order of strings, in which Go's encoding/json,
+// and thereby Calico, writes the keys of maps.
+func (o *object) put(field, key string, value []byte) error {
+	whole := gjson.GetBytes(o.raw, o.path(field))
+	end, at, member := 0, 0, fmt.Sprintf("%q:%s", key, value)
+	there := false
+	whole.ForEach(func(k, v gjson.Result) bool {
+		there = k.String() == key
+		if at == 0 && k.String() > key {
+			at = k.Index
+		}
+		end = v.Index + len(v.Raw)
+		return !there
+	})
+	switch {
+	case there:
+		return o.set(field+"."+escape(key), value)
+	case !whole.IsObject() || end == 0:
+		return o.set(field, []byte("{"+member+"}"))
+	case at > 0:
+		o.raw = slices.Concat(o.raw[:at], []byte(member+","), o.raw[at:])
+	default:
+		o.raw = slices.Concat(o.raw[:end], []byte(","+member), o.raw[end:])
+	}
+	return nil
 }
 
 // unset removes one value, if it is there.

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	blockPrefix  = "/calico/ipam/v2/assignment/"
 	handlePrefix = "/calico/ipam/v2/handle/"
 	nodePrefix   = "/calico/resources/v3/projectcalico.org/nodes/"
+	ipResPrefix  = "/calico/resources/v3/projectcalico.org/ipreservations/"
 	clusterKey   = "/calico/resources/v3/projectcalico.org/clusterinformations/default"
 )
 
@@ -106,63 +108,6 @@ func (s etcd) ready(ctx context.Context) error {
 	return info.check()
 }
 
-// list implements datastore.
-func (s etcd) list(ctx context.Context, k kind) ([]object, error) {
-	if k == handles {
-		return s.all(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix))
-	}
-	all, err := s.all(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix))
-	found := all[:0]
-	for _, o := range all {
-		if strings.Contains(o.name, "/block/") {
-			o.kind = blocks
-			found = append(found, o)
-		}
-	}
-	return found, err
-}
-
-// nodes implements datastore.
-func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
-	all, err := s.all(ctx, nodePrefix, clientv3.GetPrefixRangeEnd(nodePrefix))
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]string, len(all))
-	for _, o := range all {
-		name, err := kubernetesNode(o.raw)
-		if err != nil {
-			return nil, fmt.Errorf("decode %s: %w", o.name, err)
-		}
-		if name != "" {
-			names[strings.TrimPrefix(o.name, nodePrefix)] = name
-		}
-	}
-	return names, nil
-}
-
-// kubernetesNode returns the name of the Kubernetes node that a node of Calico is
-// on: it is in its orchRefs. Empty for a node that is on none.
-func kubernetesNode(data []byte) (string, error) {
-	var node struct {
-		Spec struct {
-			Refs []struct {
-				Name         string `json:"nodeName"`
-				Orchestrator string `json:"orchestrator"`
-			} `json:"orchRefs"`
-		} `json:"spec"`
-	}
-	if err := reaper.Decode(data, &node); err != nil {
-		return "", err
-	}
-	for _, ref := range node.Spec.Refs {
-		if ref.Orchestrator == "k8s" && ref.Name != "" {
-			return ref.Name, nil
-		}
-	}
-	return "", nil
-}
-
 // all reads the keys from one up to another, as they were at one time. An empty
 // end means the first key alone.
 func (s etcd) all(ctx context.Context, from, end string) ([]object, error) {
@@ -217,6 +162,15 @@ func (s etcd) get(ctx context.Context, k kind, id string) (object, error) {
 	return found[0], nil
 }
 
+// name implements datastore.
+func (etcd) name(k kind, id string) string { return etcdKey(k, id) }
+
+// anew implements datastore.
+func (etcd) anew(k kind, name string, raw []byte) (object, error) {
+	o := object{kind: k, name: name, raw: raw}
+	return o, o.unambiguous()
+}
+
 // etcdKey is the key of a block by its CIDR, or of a handle by its ID.
 func etcdKey(k kind, id string) string {
 	if k == handles {
@@ -233,12 +187,12 @@ func etcdKey(k kind, id string) string {
 func (etcd) together() int { return maxTxnOps }
 
 // write implements datastore: one transaction, conditional on the revision of
-// every key.
+// every key. That of a key that does not exist is 0.
 func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 	var conditions []clientv3.Cmp
 	var operations []clientv3.Op
 	for _, o := range objects {
-		revision, err := strconv.ParseInt(o.revision, 10, 64)
+		revision, err := strconv.ParseInt(cmp.Or(o.revision, "0"), 10, 64)
 		if err != nil {
 			return nil, err
 		}

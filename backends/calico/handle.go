@@ -56,16 +56,20 @@ func readHandle(o object) (handle, error) {
 // without returns the handle with as many addresses less in the block, as it
 // would be stored; raw is nil where no address is left and the handle has to go.
 func (h handle) without(cidr netip.Prefix, freed int) (handle, error) {
+	return h.counting(cidr, h.counts[cidr]-freed)
+}
+
+// counting is without, for as many addresses as the handle has in the block then.
+func (h handle) counting(cidr netip.Prefix, n int) (handle, error) {
 	after := h
 	after.counts = maps.Clone(h.counts)
-	path, left := "block."+escape(cidr.String()), h.counts[cidr]-freed
 	var err error
-	if left > 0 {
-		after.counts[cidr] = left
-		err = after.set(path, strconv.AppendInt(nil, int64(left), 10))
+	if n > 0 {
+		after.counts[cidr] = n
+		err = after.put("block", cidr.String(), strconv.AppendInt(nil, int64(n), 10))
 	} else {
 		delete(after.counts, cidr)
-		err = after.unset(path)
+		err = after.unset("block." + escape(cidr.String()))
 	}
 	if len(after.counts) == 0 {
 		after.raw = nil

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/tidwall/sjson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,11 +56,57 @@ func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.
 // nodes implements datastore: Calico's nodes are those of Kubernetes here.
 func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
+// reservations implements datastore. Calico before 3.22 has none.
+func (s kubernetes) reservations(ctx context.Context) ([]ipReservation, error) {
+	const resource = "ipreservations"
+	group, _, _ := strings.Cut(s.group, "/")
+	version, err := definedVersion(ctx, s.client, resource+"."+group)
+	if err != nil || version == "" {
+		return nil, err
+	}
+	items, err := reaper.ListRaw(ctx, func() *rest.Request {
+		return s.client.Get().AbsPath("/apis", group, version, resource)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ipReservation, len(items))
+	for i, item := range items {
+		if all[i], err = readIPReservation("", item); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // together implements datastore: the API server writes one object at a time.
 func (kubernetes) together() int { return 1 }
 
 // transient implements datastore.
 func (kubernetes) transient(err error) error { return reaper.Transient(err) }
+
+// name implements datastore.
+func (kubernetes) name(k kind, id string) string { return resourceName(k, id) }
+
+// anew implements datastore: what the API server gives an object is left out.
+func (s kubernetes) anew(k kind, _ string, raw []byte) (object, error) {
+	o, err := readObject(k, raw)
+	if err == nil {
+		err = o.unambiguous()
+	}
+	if err != nil {
+		return object{}, err
+	}
+	o.uid, o.revision, o.created = "", "", time.Time{}
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+		if o.raw, err = sjson.DeleteBytes(slices.Clone(o.raw), "metadata."+field); err != nil {
+			return object{}, err
+		}
+	}
+	o.version = s.group
+	o.raw, err = sjson.SetBytes(o.raw, "apiVersion", s.group)
+	return o, err
+}
 
 // uri returns the path of a resource, or of one object.
 func (s kubernetes) uri(k kind, name ...string) string {
@@ -96,8 +145,11 @@ func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) 
 // request, as it does when the API server asks it to: the warrants would expire.
 func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, error) {
 	o := objects[0]
-	request, body := s.client.Put(), o.raw
-	if o.raw == nil {
+	request, path, body := s.client.Put(), s.uri(o.kind, o.name), o.raw
+	switch {
+	case o.revision == "":
+		request, path = s.client.Post(), s.uri(o.kind)
+	case o.raw == nil:
 		uid := types.UID(o.uid)
 		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &o.revision}}
 		encoded, err := json.Marshal(options)
@@ -106,10 +158,10 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 		}
 		request, body = s.client.Delete(), encoded
 	}
-	data, err := reaper.Send(ctx, request.AbsPath(s.uri(o.kind, o.name)).
+	data, err := reaper.Send(ctx, request.AbsPath(path).
 		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, errConflict
 	case reaper.Gone(err, resources[o.kind], o.name):
 		return nil, errGone
@@ -125,7 +177,8 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 // readObject understands what every object has.
 func readObject(k kind, data json.RawMessage) (object, error) {
 	var fields struct {
-		Metadata struct {
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
 			Name            string      `json:"name"`
 			UID             string      `json:"uid"`
 			ResourceVersion string      `json:"resourceVersion"`
@@ -137,7 +190,7 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 	}
 	m := fields.Metadata
 	return object{
-		kind: k, name: m.Name, uid: m.UID, revision: m.ResourceVersion,
+		kind: k, name: m.Name, version: fields.APIVersion, uid: m.UID, revision: m.ResourceVersion,
 		raw: data, root: "spec", created: m.Created.Time,
 	}, nil
 }

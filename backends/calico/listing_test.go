@@ -207,7 +207,7 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"ready", "list handles", "list blocks", "nodes"}, s.requests()); diff != "" {
+		if diff := cmp.Diff([]string{"ready", "list handles", "list blocks", "nodes", "reservations"}, s.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		for range s.backend.List(t.Context()) { //nolint:errcheck // left at the first, and not called again

@@ -19,8 +19,9 @@ const (
 type object struct {
 	kind     kind
 	name     string    // of the resource, or the whole key in etcd
+	version  string    // the API's, in the Kubernetes datastore
 	uid      string    // in the Kubernetes datastore
-	revision string    // resourceVersion, or mod revision
+	revision string    // resourceVersion, or mod revision; empty for what is to be created
 	raw      []byte    // as it is stored; nil is to be deleted
 	root     string    // where in raw the fields are; empty for the top
 	created  time.Time // zero where the datastore does not say

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"errors"
 	"iter"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
+	reserved        []ipReservation
+	unknown         error // what is reserved beside
 }
 
 // Offline returns the backend over the blocks and handles among the documents, of
@@ -40,9 +43,13 @@ func (e *excerpt) take(d reaper.Document) bool {
 		e.handles = append(e.handles, object{kind: handles, name: d.Key, raw: d.Data})
 	case strings.HasPrefix(d.Key, nodePrefix):
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
+	case strings.HasPrefix(d.Key, ipResPrefix):
+		e.takeReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
+	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
+		e.takeReservation("", d.Data)
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -59,6 +66,13 @@ func (e *excerpt) takeNode(name string, data []byte) {
 	if node, err := kubernetesNode(data); err == nil && node != "" {
 		e.nodes[name] = node
 	}
+}
+
+// takeReservation learns what is kept from being given away.
+func (e *excerpt) takeReservation(name string, data []byte) {
+	r, err := readIPReservation(name, data)
+	e.reserved = append(e.reserved, r)
+	e.unknown = errors.Join(e.unknown, err)
 }
 
 // readOffline reads a custom resource. If it has no readable metadata, it goes by
@@ -87,7 +101,12 @@ func looksLikeBlock(data []byte) bool {
 // be of the same sandbox.
 func (e excerpt) units() iter.Seq2[reaper.Unit, error] {
 	return func(yield func(reaper.Unit, error) bool) {
+		if e.unknown != nil {
+			yield(reaper.Unit{}, e.unknown)
+			return
+		}
 		l := newListing(e.blocks, e.handles, e.nodes)
+		l.reserved = e.reserved
 		for _, err := range l.broken {
 			if !yield(reaper.Unit{}, err) {
 				return

@@ -97,7 +97,7 @@ func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
 		if h.Blocks == nil {
 			h.Blocks = make(map[string]int)
 		}
-		if p.name == "kubernetes" {
+		if p.shape.name == "kubernetes" {
 			h.ID = id
 		}
 		h.Blocks[cidr.String()] += n

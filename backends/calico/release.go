@@ -32,7 +32,7 @@ func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant)
 		b.releaseLeftovers(ctx, store, ws, errs)
 		return errs
 	}
-	r := release{Backend: b, store: store, unit: unit, warrants: ws, errs: errs}
+	r := release{task{Backend: b, store: store, unit: unit, errs: errs}, ws}
 	for i, w := range ws {
 		if _, errs[i] = w.Reservation(); errs[i] == nil {
 			r.pending = append(r.pending, i)
@@ -46,20 +46,8 @@ func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant)
 
 // A release is one call of Release for a block.
 type release struct {
-	*Backend
-	store    datastore
-	unit     string
+	task
 	warrants []reaper.Warrant
-	errs     []error
-	pending  []int // indices of what is not decided
-}
-
-// answer decides whatever is pending.
-func (r *release) answer(err error) {
-	for _, i := range r.pending {
-		r.errs[i] = err
-	}
-	r.pending = nil
 }
 
 // attempt reads the block, and releases what is still as it was listed. What is
@@ -82,7 +70,7 @@ func (r *release) attempt(ctx context.Context) {
 		r.answer(fmt.Errorf("%w: the block cannot be written: %w", reaper.ErrKept, err))
 		return
 	}
-	entries := r.fit(before, r.sort(before))
+	entries := fit(r.store, r.sort(before), func(e entry) string { return before.handleOf(e.ordinal) })
 	if len(entries) == 0 {
 		return
 	}
@@ -155,31 +143,13 @@ func (b block) find(r reaper.Reservation) (int, error) {
 	return ordinal, nil
 }
 
-// fit returns as many of the entries as one write takes together with their
-// handles; all of them where handles are written on their own.
-func (r *release) fit(before block, entries []entry) []entry {
-	room := r.store.together() - 1
-	if room == 0 {
-		return entries
-	}
-	ids := make(map[string]bool)
-	for n, e := range entries {
-		ids[before.handleOf(e.ordinal)] = true
-		if len(ids) > room {
-			return entries[:n]
-		}
-	}
-	return entries
-}
-
 // fresh reports whether all the warrants still hold, and decides those that do
 // not.
 func (r *release) fresh(entries []entry) bool {
 	ok := true
 	for _, e := range entries {
 		if _, err := r.warrants[e.index].Reservation(); err != nil {
-			r.errs[e.index] = err
-			r.pending = slices.DeleteFunc(r.pending, func(i int) bool { return i == e.index })
+			r.decide(e.index, err)
 			ok = false
 		}
 	}
@@ -219,8 +189,7 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 		left = r.settle(ctx, after.cidr, changes)
 	}
 	for _, e := range entries {
-		r.errs[e.index] = left
-		r.pending = slices.DeleteFunc(r.pending, func(i int) bool { return i == e.index })
+		r.decide(e.index, left)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *scene) warrants(rs ...reaper.Reservation) []reaper.Warrant {
 	p.GracePeriod, p.Pods.Unnamed = &policy.Duration{Duration: time.Hour}, policy.Release
 	var notes memory
 	_, err := reaper.Run(s.t.Context(), reaper.Options{
-		Policy: p, Backends: []reaper.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &notes,
+		Policy: p, Backends: []reaper.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &notes, Journals: &backendtest.Journal{},
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

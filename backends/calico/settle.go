@@ -120,14 +120,14 @@ func unread(store datastore, err error) error {
 
 // settle writes the handles after their block. It returns an error that wraps
 // reaper.ErrUnfinished where one could not be written.
-func (r *release) settle(ctx context.Context, cidr netip.Prefix, changes []change) error {
+func (t *task) settle(ctx context.Context, cidr netip.Prefix, changes []change) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	var g errgroup.Group
 	g.SetLimit(handlesAtOnce)
 	for _, c := range changes {
 		g.Go(func() error {
-			if err := r.settleOne(ctx, cidr, c); err != nil {
+			if err := t.settleOne(ctx, cidr, c); err != nil {
 				return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
 			}
 			return nil
@@ -137,29 +137,27 @@ func (r *release) settle(ctx context.Context, cidr netip.Prefix, changes []chang
 }
 
 // settleOne writes one handle, again and again while others do so too.
-func (r *release) settleOne(ctx context.Context, cidr netip.Prefix, c change) error {
+func (t *task) settleOne(ctx context.Context, cidr netip.Prefix, c change) error {
 	for try := 0; ; try++ {
-		err := r.count(ctx, cidr, c)
+		err := t.count(ctx, cidr, c)
 		if err == nil || errors.Is(err, errGone) {
 			return nil
 		}
-		again := errors.Is(err, errConflict) || errors.Is(r.store.transient(err), reaper.ErrAgain)
+		again := errors.Is(err, errConflict) || errors.Is(t.store.transient(err), reaper.ErrAgain)
 		if errors.Is(err, errUnreadable) || !again || try == handleTries {
 			return err
 		}
 		c.known = false
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		if err := pause(ctx, try); err != nil {
+			return err
 		}
 	}
 }
 
 // count writes into a handle what was released of it, once.
-func (r *release) count(ctx context.Context, cidr netip.Prefix, c change) error {
+func (t *task) count(ctx context.Context, cidr netip.Prefix, c change) error {
 	if !c.known {
-		h, err := fetchHandle(ctx, r.store, c.id)
+		h, err := fetchHandle(ctx, t.store, c.id)
 		if err != nil {
 			return err
 		}
@@ -173,13 +171,13 @@ func (r *release) count(ctx context.Context, cidr netip.Prefix, c change) error 
 			return fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
-	written, err := r.store.write(ctx, c.after.object)
+	written, err := t.store.write(ctx, c.after.object)
 	if err == nil && c.known {
 		c.after.object = written[0]
-		r.known.note(c.after)
+		t.known.note(c.after)
 		return nil
 	}
-	r.known.forget(c.id)
+	t.known.forget(c.id)
 	return err
 }
 

@@ -25,6 +25,7 @@ type shelf struct {
 	t      testing.TB
 	atOnce int
 	mapped map[string]string // Calico's nodes to those of Kubernetes
+	kept   []ipReservation
 
 	mu      sync.Mutex
 	version int
@@ -58,8 +59,8 @@ func (s *shelf) backend() *Backend {
 }
 
 // onRequest sets what happens at the beginning of each request of the backend:
-// "ready", "nodes", "list blocks", "list handles", "get" or "put" or "delete" and
-// "block" or "handle" and its ID; more than one in a write are joined by commas.
+// "ready", "nodes", "reservations", "list blocks", "list handles", "get" or "put" or "delete" and
+// "block" or "handle" and its ID, or "create" and its name; more than one in a write are joined by commas.
 // The hook may change the shelf; an error is what the request fails with.
 func (s *shelf) onRequest(hook func(request string) error) {
 	s.mu.Lock()
@@ -92,6 +93,24 @@ func (s *shelf) ready(ctx context.Context) error { return s.begin(ctx, "ready") 
 
 func (s *shelf) nodes(ctx context.Context) (map[string]string, error) {
 	return s.mapped, s.begin(ctx, "nodes")
+}
+
+func (s *shelf) reservations(ctx context.Context) ([]ipReservation, error) {
+	return s.kept, s.begin(ctx, "reservations")
+}
+
+// Names and what is recorded are the real datastores' business.
+func (s *shelf) name(k kind, id string) string { return s.real().name(k, id) }
+
+func (s *shelf) anew(k kind, name string, raw []byte) (object, error) {
+	return s.real().anew(k, name, raw)
+}
+
+func (s *shelf) real() datastore {
+	if s.shape.name == "etcd" {
+		return etcd{}
+	}
+	return kubernetes{group: "crd.projectcalico.org/v1"}
 }
 
 func (s *shelf) together() int { return s.atOnce }
@@ -135,8 +154,11 @@ func (s *shelf) write(ctx context.Context, objects ...object) ([]object, error) 
 	var words []string
 	for _, o := range objects {
 		verb := "put "
-		if o.raw == nil {
+		switch {
+		case o.raw == nil:
 			verb = "delete "
+		case o.revision == "":
+			verb = "create "
 		}
 		s.mu.Lock()
 		id := s.things[fmt.Sprint(o.kind, o.name)].id
@@ -196,12 +218,14 @@ func (s *shelf) swap(objects ...object) ([]object, error) {
 	for _, o := range objects {
 		now, ok := s.things[fmt.Sprint(o.kind, o.name)]
 		switch {
-		case !ok && s.name == "kubernetes":
+		case !ok && o.revision == "":
+			continue
+		case !ok && s.shape.name == "kubernetes":
 			return nil, errGone
-		case !ok || now.revision != o.revision || now.uid != o.uid:
+		case !ok || now.revision != o.revision || now.uid != o.uid && o.revision != "":
 			return nil, errConflict
 		}
-		if body, err := readObject(o.kind, o.raw); o.raw != nil && s.name == "kubernetes" &&
+		if body, err := readObject(o.kind, o.raw); o.raw != nil && s.shape.name == "kubernetes" &&
 			(err != nil || body.name != now.name || body.uid != now.uid || body.revision != now.revision) {
 			s.t.Errorf("the body is that of another object: %+v, %v", body, err)
 			return nil, errRefused
@@ -215,7 +239,11 @@ func (s *shelf) swap(objects ...object) ([]object, error) {
 			written = append(written, o)
 			continue
 		}
-		written = append(written, s.shelve(o, s.things[key].id))
+		id := s.things[key].id
+		if h, err := readHandle(o); o.revision == "" && err == nil {
+			id = h.id
+		}
+		written = append(written, s.shelve(o, id))
 	}
 	return written, nil
 }
@@ -224,8 +252,13 @@ func (s *shelf) swap(objects ...object) ([]object, error) {
 func (s *shelf) shelve(o object, id string) object {
 	s.version++
 	revision := strconv.Itoa(s.version)
-	if s.name == "kubernetes" {
-		o.raw = []byte(strings.Replace(string(o.raw), `"resourceVersion":"`+o.revision+`"`, `"resourceVersion":"`+revision+`"`, 1))
+	if s.shape.name == "kubernetes" {
+		was, is := `"resourceVersion":"`+o.revision+`"`, `"resourceVersion":"`+revision+`"`
+		if o.revision == "" {
+			o.uid = "uid-" + o.name + "-" + revision
+			was, is = `"metadata":{`, `"metadata":{"uid":"`+o.uid+`",`+is+`,`
+		}
+		o.raw = []byte(strings.Replace(string(o.raw), was, is, 1))
 	}
 	o.revision = revision
 	s.things[fmt.Sprint(o.kind, o.name)] = thing{o, id}

@@ -29,6 +29,8 @@ const (
 	poolAt = "namespaces/kube-system/ippools/10.0.0.0-24"
 	anORIP = "kube-system/10.0.0.4"
 	oripAt = "namespaces/kube-system/overlappingrangeipreservations/10.0.0.4"
+
+	listAttachments = "GET /apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 )
 
 // An api answers requests as the test says and writes down what it was sent. It
@@ -49,9 +51,13 @@ type request struct {
 	URL  string
 }
 
-// newAPI starts the server; requests without an answer fail the test.
+// newAPI starts the server; requests without an answer fail the test. Unless the
+// test says otherwise, there are no network attachments.
 func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Interface) {
 	t.Helper()
+	if answers[listAttachments] == nil {
+		answers[listAttachments] = items()
+	}
 	a := &api{t: t, answers: answers}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)

@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,5 +89,32 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("units (-want +got):\n%s", diff)
+	}
+}
+
+// Promise 2. Attachments count offline as they do in a cluster.
+func TestOfflineRespectsAttachments(t *testing.T) {
+	attached := func(config string) reaper.Document {
+		return reaper.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}
+	}
+	stored := []reaper.Document{
+		document("IPPool", onePool), document("OverlappingRangeIPReservation", orip("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
+	}
+	found, rest := Offline(append(stored, attached(single(`, "exclude": ["db8::/120"]`))))
+	if len(found) != 2 || rest != nil {
+		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
+	}
+	for _, b := range found {
+		for unit, err := range b.List(t.Context()) {
+			if err != nil || unit.Reservations[0].Reserved != "excluded by the network attachment shop/lan" {
+				t.Errorf("%s: %+v, %v, want it excluded", b.Name(), unit.Reservations, err)
+			}
+		}
+	}
+	found, _ = Offline(append(stored, attached(single(`, "exclude": ["?"]`))))
+	for _, b := range found {
+		if got := lines(t, b); len(got) != 1 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
+			t.Errorf("%s: %s, want an error and nothing else", b.Name(), got)
+		}
 	}
 }

@@ -47,6 +47,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 // List implements reaper.Backend. Every reservation is a unit of its own.
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 	return func(yield func(reaper.Unit, error) bool) {
+		b.forgetPools()
 		items, err := list(ctx, b.client, overlappingResource)
 		if err != nil {
 			yield(reaper.Unit{}, err)
@@ -57,12 +58,25 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 			yield(reaper.Unit{}, err)
 			return
 		}
-		overlappingUnits(items, readPools(pools))(yield)
+		excluded, err := listExclusions(ctx, b.client)
+		if err != nil {
+			yield(reaper.Unit{}, err)
+			return
+		}
+		overlappingUnits(items, readPools(pools), excluded)(yield)
 	}
 }
 
+// forgetPools has the next release read the pools. Where a run looks again, those
+// that its last look released from still hold what this one releases.
+func (b *Overlapping) forgetPools() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pools, b.readAt = nil, time.Time{}
+}
+
 // overlappingUnits understands what was listed. Pools are by namespace.
-func overlappingUnits(items []json.RawMessage, pools map[string][]pool) iter.Seq2[reaper.Unit, error] {
+func overlappingUnits(items []json.RawMessage, pools map[string][]pool, excluded exclusions) iter.Seq2[reaper.Unit, error] {
 	return func(yield func(reaper.Unit, error) bool) {
 		for _, item := range items {
 			var o object
@@ -70,6 +84,7 @@ func overlappingUnits(items []json.RawMessage, pools map[string][]pool) iter.Seq
 			err := reaper.Decode(item, &o)
 			if err == nil {
 				unit = overlappingUnit(o, pools[o.Metadata.Namespace])
+				excluded.mark(&unit)
 			} else {
 				err = &reaper.UnitError{Unit: o.unit(), Err: err}
 			}

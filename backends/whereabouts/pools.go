@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -41,19 +42,26 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 			yield(reaper.Unit{}, err)
 			return
 		}
-		poolUnits(items)(yield)
+		excluded, err := listExclusions(ctx, b.client)
+		if err != nil {
+			yield(reaper.Unit{}, err)
+			return
+		}
+		poolUnits(items, excluded)(yield)
 	}
 }
 
 // poolUnits understands what was listed.
-func poolUnits(items []json.RawMessage) iter.Seq2[reaper.Unit, error] {
+func poolUnits(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Unit, error] {
 	return func(yield func(reaper.Unit, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.UnitError{Unit: p.unit(), Err: err}
 			}
-			if !yield(p.reaperUnit(), err) {
+			u := p.reaperUnit()
+			excluded.mark(&u)
+			if !yield(u, err) {
 				return
 			}
 		}
@@ -62,7 +70,13 @@ func poolUnits(items []json.RawMessage) iter.Seq2[reaper.Unit, error] {
 
 // reaperUnit is the pool as the engine sees it.
 func (p pool) reaperUnit() reaper.Unit {
-	u := reaper.Unit{Name: p.unit(), Range: p.prefix, Capacity: capacity(p.prefix)}
+	u := reaper.Unit{Name: p.unit(), Range: p.prefix, Capacity: capacity(p.prefix), Object: reaper.Object{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(),
+		Kind:       poolKind,
+		Namespace:  p.Metadata.Namespace,
+		Name:       p.Metadata.Name,
+		UID:        p.Metadata.UID,
+	}}
 	if network, ok := poolPrefix(p.name, p.prefix); ok {
 		u.Domain = cmp.Or(network, unnamed)
 	}
@@ -163,8 +177,7 @@ func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error
 // would not help.
 func (b *Pools) explain(ctx context.Context, unit string, entries map[int]reaper.Reservation, refusal error, errs []error) {
 	current, err := b.read(ctx, unit)
-	var status apierrors.APIStatus
-	schema := errors.As(refusal, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0
+	schema := len(causes(refusal)) > 0
 	for i, r := range entries {
 		entry, held := current[r.Key]
 		switch {
@@ -182,17 +195,32 @@ func (b *Pools) explain(ctx context.Context, unit string, entries map[int]reaper
 	}
 }
 
+// causes are the fields of which the API server says that they break the schema;
+// none where it refused for another reason.
+func causes(refusal error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(refusal, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
 // read returns the allocations of a pool as they are now; none for a pool that
 // is gone.
 func (b *Pools) read(ctx context.Context, unit string) (map[string]json.RawMessage, error) {
-	var p pool
-	o, err := get(ctx, b.client, poolResource, unit)
+	p, err := b.pool(ctx, unit)
 	if gone(err, poolResource, unit) {
-		return p.allocations, nil
+		err = nil
 	}
+	return p.allocations, err
+}
+
+// pool reads a pool as it is now.
+func (b *Pools) pool(ctx context.Context, unit string) (pool, error) {
+	o, err := get(ctx, b.client, poolResource, unit)
 	if err != nil {
-		return nil, err
+		return pool{}, err
 	}
-	p.object = o
-	return p.allocations, p.readSpec()
+	p := pool{object: o}
+	return p, p.readSpec()
 }

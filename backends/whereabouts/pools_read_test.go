@@ -46,6 +46,10 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 		Name:   "kube-system/172.18.178.192-27",
 		Range:  netip.MustParsePrefix("172.18.178.192/27"),
 		Domain: "-",
+		Object: reaper.Object{
+			APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
+			Namespace: "kube-system", Name: "172.18.178.192-27", UID: "u1",
+		},
 		Reservations: []reaper.Reservation{
 			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: reaper.Owner{Sandbox: "1e88fb5dec7c"}},
 			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: reaper.Owner{Sandbox: "3484a0e16381"}},

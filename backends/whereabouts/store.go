@@ -23,11 +23,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The resources of the group whereabouts.cni.cncf.io. Their full names matter
-// to people: Calico has IPPools too.
+// The resources and kinds of the group whereabouts.cni.cncf.io. Their full names
+// matter to people: Calico has IPPools too.
 const (
 	poolResource        = "ippools"
 	overlappingResource = "overlappingrangeipreservations"
+
+	poolKind        = "IPPool"
+	overlappingKind = "OverlappingRangeIPReservation"
 )
 
 // An object is what is read of any stored object.
@@ -66,10 +69,15 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 	return items, nil
 }
 
+// getRaw reads one object by a quorum read, as it is stored.
+func getRaw(ctx context.Context, client rest.Interface, resource, unit string) (json.RawMessage, error) {
+	namespace, name := splitUnit(unit)
+	return reaper.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
+}
+
 // get reads one object by a quorum read.
 func get(ctx context.Context, client rest.Interface, resource, unit string) (object, error) {
-	namespace, name := splitUnit(unit)
-	data, err := reaper.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
+	data, err := getRaw(ctx, client, resource, unit)
 	if err != nil {
 		return object{}, err
 	}

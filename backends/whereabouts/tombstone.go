@@ -85,7 +85,7 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
-		if back := b.restore(ctx, unit, buried, r.Owner.Pod); back != nil {
+		if back := b.unbury(ctx, unit, buried, r.Owner.Pod); back != nil {
 			return reaper.Transient(back)
 		}
 		return err
@@ -126,8 +126,8 @@ func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservatio
 	}
 }
 
-// restore puts the owner back where the tombstone stands.
-func (b *Overlapping) restore(ctx context.Context, unit string, buried object, owner reaper.PodRef) error {
+// unbury puts the owner back where the tombstone stands.
+func (b *Overlapping) unbury(ctx context.Context, unit string, buried object, owner reaper.PodRef) error {
 	_, err := b.patch(ctx, unit, buried, owner.String(), nil)
 	if gone(err, overlappingResource, unit) {
 		return nil
@@ -187,5 +187,5 @@ func (b *Overlapping) Mend(ctx context.Context, r reaper.Reservation) error {
 	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
 		return nil // somebody else mended it
 	}
-	return b.restore(ctx, r.Unit, now, r.Owner.Pod)
+	return b.unbury(ctx, r.Unit, now, r.Owner.Pod)
 }

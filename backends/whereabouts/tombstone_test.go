@@ -168,6 +168,24 @@ func TestReservationWaitsForItsPoolEntry(t *testing.T) {
 	}
 }
 
+// A run that waits looks again, and has released more of the pools by then.
+func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
+	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
+		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
+	_, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": first(held, items())})
+	if got := words(b.Release(t.Context(), anORIP, ws)); got != "kept" {
+		t.Errorf("Release = %s, want kept", got)
+	}
+	for _, err := range b.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := words(b.Release(t.Context(), anORIP, ws)); got != "gone" {
+		t.Errorf("Release after another listing = %s, want gone", got)
+	}
+}
+
 // The owner was back for a moment: it is gone again, but its entry is there.
 func TestReservationGetsItsNameBackWhereAPoolHoldsTheAddressAgain(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},

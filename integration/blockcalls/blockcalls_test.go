@@ -72,7 +72,10 @@ func TestWritesOfARunAreFew(t *testing.T) {
 		if d.Etcd != nil {
 			writes = map[string]int{"Txn": c.etcd["Txn"], "Put": c.etcd["Put"], "DeleteRange": c.etcd["DeleteRange"]}
 		}
-		want := map[string]int{"update ipamblocks": small.blocks(), "delete ipamhandles": small.leaked}
+		want := map[string]int{
+			"update ipamblocks": small.blocks(), "delete ipamhandles": small.leaked,
+			"create leases": 1, "update leases": 1, "create configmaps": 2, "create events": small.leaked,
+		}
 		if d.Etcd != nil {
 			want = map[string]int{"Txn": small.blocks(), "Put": 0, "DeleteRange": 0}
 		}

@@ -83,7 +83,9 @@ func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 			var wg sync.WaitGroup
 			results := make([]reap.Result, 2)
 			for i := range results {
-				p := s.start(releaseNow)
+				home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
+				s.must(s.Cluster.CreateNamespace(s.Context(), home))
+				p := s.start(releaseNow, "--namespace="+home)
 				wg.Go(func() {
 					var err error
 					if results[i], err = p.Wait(); err != nil {

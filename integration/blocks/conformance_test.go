@@ -129,8 +129,9 @@ func (p *pluginBlocks) Free(pool string, owner reaper.Owner) error {
 }
 
 // Snapshot implements backendtest.Store: of an allocation its attribute, its
-// sequence number and its handle, in its version; of a block all but those, the
-// queue of the free ordinals, and the number of its writes.
+// sequence number and its handle, which is another version of it once it was put
+// back; of a block all but those, the queue of the free ordinals, and the number of
+// its writes.
 func (p *pluginBlocks) Snapshot() (map[string]string, error) {
 	st := p.state()
 	snapshot := st.versions
@@ -140,7 +141,7 @@ func (p *pluginBlocks) Snapshot() (map[string]string, error) {
 		if err := decode(o.Content, &h); err != nil {
 			return nil, err
 		}
-		handles[p.handleID(name, h)] = o.Content + " in version " + o.Revision
+		handles[p.handleID(name, h)] = o.Content
 		delete(snapshot, p.versionOf(calico.Handle, name))
 	}
 	for name, o := range st.blocks {

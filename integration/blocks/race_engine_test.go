@@ -2,6 +2,7 @@ package blocks_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -59,13 +60,14 @@ func (e engine) run(s *scene, terms string) (*reap.Report, error) {
 		return nil, err
 	}
 	told, runErr := reaper.Run(s.Context(), reaper.Options{
-		ID:          "run",
+		ID:          rand.Text(),
 		Version:     "test",
 		Address:     config.Host,
 		Policy:      p,
 		Backends:    []reaper.Backend{store},
 		Cluster:     cluster.New(core, apps),
 		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
+		Journals:    cluster.NewJournals(core, realcluster.PoolNamespace, 10),
 		Now:         func() time.Time { return time.Now().Add(e.after) },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

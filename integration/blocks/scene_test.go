@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ip-reaper/ip-reaper/integration/calico"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
@@ -111,11 +114,21 @@ func (s *scene) start(policy string, args ...string) *reap.Process {
 	r.Env = s.env
 	file := filepath.Join(s.TempDir(), "policy.yaml")
 	s.must(os.WriteFile(file, []byte(policy), 0o600))
+	s.unlock()
 	p, err := r.Start(s.Context(), append([]string{
 		"--kubeconfig=" + s.kubeconfig, "--context=" + realcluster.ContextName, "--policy=" + file, "-o=json", "--all",
 	}, args...)...)
 	s.must(err)
 	return p
+}
+
+// unlock deletes the lock: one that was killed leaves it for half a minute.
+func (s *scene) unlock() {
+	s.Helper()
+	err := s.Cluster.Kube.CoordinationV1().Leases(realcluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		s.must(err)
+	}
 }
 
 // watched has the reaper speak to the API server through a new proxy.

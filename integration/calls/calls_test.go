@@ -41,7 +41,8 @@ func stage(t testing.TB) (stock, *proxy.Proxy, measure, string) {
 	return s, p, measure{binary, t.TempDir(), 32}, kubeconfig
 }
 
-// A pool is written once, whatever goes of it, and a reservation twice.
+// A pool is written once, whatever goes of it, and a reservation twice. Beside them
+// there are the run's own writes, and one event for each address.
 func TestWritesOfARunAreFew(t *testing.T) {
 	s, p, m, kubeconfig := stage(t)
 	if _, err := m.run(t.Context(), kubeconfig); err != nil {
@@ -54,6 +55,10 @@ func TestWritesOfARunAreFew(t *testing.T) {
 		"patch ippools":                         small.pools,
 		"patch overlappingrangeipreservations":  small.stale,
 		"delete overlappingrangeipreservations": small.stale,
+		"create leases":                         1, // the lock
+		"update leases":                         1,
+		"create configmaps":                     2, // ledger and journal
+		"create events":                         small.stale,
 	}
 	if diff := cmp.Diff(want, p.Mutations()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)

@@ -19,3 +19,10 @@ func whereaboutsCRDs(ctx context.Context) ([]string, error) {
 	}
 	return files, nil
 }
+
+// NetworkAttachmentCRD returns the file with the definition of network
+// attachments, for Options.CRDs: a cluster without Multus has none.
+func NetworkAttachmentCRD() (string, error) {
+	root, err := assets.Root()
+	return filepath.Join(root, "realcluster", "network-attachments.yaml"), err
+}

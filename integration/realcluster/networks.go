@@ -1,11 +1,37 @@
 package realcluster
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// NetworkAttachments is the resource that NetworkAttachmentCRD defines.
+var NetworkAttachments = schema.GroupVersionResource{
+	Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
+}
+
+// CreateNetwork creates a network attachment with the configuration of a CNI
+// network.
+func (c *Cluster) CreateNetwork(ctx context.Context, namespace, name, config string) error {
+	attachment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": NetworkAttachments.GroupVersion().String(),
+		"kind":       "NetworkAttachmentDefinition",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"config": config},
+	}}
+	_, err := c.Dynamic.Resource(NetworkAttachments).Namespace(namespace).Create(ctx, attachment, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create network attachment %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
 
 // NetworkStatusAnnotation is where Multus says which addresses a pod got.
 const NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"

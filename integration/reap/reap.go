@@ -32,9 +32,10 @@ const (
 
 // A Reaper is the binary.
 type Reaper struct {
-	Path string
-	Dir  string   // where it runs; the caller's folder if empty
-	Env  []string // added to its environment, as KEY=value
+	Path  string
+	Dir   string   // where it runs; the caller's folder if empty
+	Env   []string // added to its environment, as KEY=value
+	Stdin string   // what it can read
 }
 
 // New returns the binary that make build puts into integration/bin.
@@ -79,7 +80,7 @@ func (r *Reaper) Start(ctx context.Context, args ...string) (*Process, error) {
 	p := &Process{ctx: ctx, cancel: cancel}
 	p.cmd = exec.CommandContext(ctx, r.Path, args...)
 	p.cmd.Dir, p.cmd.Env = r.Dir, append(environ(), r.Env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = strings.NewReader(r.Stdin), &p.stdout, &p.stderr
 	// A stopped run gets the time to write its report.
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
 	p.cmd.WaitDelay = 10 * time.Second

@@ -16,6 +16,7 @@ type Report struct {
 	Backends   []Backend `json:"backends"`
 	Pools      []Pool    `json:"pools"`
 	Entries    []Entry   `json:"entries"`
+	Warnings   []string  `json:"warnings"`
 }
 
 // A Run says when the run was and what it ran against.

@@ -182,6 +182,7 @@ func (s *scene) places() map[string]string {
 		name := realcluster.PoolNamespace + "/" + object
 		if strings.Contains(content, `"kind":"OverlappingRangeIPReservation"`) {
 			name += "/" + object
+			content = births.ReplaceAllString(content, "") // what is restored is created again
 		}
 		places[name] = content
 	}

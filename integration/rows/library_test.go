@@ -42,13 +42,14 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 	apps, err := appsv1.NewForConfig(protobuf)
 	s.must(err)
 	report, err := reaper.Run(s.Context(), reaper.Options{
-		ID:          "run",
+		ID:          "run-" + now.Format("150405.000"),
 		Version:     "test",
 		Address:     config.Host,
 		Policy:      p,
 		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks}),
 		Cluster:     cluster.New(core, apps),
 		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
+		Journals:    cluster.NewJournals(core, realcluster.PoolNamespace, 10),
 		Now:         func() time.Time { return now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

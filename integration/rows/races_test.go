@@ -262,6 +262,8 @@ func (s *scene) killedAt(request string, carriedOut bool) {
 		s.Fatalf("exit code %d, want it killed\n%s", got.ExitCode, got.Stderr)
 	}
 	s.kubeconfig = s.cluster.Kubeconfig
+	// It would expire in half a minute.
+	s.must(s.cluster.Kube.CoordinationV1().Leases(realcluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{}))
 }
 
 // pending is a pod that was just scheduled.

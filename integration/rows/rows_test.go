@@ -10,6 +10,8 @@
 package rows_test
 
 import (
+	"context"
+	"os"
 	"slices"
 	"testing"
 
@@ -18,7 +20,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+// TestMain has the tests run in a cluster with Multus's network attachments.
+func TestMain(m *testing.M) {
+	os.Exit(realcluster.Run(m, func(context.Context) (realcluster.Options, error) {
+		crd, err := realcluster.NetworkAttachmentCRD()
+		return realcluster.Options{CRDs: []string{crd}}, err
+	}))
+}
 
 // A scenario is what there is when the reaper runs, and what it has to say and
 // to do about it.

@@ -15,12 +15,14 @@ import (
 )
 
 // errand is work that needs every right that a run can need, done in two runs:
-// the first creates the ledger, meets a pool that changes under its patch, and
-// takes up a tombstone; the second updates the ledger. It returns what went
-// wrong, or nothing.
+// the first creates the ledger and a journal, meets a pool that changes under its
+// patch, and takes up a tombstone; the second updates the ledger, and has the
+// journal of the first to delete. What only disturbs is in the warnings. It returns
+// what went wrong, or nothing.
 func (a *account) errand(t *testing.T) (wrong string) {
 	t.Helper()
 	a.wipe(t)
+	a.unlock(t)
 	a.put(t, network.Range, map[int]string{1: "gone-1", 2: "live", 3: "gone-3"})
 	a.put(t, "10.2.0.0/24", map[int]string{1: "slow-1"})
 	a.reserve(t, "10.3.0.1", a.ref("gone-5"))
@@ -30,15 +32,15 @@ func (a *account) errand(t *testing.T) (wrong string) {
 		return proxy.Pass()
 	})
 	for n := range 2 {
-		result, err := a.start(t, releaseNow+slowRule).Wait()
+		result, err := a.launch(t, releaseNow+slowRule+"journal: {keep: 1}\n").Wait()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result.ExitCode != reap.ExitDone {
-			return fmt.Sprintf("run %d exits with %d", n+1, result.ExitCode)
+		if result.ExitCode != reap.ExitDone || len(result.Report.Warnings) > 0 {
+			return fmt.Sprintf("run %d exits with %d and warns of %v", n+1, result.ExitCode, result.Report.Warnings)
 		}
 		if n == 0 {
-			a.put(t, "10.4.0.0/24", map[int]string{1: "slow-2"})
+			a.put(t, "10.4.0.0/24", map[int]string{1: "slow-2", 2: "gone-6"})
 		}
 	}
 	end := store{

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/parallel"
@@ -99,8 +100,25 @@ func (s *scene) args(t *testing.T, policy string, more ...string) []string {
 	return append(args, more...)
 }
 
-// start starts a run under a policy.
+// start starts a run under a policy. The lock is not in its way: one that was
+// killed leaves it for half a minute, and two at once do no harm.
 func (s *scene) start(t *testing.T, policy string, more ...string) *reap.Process {
+	t.Helper()
+	s.unlock(t)
+	return s.launch(t, policy, more...)
+}
+
+// unlock deletes the lock.
+func (s *scene) unlock(t *testing.T) {
+	t.Helper()
+	err := s.Kube.CoordinationV1().Leases(s.ledgerIn).Delete(t.Context(), "ip-reaper", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}
+
+// launch is start with the lock as it is.
+func (s *scene) launch(t *testing.T, policy string, more ...string) *reap.Process {
 	t.Helper()
 	p, err := s.reaper.Start(t.Context(), s.args(t, policy, more...)...)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cluster is the Kubernetes side of a run: who is alive, and what
-// earlier runs remember.
+// Package cluster is the Kubernetes side of a run: who is alive, what earlier runs
+// remember, what can be undone, who else is running, and whom to tell.
 package cluster
 
 import (

@@ -43,7 +43,7 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 	ctx := t.Context()
 	pods, err := d.Pods(ctx)
 	want := []reaper.Pod{{
-		Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1",
+		Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1", Node: "node-a",
 		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")},
 	}}
 	if diff := cmp.Diff(want, pods, compareAddresses); diff != "" || err != nil {

@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,18 +77,22 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 
 // Save implements reaper.Ledgers. The first ConfigMap is written last: until
 // then a reader still sees the old number of shards. A shard that is no longer
-// needed is emptied and stays.
+// needed is emptied and stays. Where there is no room for both, what is known of
+// nodes gives way to what waits.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	shards := ledger.Shards(shardSize)
+	if len(shards) > maxShards {
+		shards = ledger.WithoutNodes().Shards(shardSize)
+	}
 	count := len(shards)
 	if count > maxShards {
-		return fmt.Errorf("%d reservations wait for their grace period; the ledger holds %d", ledger.Len(), maxShards*shardSize)
+		return fmt.Errorf("%d reservations wait for their grace period; the ledger holds %d", ledger.Waiting(), maxShards*shardSize)
 	}
 	for len(shards) < len(l.have) {
 		shards = append(shards, reaper.Ledger{})
 	}
 	for n := len(shards) - 1; n >= 0; n-- {
-		data, err := pack(shards[n])
+		data, err := zip(shards[n].Encode())
 		if err != nil {
 			return err
 		}
@@ -155,29 +156,12 @@ func countShards(cm *corev1.ConfigMap) int {
 	return n
 }
 
-// pack compresses a ledger.
-func pack(l reaper.Ledger) ([]byte, error) {
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	if _, err := w.Write(l.Encode()); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-// unpack undoes pack. No data is an empty ledger.
+// unpack reads a shard. No data is an empty ledger.
 func unpack(data []byte) (reaper.Ledger, error) {
 	if len(data) == 0 {
 		return reaper.Ledger{}, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxLedger))
+	plain, err := unzip(data, maxLedger)
 	if err != nil {
 		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
 	}

@@ -35,6 +35,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      string(pod.UID),
+		Node:     pod.Spec.NodeName,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Sandbox:  pod.Annotations[calicoContainerID],
 	}

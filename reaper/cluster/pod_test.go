@@ -127,7 +127,7 @@ func TestReadPodKeepsWhoItIs(t *testing.T) {
 	pod.DeletionTimestamp = &metav1.Time{}
 	got := readPod(pod)
 	got.Addresses = nil
-	want := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "web-0"}, UID: "u1", Sandbox: "c1"}
+	want := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "web-0"}, UID: "u1", Node: "node-a", Sandbox: "c1"}
 	if diff := cmp.Diff(want, got, compareAddresses); diff != "" {
 		t.Errorf("readPod (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,50 @@
+package backendtest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A Journal is a reaper.Journals in memory. The zero Journal is empty. It is safe
+// for concurrent use.
+type Journal struct {
+	mu      sync.Mutex
+	journal reaper.Journal
+	hook    func() error
+}
+
+// OnWrite sets what happens at the beginning of each write; an error is what the
+// write fails with.
+func (j *Journal) OnWrite(hook func() error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.hook = hook
+}
+
+// Write implements reaper.Journals.
+func (j *Journal) Write(_ context.Context, run reaper.JournalRun, records []reaper.Record) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.hook != nil {
+		if err := j.hook(); err != nil {
+			return err
+		}
+	}
+	if j.journal.Run != run {
+		j.journal = reaper.Journal{Run: run}
+	}
+	j.journal.Records = append(j.journal.Records, records...)
+	return nil
+}
+
+// Prune implements reaper.Journals.
+func (*Journal) Prune(context.Context) error { return nil }
+
+// Read returns the journal of the last run that wrote one.
+func (j *Journal) Read() reaper.Journal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.journal
+}

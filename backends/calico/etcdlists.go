@@ -1,0 +1,83 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// list implements datastore.
+func (s etcd) list(ctx context.Context, k kind) ([]object, error) {
+	if k == handles {
+		return s.all(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix))
+	}
+	all, err := s.all(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix))
+	found := all[:0]
+	for _, o := range all {
+		if strings.Contains(o.name, "/block/") {
+			o.kind = blocks
+			found = append(found, o)
+		}
+	}
+	return found, err
+}
+
+// nodes implements datastore.
+func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
+	all, err := s.all(ctx, nodePrefix, clientv3.GetPrefixRangeEnd(nodePrefix))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(all))
+	for _, o := range all {
+		name, err := kubernetesNode(o.raw)
+		if err != nil {
+			return nil, fmt.Errorf("decode %s: %w", o.name, err)
+		}
+		if name != "" {
+			names[strings.TrimPrefix(o.name, nodePrefix)] = name
+		}
+	}
+	return names, nil
+}
+
+// reservations implements datastore.
+func (s etcd) reservations(ctx context.Context) ([]ipReservation, error) {
+	stored, err := s.all(ctx, ipResPrefix, clientv3.GetPrefixRangeEnd(ipResPrefix))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ipReservation, len(stored))
+	for i, o := range stored {
+		if all[i], err = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// kubernetesNode returns the name of the Kubernetes node that a node of Calico is
+// on: it is in its orchRefs. Empty for a node that is on none.
+func kubernetesNode(data []byte) (string, error) {
+	var node struct {
+		Spec struct {
+			Refs []struct {
+				Name         string `json:"nodeName"`
+				Orchestrator string `json:"orchestrator"`
+			} `json:"orchRefs"`
+		} `json:"spec"`
+	}
+	if err := reaper.Decode(data, &node); err != nil {
+		return "", err
+	}
+	for _, ref := range node.Spec.Refs {
+		if ref.Orchestrator == "k8s" && ref.Name != "" {
+			return ref.Name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,258 @@
+package calico
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// allocationsOf are the ordinals of a block, as they are recorded.
+func allocationsOf(b block, ordinals []int) []allocation {
+	var all []allocation
+	for _, ordinal := range ordinals {
+		index := *b.allocations[ordinal]
+		a := allocation{
+			record:    record{Ordinal: ordinal, Index: index, Attribute: string(b.attributes[index])},
+			attribute: b.readable[index],
+		}
+		if number, ok := b.sequences[strconv.Itoa(ordinal)]; ok {
+			a.Sequence = &number
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// What is stored afterwards is compared byte for byte.
+func TestPutBack(t *testing.T) {
+	const (
+		webZero = `{"handle_id":"net.a","secondary":{"namespace":"default","node":"node-1","pod":"web-0"}}`
+		webOne  = `{"handle_id":"net.b","secondary":{"namespace":"default","node":"node-1","pod":"web-1"}}`
+		other   = `{"handle_id":"net.c"}`
+	)
+	now := func(allocations, attributes, sequences, unallocated string) string {
+		return `{"affinity":"host:node-1","allocations":` + allocations + `,"attributes":` + attributes +
+			`,"cidr":"10.0.0.0/30","deleted":false,"sequenceNumber":SEQ,"sequenceNumberForAllocation":` + sequences +
+			`,"strictAffinity":false,"unallocated":` + unallocated + `}`
+	}
+	numbers := `{"0":1800000000000000003,"2":1800000000000000004,"3":1800000000000000005}`
+	for _, tt := range []struct {
+		name     string
+		now      string // what is stored by now, of threeOfFour
+		ordinals []int  // that are put back
+		want     string
+	}{
+		{"all of what was released", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3, 2, 0},
+			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
+		{"one of two that shared an attribute, which stayed", now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004,"3":1800000000000000005}`, `[1,0]`), []int{0},
+			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
+		{"one whose attribute was before another's", now(`[null,null,null,0]`, `["B"]`, `{"3":1800000000000000005}`, `[1,0,2]`), []int{2},
+			now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004,"3":1800000000000000005}`, `[1,0]`)},
+		{"what is last where there are fewer by now", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3},
+			now(`[null,null,null,0]`, `["B"]`, `{"3":1800000000000000005}`, `[1,0,2]`)},
+		{"one beside somebody who came meanwhile", now(`[null,0,null,null]`, `["C"]`, `{"1":1800000000000000009}`, `[0,2,3]`), []int{0},
+			now(`[0,1,null,null]`, `["A","C"]`, `{"0":1800000000000000003,"1":1800000000000000009}`, `[2,3]`)},
+		{"a number that somebody left behind", now(`[0,null,0,null]`, `["A"]`, `{"0":1800000000000000003,"2":1800000000000000004,"3":7}`, `[3,1]`), []int{3},
+			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
+		{"numbers of which nobody knows any more", now(`[null,null,null,0]`, `["B"]`, `null`, `[1,0,2]`), []int{2},
+			now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004}`, `[1,0]`)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, s shape) {
+				whole := func(text, sequence string) string {
+					return strings.NewReplacer(`"A"`, webZero, `"B"`, webOne, `"C"`, other, "SEQ", sequence).Replace(text)
+				}
+				before := mustRead(t, s.stored(blocks, "10.0.0.0/30", whole(tt.now, "1800000000000000020")))
+				was, understood := string(before.raw), says(before)
+				recorded := mustRead(t, s.stored(blocks, "10.0.0.0/30", threeOfFour))
+				b, err := before.restore(allocationsOf(recorded, tt.ordinals))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := s.stored(blocks, "10.0.0.0/30", whole(tt.want, "1800000000000000021"))
+				if diff := cmp.Diff(string(want.raw), string(b.raw)); diff != "" {
+					t.Errorf("stored (-want +got):\n%s", diff)
+				}
+				if says(before) != understood || string(before.raw) != was {
+					t.Errorf("the block that was read changed to %s", says(before))
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsNotFreeIsNotPutBack(t *testing.T) {
+	inShapes(t, func(t *testing.T, s shape) {
+		b := mustRead(t, s.stored(blocks, "10.0.0.0/30", threeOfFour))
+		free, err := b.release([]int{3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := allocationsOf(b, []int{0, 3, 3})
+		for name, tt := range map[string]struct {
+			block
+			allocations []allocation
+		}{
+			"an ordinal that is taken":             {free, all[:1]},
+			"an ordinal that is taken by itself":   {b, all[1:2]},
+			"a key that stands twice in the block": {mustRead(t, s.stored(blocks, "10.0.0.0/30", strings.Replace(string(free.value()), `"cidr":`, `"x":1,"x":1,"cidr":`, 1))), all[1:2]},
+		} {
+			if after, err := tt.restore(tt.allocations); err == nil {
+				t.Errorf("%s: restore = %s, want an error", name, says(after))
+			}
+		}
+	})
+}
+
+// What had no number, as before Calico had them, gets none that somebody left there.
+func TestPutBackWithoutANumber(t *testing.T) {
+	inShapes(t, func(t *testing.T, s shape) {
+		recorded := mustRead(t, s.stored(blocks, "10.0.0.0/31",
+			`{"cidr":"10.0.0.0/31","allocations":[0,null],"unallocated":[1],"attributes":[{"handle_id":"net.a"}]}`))
+		now := mustRead(t, s.stored(blocks, "10.0.0.0/31",
+			`{"cidr":"10.0.0.0/31","allocations":[null,null],"unallocated":[1,0],"attributes":[],"sequenceNumber":8,"sequenceNumberForAllocation":{"0":7,"1":6}}`))
+		b, err := now.restore(allocationsOf(recorded, []int{0}))
+		if err != nil || b.token(0) != recorded.token(0) || len(b.sequences) != 1 {
+			t.Errorf("restore = %s, %v", says(b), err)
+		}
+	})
+}
+
+// asGo writes a block as Go's encoding/json, and thereby Calico, does: without
+// spaces, its keys in their order.
+func asGo(t *rapid.T, value string) string {
+	var whole map[string]json.RawMessage
+	var numbers map[string]json.Number
+	err := json.Unmarshal([]byte(value), &whole)
+	if err == nil {
+		err = json.Unmarshal(whole["sequenceNumberForAllocation"], &numbers)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole["sequenceNumberForAllocation"], err = json.Marshal(numbers); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Whatever was released and is put back at once, in any order, gives the same bytes,
+// but for the number of writes; where it comes in several parts, the same
+// allocations. Promise 10.
+func TestAnythingIsPutBack(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {
+			cidr, value := drawBlock(t)
+			tidy := rapid.Bool().Draw(t, "as Calico writes it")
+			if tidy {
+				value = asGo(t, value)
+			}
+			o := s.stored(blocks, cidr, value)
+			before, err := readBlock(o)
+			if err != nil {
+				t.Fatalf("what was drawn is no block: %v\n%s", err, value)
+			}
+			var chosen []int
+			for ordinal, index := range before.allocations {
+				if index != nil && rapid.Bool().Draw(t, "release") {
+					chosen = append(chosen, ordinal)
+				}
+			}
+			now, err := before.release(chosen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(chosen) == 0 {
+				return
+			}
+			order := rapid.Permutation(chosen).Draw(t, "order")
+			parts := 0
+			for left := order; len(left) > 0; parts++ {
+				n := len(left)
+				if rapid.IntRange(0, 2).Draw(t, "only a part") == 0 {
+					n = rapid.IntRange(1, n).Draw(t, "part")
+				}
+				if now, err = now.restore(allocationsOf(before, left[:n])); err != nil {
+					t.Fatalf("restore %v into\n%s: %v", left[:n], now.raw, err)
+				}
+				left = left[n:]
+			}
+			if err := checkPutBack(o, now.object, parts); err != nil {
+				t.Fatalf("restore %v in %d parts into\n%s\nfrom\n%s: %v", order, parts, now.raw, o.raw, err)
+			}
+			if texts := textsOf(before.attributes); tidy && parts == 1 && len(slices.Compact(slices.Sorted(slices.Values(texts)))) == len(texts) {
+				want := before.object
+				if err := want.set("sequenceNumber", strconv.AppendUint(nil, before.sequence+2, 10)); err != nil {
+					t.Fatal(err)
+				}
+				if string(want.raw) != string(now.raw) {
+					t.Fatalf("stored is\n%s\nwant\n%s", now.raw, want.raw)
+				}
+			}
+		}))
+	}
+}
+
+func textsOf(attributes []json.RawMessage) []string {
+	var texts []string
+	for _, raw := range attributes {
+		texts = append(texts, string(raw))
+	}
+	return texts
+}
+
+// checkPutBack returns what is wrong with a block of which everything was put back,
+// in so many writes, beside what it was before it was released.
+func checkPutBack(before, after object, writes int) error {
+	if err := checkBlock(after); err != nil {
+		return err
+	}
+	was, restBefore, err := fields(before, edited)
+	if err != nil {
+		return err
+	}
+	is, restAfter, err := fields(after, edited)
+	if err != nil {
+		return err
+	}
+	if restBefore != restAfter {
+		return fmt.Errorf("the rest is\n%s\nand was\n%s", restAfter, restBefore)
+	}
+	contentBefore, err1 := contentOf(was)
+	contentAfter, err2 := contentOf(is)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if !slices.Equal(contentBefore.unallocated, contentAfter.unallocated) {
+		return fmt.Errorf("free are %v, want %v", contentAfter.unallocated, contentBefore.unallocated)
+	}
+	for ordinal, index := range contentBefore.allocations {
+		now := contentAfter.allocations[ordinal]
+		if (index == nil) != (now == nil) || index != nil && string(contentBefore.attributes[*index]) != string(contentAfter.attributes[*now]) {
+			return fmt.Errorf("ordinal %d has another attribute than before", ordinal)
+		}
+	}
+	var numbersBefore, numbersAfter map[string]json.Number
+	err = errors.Join(json.Unmarshal([]byte(was["sequenceNumberForAllocation"]), &numbersBefore),
+		json.Unmarshal([]byte(is["sequenceNumberForAllocation"]), &numbersAfter))
+	if err != nil || !maps.Equal(numbersBefore, numbersAfter) {
+		return fmt.Errorf("the numbers are %v, want %v: %w", numbersAfter, numbersBefore, err)
+	}
+	number, err := strconv.ParseUint(was["sequenceNumber"], 10, 64)
+	if want := strconv.FormatUint(number+1+uint64(writes), 10); is["sequenceNumber"] != want {
+		return fmt.Errorf("the sequence number is %s, want %s", is["sequenceNumber"], want)
+	}
+	return err
+}

@@ -1,0 +1,263 @@
+package calico
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// oneByOne has so many entries read alone that a list would be cheaper to read.
+func oneByOne(n int) map[kind]int {
+	return map[kind]int{blocks: n * readsWorth, handles: n * readsWorth}
+}
+
+func TestRecordReadsWhatIsCheaper(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(2)
+		listed := s.listed()
+		for i := range rs {
+			rs[i] = listed[backendtest.Place(rs[i])]
+		}
+		var both [2][]string
+		for i, want := range [][]string{
+			{"list handles", "list blocks"},
+			{"get block " + firstBlock, "get handle " + rs[0].Bond, "get handle " + rs[1].Bond},
+		} {
+			s.onRequest(nil)
+			if i == 1 {
+				s.backend.sizes = oneByOne(2)
+			}
+			records, err := s.backend.Record(t.Context(), rs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				both[i] = append(both[i], string(r))
+			}
+			got := s.requests()
+			if i == 1 {
+				slices.Sort(got)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(both[0], both[1]); diff != "" {
+			t.Errorf("records (-of the list +one by one):\n%s", diff)
+		}
+	})
+}
+
+// What is stored comes back with every byte, whoever keeps the record.
+func TestRecordKeepsWhatIsStored(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(1)
+		s.replace(blocks, firstBlock, `{"handle_id"`, `{ "new" : [ 1.50, 12345678901234567890, "<&>\u00e9" ] , "handle_id"`)
+		s.replace(handles, firstHandle, `"deleted"`, `"new" : 12345678901234567890, "deleted"`)
+		before := s.shelved()
+		records := s.records(slices.Clone(rs)...)
+		indented, err := json.MarshalIndent(records, "", "  ") // as somebody may keep it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(indented, &records); err != nil {
+			t.Fatal(err)
+		}
+		if got := words(s.backend.Release(t.Context(), firstBlock, s.warrants(rs...))); got != "gone" {
+			t.Fatalf("Release = %s", got)
+		}
+		if got := s.restore(records...); got != "back" {
+			t.Errorf("Restore = %s", got)
+		}
+		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			t.Errorf("stored (-before +after):\n%s", diff)
+		}
+	})
+}
+
+func TestWhatIsNotWhatWasListedHasNoRecord(t *testing.T) {
+	for name, happen := range map[string]func(s *scene, r reaper.Reservation){
+		"it is gone":           func(s *scene, r reaper.Reservation) { _ = s.Free("a", r.Owner) },
+		"it has another owner": func(s *scene, _ reaper.Reservation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
+		"its block is gone":    func(s *scene, _ reaper.Reservation) { s.remove(blocks, firstBlock) },
+		"its block is broken": func(s *scene, _ reaper.Reservation) {
+			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
+		},
+		"its block is deleted": func(s *scene, _ reaper.Reservation) {
+			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
+		},
+		"its handle cannot be read": func(s *scene, _ reaper.Reservation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				for _, size := range []int{0, 1} {
+					s := newScene(t, sh)
+					rs := s.leak(1)
+					r := s.listed()[backendtest.Place(rs[0])]
+					s.backend.sizes = oneByOne(size)
+					happen(s, rs[0])
+					if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err != nil || records[0] != nil {
+						t.Errorf("the record is %s, %v, want none", records, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRecordFailsWhereSomethingCannotBeRead(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(1)
+		r := s.listed()[backendtest.Place(rs[0])]
+		for _, request := range []string{"list handles", "list blocks"} {
+			s.always(request, errBroken)
+			if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err == nil {
+				t.Errorf("%s fails, and the record is %s", request, records)
+			}
+		}
+		// The list is asked where one of them cannot be read.
+		s.backend.sizes = oneByOne(1)
+		s.always("get", errBroken)
+		if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err != nil || records[0] == nil {
+			t.Errorf("Record = %s, %v", records, err)
+		}
+	})
+}
+
+// A handle without an address is put back as a whole, or not at all.
+func TestLeftoverIsRestored(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		records := s.records(s.leftover())
+		before := s.shelved()
+		put := func() string { return answered(s.backend.Restore(t.Context(), leftovers, records)) }
+		if got := put(); got != "present" {
+			t.Errorf("Restore of what is there = %s", got)
+		}
+		s.put(handles, firstHandle, counting(sh, `{"10.0.0.0/26":2}`))
+		if got := put(); got != "taken" {
+			t.Errorf("Restore of what counts more = %s", got)
+		}
+		for _, request := range []string{"", "create handle"} {
+			s.remove(handles, firstHandle)
+			if request != "" {
+				s.failing(request, func() error { return errLost })
+			}
+			if got := put(); got != "back" {
+				t.Errorf("Restore = %s", got)
+			}
+			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+		}
+	})
+}
+
+// edits are what somebody may have made of a record by hand, and what is said then.
+var edits = []struct {
+	name string
+	edit func(r *reaper.Record, rec *record)
+	says string
+}{
+	{"another ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal++ }, "ordinal 1 is 10.0.0.1"},
+	{"an ordinal out of range", func(_ *reaper.Record, rec *record) { rec.Ordinal = 64 }, "ordinal 64 is not in block"},
+	{"a negative ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
+	{"another address", func(r *reaper.Record, _ *record) { r.IP = "10.0.0.9" }, `it says to be "10.0.0.9"`},
+	{"another key", func(r *reaper.Record, _ *record) { r.Key = "7" }, `with key "7"`},
+	{"another unit", func(r *reaper.Record, _ *record) { r.Unit = "10.1.0.0/26" }, `its unit is "10.1.0.0/26"`},
+	{"a negative index", func(_ *reaper.Record, rec *record) { rec.Index = -1 }, "index -1"},
+	{"no attribute", func(_ *reaper.Record, rec *record) { rec.Attribute = "" }, "no JSON object"},
+	{"an attribute that is none", func(_ *reaper.Record, rec *record) { rec.Attribute = `[]` }, "no JSON object"},
+	{"an attribute that goes on", func(_ *reaper.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
+	{"an attribute with a key twice", func(_ *reaper.Record, rec *record) {
+		rec.Attribute = strings.Replace(rec.Attribute, "{", `{"x":1,"x":2,`, 1)
+	}, "attribute"},
+	{"another handle in the attribute", func(_ *reaper.Record, rec *record) {
+		rec.Attribute = strings.Replace(rec.Attribute, "k8s-pod-network", "other", 1)
+	}, "its handle is"},
+	{"another name of the handle", func(_ *reaper.Record, rec *record) { rec.Handle.Name += "x" }, "handle"},
+	{"a handle that is none", func(_ *reaper.Record, rec *record) { rec.Handle.Stored = "{" }, "handle"},
+	{"another handle", func(_ *reaper.Record, rec *record) {
+		rec.Handle.Name = strings.Replace(rec.Handle.Name, "k8s-pod-network", "other", 1)
+		rec.Handle.Stored = strings.ReplaceAll(rec.Handle.Stored, "k8s-pod-network", "other")
+	}, "and its handle is"},
+}
+
+// Nothing is written of a record that does not agree with itself (promise 6).
+func TestRecordsThatWereEditedAreRefused(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		for _, tt := range edits {
+			s := newScene(t, sh)
+			r := s.lose(1)[0]
+			before := s.shelved()
+			var rec record
+			if err := json.Unmarshal(r.Stored, &rec); err != nil {
+				t.Fatal(err)
+			}
+			tt.edit(&r, &rec)
+			var err error
+			if r.Stored, err = json.Marshal(rec); err != nil {
+				t.Fatal(err)
+			}
+			errs := s.backend.Restore(t.Context(), firstBlock, []reaper.Record{r})
+			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says) {
+				t.Errorf("%s: Restore = %v, want %q", tt.name, errs[0], tt.says)
+			}
+			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				t.Errorf("%s: stored (-before +after):\n%s", tt.name, diff)
+			}
+		}
+	})
+}
+
+// Whatever a record says, nothing that breaks a block or a handle is written, and
+// nothing that others have is touched.
+func FuzzRecord(f *testing.F) {
+	for _, sh := range shapes {
+		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
+		stored, err := recordAllocation(reaper.Reservation{Key: "3", Token: b.token(3), Bond: "net.b"}, b,
+			sh.stored(handles, "net.b", counting(sh, `{"10.0.0.0/30":1}`)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(stored), "10.0.0.3", "3")
+	}
+	f.Fuzz(func(t *testing.T, stored []byte, ip, key string) {
+		for _, sh := range shapes {
+			s := newScene(t, sh)
+			whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
+			free, err := whole.release([]int{3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.put(blocks, "10.0.0.0/30", string(free.value()))
+			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Unit: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
+			o, _ := s.look(blocks, "10.0.0.0/30")
+			if err := checkBlock(o); err != nil {
+				t.Error(err)
+			}
+			now := mustRead(t, o)
+			for _, ordinal := range []int{0, 2} {
+				if now.token(ordinal) != whole.token(ordinal) {
+					t.Errorf("ordinal %d has another token than before", ordinal)
+				}
+			}
+			for _, thing := range s.things {
+				if thing.kind == handles {
+					if _, err := readHandle(thing.object); err != nil {
+						t.Errorf("a handle was written that cannot be read: %v", err)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package calico
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// An address that an IPReservation has in a range is reserved, and only that.
+func TestReservedAddresses(t *testing.T) {
+	const keeper = "Calico's IPReservation keep"
+	for _, tt := range []struct {
+		ranges string
+		want   string // by what 10.0.0.0, .2 and .3 are reserved
+	}{
+		{``, "||"}, {`[]`, "||"}, {`null`, "||"}, {`[" ", ""]`, "||"},
+		{`["10.0.0.2/32"]`, "|" + keeper + "|"},
+		{`["10.0.0.2"]`, "|" + keeper + "|"},
+		{`[" 10.0.0.2/31 "]`, "|" + keeper + "|" + keeper},
+		{`["10.0.0.3/31"]`, "|" + keeper + "|" + keeper},
+		{`["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, keeper + "||"},
+		{`["0.0.0.0/0"]`, keeper + "|" + keeper + "|" + keeper},
+		{`["::/0"]`, "||"},
+		{`["10.0.0.2", "10.0.0.x"]`, ""}, {`["10.0.0.0/33"]`, ""}, {`["10.0.0.0/"]`, ""}, {`["all"]`, ""},
+		{`["::ffff:10.0.0.2"]`, ""}, {`["::ffff:10.0.0.0/120"]`, ""}, {`["fe80::1%eth0"]`, ""},
+		{`"10.0.0.2"`, ""}, {`[7]`, ""},
+	} {
+		t.Run(tt.ranges, func(t *testing.T) {
+			value := `{"reservedCIDRs":` + tt.ranges + `}`
+			if tt.ranges == "" {
+				value = `{}`
+			}
+			r, err := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
+			if tt.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "IPReservation keep") {
+					t.Errorf("it keeps %v, %v; want an error that names it", r.ranges, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newScene(t, sh)
+				s.kept = []ipReservation{{name: "other"}, r}
+				s.put(blocks, "10.0.0.0/30", threeOfFour)
+				var got []string
+				for u, err := range s.backend.List(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range u.Reservations {
+						if !r.Remnant {
+							got = append(got, r.Reserved)
+						}
+					}
+				}
+				if diff := cmp.Diff(tt.want, strings.Join(got, "|")); diff != "" {
+					t.Errorf("reserved by (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// What is kept back is known, or the listing has failed (promise 2).
+func TestReservationsOfTheAPIServer(t *testing.T) {
+	const (
+		definition = definitions + "ipreservations.crd.projectcalico.org"
+		list       = "GET crd.projectcalico.org/v1/ipreservations"
+	)
+	block := items(string(shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour).raw))
+	all := with(v1, "GET crd.projectcalico.org/v1/ipamblocks", block, "GET crd.projectcalico.org/v1/ipamhandles", items())
+	keep := items(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":["10.0.0.2"]}}`)
+	for name, tt := range map[string]struct {
+		answers map[string]http.HandlerFunc
+		want    string // empty: an error
+	}{
+		"not defined":                      {all, "none"},
+		"none":                             {with(all, definition, served("v1"), list, items()), "none"},
+		"one":                              {with(all, definition, served("v1"), list, keep), "10.0.0.2"},
+		"of another version":               {with(all, definition, served("v9"), "GET crd.projectcalico.org/v9/ipreservations", keep), "10.0.0.2"},
+		"of the other group":               {with(all, definitions+"ipreservations.projectcalico.org", served("v1"), "GET projectcalico.org/v1/ipreservations", keep), "none"},
+		"not readable":                     {with(all, definition, served("v1"), list, items(`{"spec":{"reservedCIDRs":["x"]}}`)), ""},
+		"forbidden":                        {with(all, definition, served("v1"), list, forbidden), ""},
+		"defined, and the list not found":  {with(all, definition, served("v1")), ""},
+		"definition forbidden":             {with(all, definition, forbidden), ""},
+		"a proxy knows no such definition": {with(all, definition, html(http.StatusNotFound)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, b := newAPI(t, tt.answers)
+			got := "none"
+			var failure error
+			for u, err := range b.List(t.Context()) {
+				failure = err
+				for _, r := range u.Reservations {
+					if r.Reserved != "" {
+						got = r.IP.String()
+					}
+				}
+				if want := (reaper.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}); err == nil && u.Object != want {
+					t.Errorf("the unit is object %+v, want %+v", u.Object, want)
+				}
+			}
+			if tt.want == "" {
+				if failure == nil || !strings.Contains(failure.Error(), "IPReservation") && !strings.Contains(failure.Error(), "ipreservations") {
+					t.Errorf("the listing fails with %v, want what is not known", failure)
+				}
+			} else if failure != nil || got != tt.want {
+				t.Errorf("reserved is %s, %v, want %s", got, failure, tt.want)
+			}
+		})
+	}
+}
+
+func TestOfflineRespectsReservations(t *testing.T) {
+	for _, f := range forms {
+		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
+			d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
+			if f.name == "etcd" {
+				d = reaper.Document{Key: ipResPrefix + "keep"}
+			}
+			d.Data = []byte(fmt.Sprintf(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":%s}}`, ranges))
+			found, rest := Offline([]reaper.Document{d, f.document(blocks, "10.0.0.0/30", threeOfFour)})
+			if len(found) != 1 || len(rest) != 0 {
+				t.Fatalf("%s: found %d backends, and %d other documents", f.name, len(found), len(rest))
+			}
+			got := ""
+			var failure error
+			for u, err := range found[0].List(t.Context()) {
+				failure = err
+				for _, r := range u.Reservations {
+					if r.Reserved == "Calico's IPReservation keep" {
+						got += r.IP.String()
+					}
+				}
+			}
+			if got != want || (failure != nil) != (want == "") {
+				t.Errorf("%s: reserved are %q, %v; want %q", f.name, got, failure, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Restore implements reaper.Recorder: one write for all addresses of a block, on
+// the condition that the block is as it was just read and their ordinals are free.
+// With it, where the datastore can, or else right before it, one for each handle,
+// as Calico's ADD does it: what an interruption leaves is a handle that counts too
+// much. A block is never created.
+func (b *Backend) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	r := restoration{task: task{Backend: b, unit: unit, errs: make([]error, len(rs))}}
+	for i := range rs {
+		r.pending = append(r.pending, i)
+	}
+	var err error
+	if r.store, err = b.datastore(ctx); err == nil {
+		err = r.store.ready(ctx)
+	}
+	if err != nil {
+		r.answer(err)
+		return r.errs
+	}
+	if unit == leftovers {
+		restoreLeftovers(ctx, r.store, rs, r.errs)
+		return r.errs
+	}
+	r.run(ctx, rs)
+	return r.errs
+}
+
+// A restoration is one call of Restore for a block.
+type restoration struct {
+	task
+	allocations []allocation   // by the index of the record
+	counted     map[string]int // by handle: what was counted in it, for addresses that are not there yet
+	before      block          // as it was read last
+	uncertain   map[int]bool   // what was written, or not: the answer was lost
+}
+
+// run puts back what can be, again and again while others write the block.
+func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
+	r.allocations = make([]allocation, len(rs))
+	r.counted, r.uncertain = make(map[string]int), make(map[int]bool)
+	for i := range rs {
+		var err error
+		if r.allocations[i], err = readRecord(r.store, r.unit, rs[i]); err != nil {
+			r.decide(i, fmt.Errorf("the record of %s cannot be restored: %w", rs[i].IP, err))
+		}
+	}
+	for failures := 0; len(r.pending) > 0 && failures < maxConflicts; {
+		left := len(r.pending)
+		if r.attempt(ctx); len(r.pending) < left {
+			continue
+		}
+		failures++
+		if err := pause(ctx, failures); err != nil {
+			r.answer(err)
+		}
+	}
+	r.countDown(ctx)
+}
+
+// attempt reads the block, and puts back what is free. What is pending afterwards
+// met a conflict or a failure that may pass, or was too much for one write.
+func (r *restoration) attempt(ctx context.Context) {
+	o, err := r.store.get(ctx, blocks, r.unit)
+	switch {
+	case errors.Is(err, errGone):
+		r.answer(fmt.Errorf("%w: there is no block %s any more", reaper.ErrTaken, r.unit))
+		return
+	case err != nil:
+		r.failed(fmt.Errorf("read block: %w", err))
+		return
+	}
+	before, err := readBlock(o)
+	switch {
+	case err == nil && before.cidr.String() != r.unit:
+		err = fmt.Errorf("it says that it is %s", before.cidr)
+	case err == nil && before.deleted:
+		err = fmt.Errorf("%w: Calico is deleting it", reaper.ErrTaken)
+	}
+	if err != nil {
+		r.answer(fmt.Errorf("block %s cannot be written: %w", r.unit, err))
+		return
+	}
+	r.before = before
+	entries := fit(r.store, r.free(), func(i int) string { return r.allocations[i].id() })
+	if len(entries) == 0 {
+		return
+	}
+	var allocations []allocation
+	for _, i := range entries {
+		allocations = append(allocations, r.allocations[i])
+	}
+	after, err := before.restore(allocations)
+	if err != nil {
+		r.answer(err)
+		return
+	}
+	if counted, ok := r.count(ctx, after, entries); ok {
+		r.write(ctx, after, counted, entries)
+	}
+}
+
+// failed keeps what is pending for another attempt if that may do better.
+func (r *restoration) failed(err error) {
+	if err = r.store.transient(err); !errors.Is(err, reaper.ErrAgain) {
+		r.answer(err)
+	}
+	for _, i := range r.pending {
+		r.errs[i] = err
+	}
+}
+
+// free decides what is not free. It returns the rest, which stays pending, each
+// ordinal once.
+func (r *restoration) free() []int {
+	var entries []int
+	pending := r.pending
+	r.pending = nil
+	chosen := make(map[int]bool)
+	for _, i := range pending {
+		a := r.allocations[i]
+		if r.before.allocations[a.Ordinal] != nil {
+			r.errs[i] = r.taken(i)
+			continue
+		}
+		r.errs[i] = fmt.Errorf("%w: others kept writing the block", reaper.ErrAgain)
+		r.pending = append(r.pending, i)
+		if !chosen[a.Ordinal] {
+			entries = append(entries, i)
+		}
+		chosen[a.Ordinal] = true
+	}
+	return entries
+}
+
+// taken says who has the ordinal of a record.
+func (r *restoration) taken(i int) error {
+	a := r.allocations[i]
+	now := r.before.reservation(a.Ordinal, nil)
+	switch {
+	case now.Token != a.token():
+		return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, whose(now))
+	case r.uncertain[i]: // our write was carried out all the same
+		return nil
+	default:
+		return reaper.ErrPresent
+	}
+}
+
+// whose names the owner of an allocation.
+func whose(r reaper.Reservation) string {
+	switch {
+	case r.Foreign != "":
+		return r.Foreign
+	case r.Owner.Pod != reaper.PodRef{}:
+		return "pod " + r.Owner.Pod.String()
+	case r.Bond != "":
+		return "handle " + r.Bond
+	default:
+		return "somebody of whom nothing is known"
+	}
+}
+
+// write stores the block, and answers for what is in it again.
+func (r *restoration) write(ctx context.Context, after block, counted []handle, entries []int) {
+	objects := []object{after.object}
+	for _, h := range counted {
+		objects = append(objects, h.object)
+	}
+	_, err := r.store.write(ctx, objects...)
+	switch {
+	case errors.Is(err, errConflict), errors.Is(err, errGone):
+		return
+	case err != nil:
+		for _, i := range entries {
+			r.uncertain[i] = true
+		}
+		r.failed(fmt.Errorf("write block: %w", err))
+		return
+	}
+	r.before = after
+	for _, i := range entries {
+		r.decide(i, nil)
+		id := r.allocations[i].id()
+		r.counted[id] = max(0, r.counted[id]-1)
+	}
+}

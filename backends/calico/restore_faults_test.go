@@ -1,0 +1,268 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// What comes in between is seen, and what was counted for nothing is taken back.
+func TestRestoreWhileOthersWrite(t *testing.T) {
+	for name, tt := range map[string]struct {
+		happen func(s *scene, r reaper.Record)
+		want   string
+	}{
+		"an ADD of another address": {func(s *scene, _ reaper.Record) { s.leak(1) }, "back"},
+		"an ADD that takes the address": {func(s *scene, r reaper.Record) {
+			for range 64 {
+				if s.leak(1)[0].IP.String() == r.IP {
+					return
+				}
+			}
+			s.t.Errorf("nobody got %s", r.IP)
+		}, "taken"},
+		"another one that restores": {func(s *scene, r reaper.Record) {
+			other := s.shelf.backend()
+			if got := answered(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
+				s.t.Errorf("the other Restore = %s", got)
+			}
+		}, "present"},
+		"the block is gone": {func(s *scene, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken"},
+		"the block is being deleted": {func(s *scene, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
+		}, "taken"},
+		"the block was broken": {func(s *scene, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
+		}, "final"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newScene(t, sh)
+				record := s.lose(1)[0]
+				s.before("put block", func() {
+					s.onRequest(nil)
+					tt.happen(s, record)
+				})
+				if got := s.restore(record); got != tt.want {
+					t.Errorf("Restore = %s, want %s", got, tt.want)
+				}
+				s.onRequest(nil)
+				if tt.want == "final" || strings.Contains(name, "deleted") {
+					return
+				}
+				for _, r := range s.listed() {
+					if r.Remnant {
+						t.Errorf("handle %s has no address", r.Key)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A crash leaves a handle that counts an address which is not there, and never an
+// address without a handle. What comes then ends well (promise 8).
+func TestRestoreIsCutShort(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScene(t, sh)
+			rs := s.leak(2)
+			before := s.shelved()
+			records := s.records(slices.Clone(rs)...)
+			for _, r := range rs {
+				if err := s.Free("a", r.Owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, request := range []string{"get block", "get handle", "create handle", "put block"} {
+				if sh.name == "etcd" && request == "create handle" {
+					continue // it is one write with the block's
+				}
+				ctx, crash := context.WithCancel(t.Context())
+				s.onRequest(func(name string) error {
+					if strings.HasPrefix(name, request) {
+						crash()
+					}
+					return ctx.Err()
+				})
+				if got := answered(s.backend.Restore(ctx, firstBlock, records)); strings.Contains(got, "back") {
+					t.Errorf("cut short at %s: Restore = %s", request, got)
+				}
+				s.onRequest(nil)
+				for _, r := range s.listed() {
+					if !r.Remnant {
+						t.Errorf("cut short at %s: %s is back", request, r.IP)
+					}
+				}
+				crash()
+			}
+			if got := answered(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
+				t.Errorf("Restore = %s", got)
+			}
+			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+		})
+	})
+}
+
+func TestRestoreWhereRequestsFail(t *testing.T) {
+	for _, tt := range []struct {
+		request string
+		err     error
+		want    string
+	}{
+		{"ready", errNotReady, "final"},
+		{"get block", errBroken, "back"}, {"get block", errRefused, "final"},
+		{"get handle", errBroken, "back"}, {"get handle", errRefused, "final"},
+		{"create handle", errBroken, "back"}, {"create handle", errRefused, "final"}, {"create handle", errLost, "back"},
+		{"put block", errBroken, "back"}, {"put block", errRefused, "final"}, {"put block", errLost, "back"},
+	} {
+		t.Run(fmt.Sprint(tt.request, " ", tt.err), func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				if sh.name == "etcd" && tt.request == "create handle" {
+					t.Skip("it is one write with the block's")
+				}
+				s := newScene(t, sh)
+				rs := s.leak(1)
+				before := s.shelved()
+				record := s.records(slices.Clone(rs)...)[0]
+				if err := s.Free("a", rs[0].Owner); err != nil {
+					t.Fatal(err)
+				}
+				s.failing(tt.request, func() error { return tt.err })
+				if got := s.restore(record); got != tt.want {
+					t.Errorf("Restore = %s, want %s", got, tt.want)
+				}
+				s.onRequest(nil)
+				if got := s.restore(record); got != map[string]string{"back": "present", "final": "back"}[tt.want] {
+					t.Errorf("the next Restore = %s", got)
+				}
+				if diff := cmp.Diff(before, s.shelved()); diff != "" {
+					t.Errorf("stored (-before +after):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// In etcd a transaction has room for 127 handles beside the block.
+func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
+	for _, n := range []int{127, 128, 200} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			s := newScene(t, shapes[1])
+			cidr := prefix("10.9.0.0/24")
+			var owners []reaper.Owner
+			var rs []reaper.Reservation
+			for range n {
+				owners = append(owners, s.owner())
+				r, err := s.add(cidr, owners[len(owners)-1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				rs = append(rs, r)
+			}
+			before := s.shelved()
+			records := s.records(slices.Clone(rs)...)
+			if got := words(s.backend.Release(t.Context(), cidr.String(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
+				t.Fatalf("Release = %s", got)
+			}
+			if got := answered(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {
+				t.Errorf("Restore = %s", got)
+			}
+			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A handle that is there counts what its block has then, and never less than it
+// said; one that was not there is not made up.
+func TestRestoreCountsInTheHandle(t *testing.T) {
+	for _, tt := range []struct {
+		now  string // what the handle counts in other blocks and in this one
+		want string
+	}{
+		{"", `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":1}`, `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":3}`, `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":5}`, `{"10.0.0.0/30":5}`},
+		{`{"10.1.0.0/26":2}`, `{"10.0.0.0/30":3,"10.1.0.0/26":2}`},
+		{`{"1.0.0.0/26":2}`, `{"1.0.0.0/26":2,"10.0.0.0/30":3}`},
+	} {
+		t.Run(tt.now, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				for _, had := range []int{3, 0} { // as it was recorded
+					s := newScene(t, sh)
+					rs := s.share(had)
+					records := s.records(slices.Clone(rs)...)
+					whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", s.blockValue("10.0.0.0/30")))
+					free, err := whole.release([]int{0, 1, 2})
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.put(blocks, "10.0.0.0/30", string(free.value()))
+					s.remove(handles, firstHandle)
+					if tt.now != "" {
+						s.put(handles, firstHandle, counting(sh, tt.now, `,"more":1.50`))
+					}
+					if got := answered(s.backend.Restore(t.Context(), "10.0.0.0/30", records)); got != "back back back" {
+						t.Errorf("Restore = %s", got)
+					}
+					want := counting(sh, tt.want, `,"more":1.50`)
+					if tt.now == "" && had == 0 {
+						want = ""
+					}
+					if diff := cmp.Diff(want, s.handle(firstHandle)); diff != "" {
+						t.Errorf("the handle (-want +got):\n%s", diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// blockValue is a block as it is stored.
+func (s *scene) blockValue(cidr string) string {
+	o, _ := s.look(blocks, cidr)
+	return string(o.value())
+}
+
+// Where nobody knows whether an address is back, its handle stays: without one its
+// plugin could not free it.
+func TestHandleStaysWhereTheAddressMayBeBack(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		record := s.lose(1)[0]
+		written := false
+		s.onRequest(func(request string) error {
+			switch {
+			case strings.HasPrefix(request, "put block"):
+				written = true
+				return errLost
+			case written && strings.HasPrefix(request, "get block"):
+				return errRefused
+			}
+			return nil
+		})
+		if got := s.restore(record); got != "final" {
+			t.Errorf("Restore = %s", got)
+		}
+		s.onRequest(nil)
+		if s.handle(firstHandle) == "" {
+			t.Error("the handle is gone")
+		}
+		if got := s.restore(record); got != "present" {
+			t.Errorf("the next Restore = %s", got)
+		}
+	})
+}

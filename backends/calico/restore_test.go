@@ -1,0 +1,205 @@
+package calico
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// listed are the entries that the backend lists now, by their places.
+func (s *scene) listed() map[string]reaper.Reservation {
+	s.t.Helper()
+	all := make(map[string]reaper.Reservation)
+	for u, err := range s.backend.List(s.t.Context()) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, r := range u.Reservations {
+			r.Unit = u.Name
+			all[backendtest.Place(r)] = r
+		}
+	}
+	return all
+}
+
+// records has the entries recorded, as they are listed now.
+func (s *scene) records(rs ...reaper.Reservation) []reaper.Record {
+	s.t.Helper()
+	now := s.listed()
+	for i := range rs {
+		rs[i] = now[backendtest.Place(rs[i])]
+	}
+	stored, err := s.backend.Record(s.t.Context(), rs)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	records := make([]reaper.Record, len(rs))
+	for i, r := range rs {
+		records[i] = reaper.Record{Backend: Name, Unit: r.Unit, Key: r.Key, Stored: stored[i]}
+		if r.IP.IsValid() {
+			records[i].IP = r.IP.String()
+		}
+	}
+	return records
+}
+
+// lose leaks one address for each of n pods, has them recorded, and takes them
+// away again.
+func (s *scene) lose(n int) []reaper.Record {
+	s.t.Helper()
+	rs := s.leak(n)
+	records := s.records(slices.Clone(rs)...)
+	for _, r := range rs {
+		if err := s.Free("a", r.Owner); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return records
+}
+
+// restore puts records back, all of the first block.
+func (s *scene) restore(records ...reaper.Record) string {
+	return answered(s.backend.Restore(s.t.Context(), firstBlock, records))
+}
+
+// answered are the answers to a restoration, in a word each.
+func answered(errs []error) string {
+	var all []string
+	for _, err := range errs {
+		word := "final"
+		switch {
+		case err == nil:
+			word = "back"
+		case errors.Is(err, reaper.ErrPresent):
+			word = "present"
+		case errors.Is(err, reaper.ErrTaken):
+			word = "taken"
+		case errors.Is(err, reaper.ErrAgain):
+			word = "again"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
+
+// shelved is all that is on the shelf, but for versions and the number of writes.
+func (s *scene) shelved() map[string]string {
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
+	all := make(map[string]string)
+	for _, thing := range s.things {
+		text := string(thing.value())
+		if thing.kind == blocks {
+			b := mustRead(s.t, thing.object)
+			text = strings.Replace(text, fmt.Sprint(`"sequenceNumber":`, b.sequence), "", 1)
+		}
+		all[kindNames[thing.kind]+" "+thing.id] = text
+	}
+	return all
+}
+
+// Promise 10.
+func TestRestoreGivesBackWhatWasRecorded(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		rs := s.leak(4)
+		before := s.shelved()
+		records := s.records(slices.Clone(rs[1:])...)
+		ws := s.warrants(rs[1:]...)
+		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" {
+			t.Fatalf("Release = %s", got)
+		}
+		slices.Reverse(records)
+		if got := s.restore(records...); got != "back back back" {
+			t.Errorf("Restore = %s", got)
+		}
+		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			t.Errorf("stored (-before +after):\n%s", diff)
+		}
+		if got := s.restore(records...); got != "present present present" {
+			t.Errorf("Restore once more = %s", got)
+		}
+		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			t.Errorf("stored after that (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// One sandbox has addresses in two blocks, of which each is restored on its own.
+func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		for _, first := range []int{0, 1} {
+			s := newScene(t, sh)
+			owner := s.owner()
+			var rs []reaper.Reservation
+			for _, pool := range []string{"a", "b", "a"} {
+				r, err := s.Reserve(pool, owner)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rs = append(rs, r)
+			}
+			before := s.shelved()
+			records := s.records(slices.Clone(rs)...)
+			for _, pool := range []string{"a", "b"} {
+				if err := s.Free(pool, owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			units := []string{rs[0].Unit, rs[1].Unit}
+			ofUnit := map[string][]reaper.Record{units[0]: {records[0], records[2]}, units[1]: {records[1]}}
+			for _, unit := range []string{units[first], units[1-first]} {
+				if got := strings.Trim(answered(s.backend.Restore(t.Context(), unit, ofUnit[unit])), "back "); got != "" {
+					t.Errorf("Restore of %s = %s", unit, got)
+				}
+			}
+			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+		}
+	})
+}
+
+func TestRestoreLeavesWhatOthersHaveNow(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newScene(t, sh)
+		records := s.lose(63) // of 64, so that the next but one takes the first again
+		var heirs []reaper.Reservation
+		for range 2 {
+			heirs = append(heirs, s.leak(1)...)
+		}
+		heir := slices.IndexFunc(records, func(r reaper.Record) bool { return r.IP == heirs[1].IP.String() })
+		if heir < 0 {
+			t.Fatalf("%s was nobody's", heirs[1].IP)
+		}
+		before := s.shelved()
+		errs := s.backend.Restore(t.Context(), firstBlock, records[heir:heir+1])
+		if !errors.Is(errs[0], reaper.ErrTaken) || !strings.Contains(errs[0].Error(), "pod "+heirs[1].Owner.Pod.String()) {
+			t.Errorf("Restore = %v, want that pod %s has it", errs, heirs[1].Owner.Pod)
+		}
+		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			t.Errorf("stored (-before +after):\n%s", diff)
+		}
+		for i, err := range s.backend.Restore(t.Context(), firstBlock, records) {
+			if (err != nil) != (i == heir) {
+				t.Errorf("%s: %v", records[i].IP, err)
+			}
+		}
+		after := s.listed()
+		for _, r := range heirs {
+			if now := after[backendtest.Place(r)]; now.Owner.Pod != r.Owner.Pod {
+				t.Errorf("%s is now that of %s", r.IP, now.Owner.Pod)
+			}
+		}
+		if len(after) != 64 {
+			t.Errorf("%d entries, want 64 and no handle without an address", len(after))
+		}
+	})
+}

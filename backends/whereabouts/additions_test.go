@@ -1,0 +1,112 @@
+package whereabouts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The API server applies patches by this library. What a patch is not about stays,
+// and on any other version of the pool it does nothing.
+func TestAdditionsAddWhatIsFreeAndNothingElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "offset")) })
+		odd := rapid.OneOf(key, rapid.SampledFrom([]string{"abc", "007", "+7", "300", "9223372036854775808", "a/b~c"}))
+		entry := rapid.Custom(func(t *rapid.T) string {
+			return fmt.Sprintf(`{"id":%q,"podref":"default/web-%d"}`, rapid.StringMatching(`[a-c<>]`).Draw(t, "id"), rapid.IntRange(0, 2).Draw(t, "pod"))
+		})
+		held := rapid.MapOf(odd, entry).Draw(t, "held")
+		stored := map[string]any{}
+		for k, e := range held {
+			stored[k] = json.RawMessage(e)
+		}
+		spec := map[string]any{"range": "10.0.0.0/24", "more": 1.5}
+		if len(held) > 0 || rapid.Bool().Draw(t, "empty") {
+			spec["allocations"] = stored
+		}
+		before, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "x", "resourceVersion": "8"}, "spec": spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := readPool(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending, keys := map[int]reaper.Record{}, p.keys()
+		for i, k := range rapid.SliceOfNDistinct(key, 1, 8, rapid.ID[string]).Draw(t, "records") {
+			r := poolRecord(k, entry.Draw(t, "entry"))
+			if p.free(keys, r) != nil {
+				continue
+			}
+			if at, there := stored[k]; there {
+				t.Fatalf("%s holds %s and is taken for free", k, at)
+			}
+			pending[i], stored[k] = r, r.Stored
+		}
+		if len(pending) == 0 {
+			return
+		}
+		spec["allocations"] = stored
+		want, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "x", "resourceVersion": "8"}, "spec": spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(p.additions(pending))
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := jsonpatch.DecodePatch(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := patch.Apply(before)
+		if err != nil {
+			t.Fatalf("apply %s: %v", body, err)
+		}
+		if !sameJSON(want, after) {
+			t.Fatalf("the pool is %s, want %s", after, want)
+		}
+		if _, err := patch.Apply([]byte(strings.Replace(string(before), `"8"`, `"9"`, 1))); err == nil {
+			t.Fatal("the patch changes another version of the pool")
+		}
+	})
+}
+
+// Whatever a record says, nothing but its own entry is added.
+func FuzzPoolRecord(f *testing.F) {
+	f.Add("4", "10.0.0.4", entry4)
+	f.Add("+4", "10.0.0.4", `{"id":"c4"}`)
+	f.Add("6", "10.0.0.6", `null`)
+	f.Fuzz(func(t *testing.T, key, ip, stored string) {
+		r := reaper.Record{Backend: PoolsName, Unit: aPool, Key: key, IP: ip, Stored: json.RawMessage(stored)}
+		good, errs := checkRecords(PoolsName, aPool, []reaper.Record{r}, func(r reaper.Record) error { return checkAllocation(r.Stored) })
+		p, err := readPool(json.RawMessage(reapedPool("")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(good) == 1) != (errs[0] == nil) {
+			t.Fatalf("%d good records and the answer %v", len(good), errs[0])
+		}
+		if len(good) == 0 || p.free(p.keys(), r) != nil {
+			return
+		}
+		body, err := json.Marshal(p.additions(good))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var patch []operation
+		if err := json.Unmarshal(body, &patch); err != nil {
+			t.Fatal(err)
+		}
+		at, err := addressAt(p.prefix, strings.TrimPrefix(patch[1].Path, "/spec/allocations/"))
+		if len(patch) != 2 || err != nil || at.String() != ip || !sameJSON(patch[1].Value, json.RawMessage(stored)) {
+			t.Errorf("the record of %q becomes %s", key, body)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package whereabouts
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const getGroups = "GET /apis"
+
+// groups answers with the API groups, by group/version.
+func groups(versions ...string) http.HandlerFunc {
+	var all []string
+	for _, version := range versions {
+		all = append(all, `{"name": "x", "versions": [{"groupVersion": "`+version+`", "version": "x"}]}`)
+	}
+	return say(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(all, ",") + `]}`)
+}
+
+// Promise 2. Only an API server that says so itself has no attachments.
+func TestAttachmentsListStatuses(t *testing.T) {
+	const ours, theirs = "whereabouts.cni.cncf.io/v1alpha1", "k8s.cni.cncf.io/v1"
+	attachments := schema.GroupResource{Group: attachmentGroup, Resource: attachmentResource}
+	forbidden := refuse(apierrors.NewForbidden(attachments, "", errors.New("no such right")))
+	some := items(attachment("lan", single(`, "exclude": ["10.0.0.4"]`)))
+	for _, tt := range []struct {
+		name   string
+		list   http.HandlerFunc
+		groups http.HandlerFunc
+		want   string // by what 10.0.0.4 is reserved
+		fails  string // part of the error
+	}{
+		{"some", some, nil, "excluded by the network attachment shop/lan", ""},
+		{"none", items(), nil, "", ""},
+		{"not defined", plain(http.StatusNotFound), groups("apps/v1", ours), "", ""},
+		{"another version defined", plain(http.StatusNotFound), groups(ours, "k8s.cni.cncf.io/v1beta2"), "", ""},
+		{"not found, but served", plain(http.StatusNotFound), groups(ours, theirs), "", "although the API server serves k8s.cni.cncf.io/v1"},
+		{"a proxy knows no such path", plain(http.StatusNotFound), plain(http.StatusNotFound), "", "cannot tell why"},
+		{"groups of another server", plain(http.StatusNotFound), groups("apps/v1"), "", "cannot tell why"},
+		{"no groups", plain(http.StatusNotFound), say(`{}`), "", "cannot tell why"},
+		{"groups forbidden", plain(http.StatusNotFound), forbidden, "", "no such right"},
+		{"forbidden", forbidden, nil, "", "no such right"},
+		{"broken", broken, nil, "", "etcd is gone"},
+		{"no list", say("{}"), nil, "", "no list"},
+		{"not understood", items(attachment("lan", single(`, "exclude": ["?"]`))), nil, "", "shop/lan"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, client := newAPI(t, map[string]http.HandlerFunc{
+				"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
+				listAttachments: tt.list, getGroups: tt.groups,
+			})
+			for _, b := range []reaper.Backend{NewPools(client), NewOverlapping(client)} {
+				var got, fails []string
+				for unit, err := range b.List(t.Context()) {
+					if err != nil {
+						fails = append(fails, err.Error())
+					}
+					for _, r := range unit.Reservations {
+						if r.IP.String() == "10.0.0.4" {
+							got = append(got, r.Reserved)
+						} else if r.Reserved != "" {
+							t.Errorf("%s is reserved", r.IP)
+						}
+					}
+				}
+				switch {
+				case tt.fails == "" && (fails != nil || !slices.Equal(got, []string{tt.want})):
+					t.Errorf("%s: reserved by %q, %q, want %q", b.Name(), got, fails, tt.want)
+				case tt.fails != "" && (len(fails) != 1 || got != nil || !strings.Contains(fails[0], tt.fails)):
+					t.Errorf("%s: reserved by %q, %q, want nothing and an error with %q", b.Name(), got, fails, tt.fails)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package whereabouts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// restoreTries says how often a restoration is tried again, and how long it waits
+// before: 3 s in all, while an ADD of the plugin holds a pool for a tenth of a
+// second.
+func restoreTries() retry.Backoff {
+	backoff := retry.WithCappedDuration(500*time.Millisecond, retry.NewExponential(20*time.Millisecond))
+	return retry.WithMaxRetries(10, retry.WithJitterPercent(20, backoff))
+}
+
+// tryAgain has a restoration tried again after an error that may pass.
+func tryAgain(err error) error {
+	if err = reaper.Transient(err); errors.Is(err, reaper.ErrAgain) {
+		return retry.RetryableError(err)
+	}
+	return err
+}
+
+// checkRecords refuses what cannot have been recorded of the unit. It returns the
+// other records, by their index, and an error for each of these.
+func checkRecords(backend, unit string, rs []reaper.Record, check func(reaper.Record) error) (map[int]reaper.Record, []error) {
+	good, errs := make(map[int]reaper.Record, len(rs)), make([]error, len(rs))
+	seen := make(map[string]bool, len(rs))
+	namespace, name := splitUnit(unit)
+	for i, r := range rs {
+		var err error
+		switch {
+		case namespace == "" || name == "" || strings.Contains(name, "/"):
+			err = fmt.Errorf("%q is not namespace/name", unit)
+		case r.Backend != backend || r.Unit != unit:
+			err = fmt.Errorf("it is of %s %s, not of %s %s", r.Backend, r.Unit, backend, unit)
+		case seen[r.Key]:
+			err = errors.New("it is there twice")
+		default:
+			err = check(r)
+		}
+		if err != nil {
+			errs[i] = fmt.Errorf("the record of %s in %s: %w", r.Key, r.Unit, err)
+			continue
+		}
+		seen[r.Key], good[i] = true, r
+	}
+	return good, errs
+}
+
+// checkAllocation refuses what is no entry of a pool.
+func checkAllocation(stored json.RawMessage) error {
+	var allocation *v1alpha1.IPAllocation
+	if err := reaper.Decode(stored, &allocation); err != nil {
+		return fmt.Errorf("the stored entry: %w", err)
+	}
+	if allocation == nil {
+		return errors.New("the stored entry is null")
+	}
+	return nil
+}
+
+// sameJSON reports whether two documents say the same. They may be written in
+// different ways, for one of them was in a journal.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := exactly(a)
+	y, errY := exactly(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// exactly decodes a document and keeps its numbers as they are written.
+func exactly(data json.RawMessage) (value any, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return value, d.Decode(&value)
+}
+
+// takenBy is the answer for a place that somebody else has.
+func takenBy(podRef string, entry json.RawMessage) error {
+	if podRef == "" {
+		podRef = "an entry that names no pod: " + string(entry)
+	}
+	return fmt.Errorf("%w by %s", reaper.ErrTaken, podRef)
+}

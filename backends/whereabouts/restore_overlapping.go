@@ -1,0 +1,141 @@
+package whereabouts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sethvargo/go-retry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// few is how many reservations are read one by one rather than all together.
+const few = 20
+
+// Record implements reaper.Recorder. It reads the objects again, for the token
+// says only which version they have.
+func (b *Overlapping) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	records := make([]json.RawMessage, len(rs))
+	stored, err := b.stored(ctx, rs)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rs {
+		if now, there := stored[r.Unit]; there && now.token == r.Token {
+			records[i] = now.data
+		}
+	}
+	return records, nil
+}
+
+// A copied reservation is the object as it is stored, and its token.
+type copied struct {
+	token string
+	data  json.RawMessage
+}
+
+// stored reads the objects that there are, by the names of their units.
+func (b *Overlapping) stored(ctx context.Context, rs []reaper.Reservation) (map[string]copied, error) {
+	var items []json.RawMessage
+	var err error
+	if len(rs) > few {
+		items, err = list(ctx, b.client, overlappingResource)
+	} else {
+		items, err = b.getEach(ctx, rs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stored := make(map[string]copied, len(items))
+	for _, item := range items {
+		var o object
+		if reaper.Decode(item, &o) == nil { // what cannot be read is not what was listed
+			stored[o.unit()] = copied{token(o), item}
+		}
+	}
+	return stored, nil
+}
+
+// getEach reads the objects one by one.
+func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	var items []json.RawMessage
+	for _, r := range rs {
+		var item json.RawMessage
+		err := reaper.Patiently(ctx, func(ctx context.Context) (err error) {
+			item, err = getRaw(ctx, b.client, overlappingResource, r.Unit)
+			return err
+		})
+		switch {
+		case err == nil:
+			items = append(items, item)
+		case !gone(err, overlappingResource, r.Unit):
+			return nil, fmt.Errorf("read the reservation %s: %w", r.Unit, err)
+		}
+	}
+	return items, nil
+}
+
+// Restore implements reaper.Recorder. It creates the object again, which fails if
+// there is one of its name. Where the release was cut short, the object is there
+// still, with a tombstone, and gets its owner back.
+func (b *Overlapping) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	wanted := make(map[string]recorded, 1)
+	good, errs := checkRecords(OverlappingName, unit, rs, func(r reaper.Record) (err error) {
+		wanted[r.Key], err = readRecorded(r)
+		return err
+	})
+	for i, r := range good {
+		errs[i] = b.restore(ctx, unit, wanted[r.Key])
+	}
+	return errs
+}
+
+// restore is Restore for one object.
+func (b *Overlapping) restore(ctx context.Context, unit string, r recorded) error {
+	namespace, _ := splitUnit(unit)
+	unsure := false // an answer to a write was lost, and what is there may be ours
+	again := func(err error) error {
+		err = tryAgain(err)
+		unsure = unsure || errors.Is(err, reaper.ErrAgain)
+		return err
+	}
+	return retry.Do(ctx, restoreTries(), func(ctx context.Context) error {
+		err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
+			MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
+		switch {
+		case err == nil:
+			return nil
+		case reaper.Gone(err, "namespaces", namespace):
+			return fmt.Errorf("%w: its namespace is gone", reaper.ErrTaken)
+		case !apierrors.IsAlreadyExists(err):
+			return again(err)
+		}
+		now, err := get(ctx, b.client, overlappingResource, unit)
+		if gone(err, overlappingResource, unit) {
+			return retry.RetryableError(fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain))
+		}
+		if err != nil {
+			return tryAgain(err)
+		}
+		stands := overlappingUnit(now, nil).Reservations[0]
+		switch {
+		case sameJSON(now.Spec, r.spec) && unsure:
+			return nil
+		case sameJSON(now.Spec, r.spec):
+			return reaper.ErrPresent
+		case stands.Interrupted && stands.Owner.Pod == r.owner:
+			_, err := b.patch(ctx, unit, now, r.owner.String(), nil)
+			if gone(err, overlappingResource, unit) {
+				err = fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain)
+			}
+			return again(err)
+		case stands.Owner.Pod != reaper.PodRef{}:
+			return takenBy(stands.Owner.Pod.String(), nil)
+		default:
+			return takenBy("", now.Spec)
+		}
+	})
+}

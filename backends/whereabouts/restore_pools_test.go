@@ -1,0 +1,235 @@
+package whereabouts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const (
+	entry4 = `{"id":"c4","ifname":"net1","podref":"default/web-0"}`
+	entry5 = `{"id":"c5","podref":"default/web-1","since":9007199254740993}`
+)
+
+// reapedPool is leakyPool after a run, with more allocations.
+func reapedPool(more string) string {
+	return `{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24", "uid": "u1", "resourceVersion": "8"},
+		"spec": {"range": "10.0.0.0/24", "allocations": {` + more + `"6": {"id":"c6","podref":"default/alive"}}}}`
+}
+
+// poolRecord is the record of an entry of that pool.
+func poolRecord(key, stored string) reaper.Record {
+	return reaper.Record{Backend: PoolsName, Unit: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
+}
+
+// reaped are the records of its release.
+var reaped = []reaper.Record{poolRecord("4", entry4), poolRecord("5", entry5)}
+
+// outcomes are answers of Restore, each by what it is.
+func outcomes(errs []error) string {
+	var all []string
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			all = append(all, "back")
+		case errors.Is(err, reaper.ErrPresent):
+			all = append(all, "present")
+		case errors.Is(err, reaper.ErrTaken):
+			all = append(all, "taken")
+		case errors.Is(err, reaper.ErrAgain):
+			all = append(all, "again")
+		default:
+			all = append(all, "final")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestEntriesAreTheirOwnRecords(t *testing.T) {
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool)})
+	b := NewPools(client)
+	var got []string
+	for unit, err := range b.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := b.Record(t.Context(), unit.Reservations)
+		if err != nil || len(records) != len(unit.Reservations) {
+			t.Fatalf("Record = %d records, %v, want %d", len(records), err, len(unit.Reservations))
+		}
+		for i, r := range unit.Reservations {
+			got = append(got, r.Key+" "+string(records[i]))
+		}
+	}
+	want := []string{`007 {"id":"c7","podref":"default/web-2"}`, "abc ", "4 " + entry4, "5 " + entry5, `6 {"id":"c6","podref":"default/alive"}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+func TestRestoreIsOnePatchThatTestsTheVersion(t *testing.T) {
+	const test = `[{"op":"test","path":"/metadata/resourceVersion","value":"8"},`
+	const adds = `{"op":"add","path":"/spec/allocations/4","value":` + entry4 + `},` +
+		`{"op":"add","path":"/spec/allocations/5","value":` + entry5 + `}]`
+	for _, tt := range []struct{ name, pool, want string }{
+		{"beside others", reapedPool(""), test + adds},
+		{"into a pool without allocations", `{"metadata": {"resourceVersion": "8"}, "spec": {"range": "10.0.0.0/24"}}`,
+			test + `{"op":"add","path":"/spec/allocations","value":{}},` + adds},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(tt.pool), "PATCH " + poolAt: say(leakyPool)})
+			if got := outcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "back back" {
+				t.Errorf("Restore = %s, want both back", got)
+			}
+			if diff := cmp.Diff([]string{"GET " + poolAt, "PATCH " + poolAt}, a.calls()); diff != "" {
+				t.Fatalf("requests (-want +got):\n%s", diff)
+			}
+			sent := a.bodies("PATCH " + poolAt)[0]
+			if diff := cmp.Diff(tt.want, sent.Body); diff != "" || sent.Type != "application/json-patch+json" {
+				t.Errorf("%s patch (-want +got):\n%s", sent.Type, diff)
+			}
+		})
+	}
+}
+
+func TestRestoreAnswers(t *testing.T) {
+	free := say(reapedPool(""))
+	both := say(reapedPool(`"4":` + entry4 + `,"5":` + entry5 + `,`))
+	notFound := refuse(apierrors.NewNotFound(poolResources, "10.0.0.0-24"))
+	forbidden := refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no")))
+	brokenFive := brokenSchema()
+	brokenFive.ErrStatus.Details.Causes[0].Field = "spec.allocations.5.podref"
+	for _, tt := range []struct {
+		name  string
+		get   http.HandlerFunc
+		patch http.HandlerFunc // nil: must not be sent
+		want  string
+		says  string // part of what is said of the first
+	}{
+		{"there already", both, nil, "present present", ""},
+		{"there in other words", say(reapedPool(`"4": {"podref": "default/web-0", "ifname": "net1", "id": "c4"},
+			"5": {"since":9007199254740993,"id":"c5","podref":"default\/web-1"},`)), nil, "present present", ""},
+		{"adopted", say(reapedPool(`"4":{"id":"c9","podref":"default/web-0"},`)), say("{}"), "taken back", "by default/web-0"},
+		{"given to somebody", say(reapedPool(`"4":{"id":"c9","podref":"default/web-9"},`)), say("{}"), "taken back", "by default/web-9"},
+		{"given to nobody", say(reapedPool(`"4":{"id":"c9"},`)), say("{}"), "taken back", `names no pod: {"id":"c9"}`},
+		{"held by what is no entry", say(reapedPool(`"4":"?",`)), say("{}"), "taken back", `"?"`},
+		{"held under another form of the key", say(reapedPool(`"+4":{"podref":"default/web-9"},`)), say("{}"), "taken back", "default/web-9"},
+		{"a number that differs in its last digit", say(reapedPool(`"5":{"id":"c5","podref":"default/web-1","since":9007199254740992},`)),
+			say("{}"), "back taken", ""},
+
+		{"the pool is gone", notFound, nil, "taken taken", "the pool is gone"},
+		{"a proxy knows no such path", plain(http.StatusNotFound), nil, "final final", ""},
+		{"another pool is gone", refuse(apierrors.NewNotFound(poolResources, "x")), nil, "final final", ""},
+		{"reading is forbidden", forbidden, nil, "final final", ""},
+		{"the range is another", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.1.0/24", 1)), nil, "final final", "10.0.1.4"},
+		{"the range is smaller", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.0.0/30", 1)), nil, "final final", "outside"},
+		{"not understood for a moment", first(say(strings.Replace(reapedPool(""), "10.0.0.0/24", "?", 1)), free), say("{}"), "back back", ""},
+		{"reading fails for a moment", first(broken, free), say("{}"), "back back", ""},
+
+		{"somebody writes between", free, first(refuse(failedTest()), say("{}")), "back back", ""},
+		{"somebody takes it between", first(free, say(reapedPool(`"4":{"podref":"default/web-9"},`))),
+			first(refuse(failedTest()), say("{}")), "taken back", "default/web-9"},
+		{"a conflict", free, first(refuse(apierrors.NewConflict(poolResources, "10.0.0.0-24", errors.New("busy"))), say("{}")), "back back", ""},
+		{"asked to wait", free, first(tooMany, say("{}")), "back back", ""},
+		{"the answer is lost", first(free, both), broken, "back back", ""},
+		{"the answer is lost, and nothing written", free, first(broken, say("{}")), "back back", ""},
+		{"writing is forbidden", free, forbidden, "final final", ""},
+		{"too large", free, refuse(apierrors.NewRequestEntityTooLargeError("too large")), "final final", ""},
+		{"gone between", free, notFound, "taken taken", "the pool is gone"},
+		{"one breaks the schema", free, first(refuse(brokenFive), say("{}")), "back final", ""},
+		{"another entry breaks the schema", free, refuse(brokenSchema()), "final final", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: tt.get})
+			if tt.patch != nil {
+				a.answer("PATCH "+poolAt, tt.patch)
+			}
+			errs := NewPools(client).Restore(t.Context(), aPool, reaped)
+			if got := outcomes(errs); got != tt.want {
+				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
+			}
+			if tt.says != "" && (errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says)) {
+				t.Errorf("Restore = %v, want %q in it", errs[0], tt.says)
+			}
+		})
+	}
+}
+
+// A pool that never rests is given up, and said so.
+func TestRestoreGivesUp(t *testing.T) {
+	t.Parallel()
+	a, client := newAPI(t, map[string]http.HandlerFunc{
+		"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: refuse(failedTest()),
+	})
+	if got := outcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "again again" {
+		t.Errorf("Restore = %s, want again", got)
+	}
+	if n := len(a.bodies("PATCH " + poolAt)); n != 11 {
+		t.Errorf("%d patches, want 11", n)
+	}
+}
+
+func TestNothingIsRestoredUnderACancelledContext(t *testing.T) {
+	a, client := newAPI(t, map[string]http.HandlerFunc{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range NewPools(client).Restore(ctx, aPool, reaped) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Restore = %v, want canceled", err)
+		}
+	}
+	if calls := a.calls(); len(calls) != 0 {
+		t.Errorf("requests %s, want none", calls)
+	}
+}
+
+// A journal is a file that people edit.
+func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
+	with := func(change func(*reaper.Record)) reaper.Record {
+		r := poolRecord("4", entry4)
+		change(&r)
+		return r
+	}
+	for name, bad := range map[string]reaper.Record{
+		"another backend":      with(func(r *reaper.Record) { r.Backend = OverlappingName }),
+		"another unit":         with(func(r *reaper.Record) { r.Unit = "kube-system/10.0.1.0-24" }),
+		"another address":      with(func(r *reaper.Record) { r.IP = "10.0.0.9" }),
+		"no address":           with(func(r *reaper.Record) { r.IP = "" }),
+		"key with a zero":      with(func(r *reaper.Record) { r.Key = "04" }),
+		"key with a sign":      with(func(r *reaper.Record) { r.Key = "+4" }),
+		"key with a path":      with(func(r *reaper.Record) { r.Key = "4/podref" }),
+		"key out of range":     with(func(r *reaper.Record) { r.Key, r.IP = "256", "10.0.1.0" }),
+		"nothing stored":       with(func(r *reaper.Record) { r.Stored = nil }),
+		"null stored":          with(func(r *reaper.Record) { r.Stored = json.RawMessage("null") }),
+		"a text stored":        with(func(r *reaper.Record) { r.Stored = json.RawMessage(`"x"`) }),
+		"a list stored":        with(func(r *reaper.Record) { r.Stored = json.RawMessage("[]") }),
+		"no JSON stored":       with(func(r *reaper.Record) { r.Stored = json.RawMessage(`{"id":"c4"} {}`) }),
+		"a podref of a number": with(func(r *reaper.Record) { r.Stored = json.RawMessage(`{"id":"c4","podref":4}`) }),
+		"the same key again":   poolRecord("5", entry5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: say("{}")})
+			if got := outcomes(NewPools(client).Restore(t.Context(), aPool, []reaper.Record{reaped[1], bad})); got != "back final" {
+				t.Errorf("Restore = %s, want the good one back", got)
+			}
+			if body := a.bodies("PATCH " + poolAt)[0].Body; strings.Count(body, `"add"`) != 1 || !strings.Contains(body, entry5) {
+				t.Errorf("patch = %s, want one that adds the good one only", body)
+			}
+		})
+	}
+	for _, unit := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
+		r := with(func(r *reaper.Record) { r.Unit = unit })
+		a, client := newAPI(t, map[string]http.HandlerFunc{})
+		if got := outcomes(NewPools(client).Restore(t.Context(), unit, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
+			t.Errorf("Restore into %q = %s after %s, want a refusal", unit, got, a.calls())
+		}
+	}
+}

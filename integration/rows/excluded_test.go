@@ -1,0 +1,196 @@
+package rows_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// attach creates a network attachment in the shop with the fields of its IPAM, in
+// a list of plugins as Multus takes it.
+func (s *scene) attach(name, ipam string) {
+	s.Helper()
+	s.must(s.cluster.CreateNetwork(s.Context(), shop, name, fmt.Sprintf(`{"cniVersion":"1.0.0","name":%q,"plugins":[
+		{"type":"macvlan","ipam":{"type":"whereabouts",%s}},{"type":"tuning"}]}`, name, ipam)))
+}
+
+// An address that its network excludes by now is kept back when its pod is gone. A
+// pod that is there has it all the same.
+func TestExcludedAddressesAreHeld(t *testing.T) {
+	play(t, []scenario{{
+		name: "and others released",
+		set: func(s *scene) {
+			for _, pod := range []string{"web-0", "web-1"} {
+				s.add(lan, pod)
+			}
+			s.runs("live", s.add(lan, "live")...)
+			s.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.2/31"]`)
+		},
+		want: slices.Concat(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 held Reserved kept"),
+			both("10.0.0.0-24/3", "10.0.0.3", "10.0.0.3 live inUse PodPresent kept"),
+		),
+	}, {
+		name: "in the network that the attachment is of",
+		set: func(s *scene) {
+			s.add(plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}, "web-0")
+			s.add(plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}, "web-1")
+			s.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.1"],"network_name":"blue"`)
+		},
+		want: slices.Concat(
+			both("blue-10.0.0.0-24/1", "blue-10.0.0.1", "10.0.0.1 web-0 held Reserved kept"),
+			both("green-10.0.0.0-24/1", "green-10.0.0.1", "10.0.0.1 web-1 orphan PodAbsent released"),
+		),
+	}, {
+		name: "of both families",
+		set: func(s *scene) {
+			s.add(plugin.Network{Range: "10.0.0.0/24", Ranges: []plugin.Range{{Range: "fd00::/64"}}}, "web-0")
+			s.attach("lan", `"range":"10.0.0.0/24","ipRanges":[{"range":"fd00::/64","exclude":["fd00::/126"]}]`)
+		},
+		want: slices.Concat(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("fd00---64/1", "fd00--1", "fd00::1 web-0 held Reserved kept"),
+		),
+	}, {
+		name: "not by an attachment of another plugin, or without a configuration",
+		set: func(s *scene) {
+			s.add(lan, "web-0")
+			s.must(s.cluster.CreateNetwork(s.Context(), shop, "static", `{"type":"macvlan","ipam":{"type":"static","exclude":["10.0.0.1"]}}`))
+			s.must(s.cluster.CreateNetwork(s.Context(), shop, "file", ""))
+		},
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+	}})
+}
+
+// Promise 2. What cannot be understood, or read, holds everything, and the run says
+// so.
+func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
+	attached := func(config string) func(s *scene) {
+		return func(s *scene) { s.must(s.cluster.CreateNetwork(s.Context(), shop, "odd", config)) }
+	}
+	answered := func(a proxy.Action) func(s *scene) {
+		return func(s *scene) {
+			s.watched().Before(proxy.On("list "+realcluster.NetworkAttachments.Resource), proxy.Always(a))
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		set  func(s *scene)
+		says string
+	}{
+		{"an address that is none", attached(`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`), "shop/odd"},
+		{"no JSON", attached(`{"ipam":{"type":"whereabouts"`), "shop/odd"},
+		{"403", answered(proxy.Forbidden()), "injected: forbidden"},
+		{"500", answered(proxy.InternalError()), "injected: internal error"},
+		{
+			"404, although they are served", answered(proxy.Answer(http.StatusNotFound, metav1.StatusReasonNotFound, "injected")),
+			"although the API server serves k8s.cni.cncf.io/v1",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t)
+			s.add(lan, "web-0")
+			tt.set(s)
+			before := s.store()
+			got := s.reap("")
+			s.wantLines(nil, got.lines)
+			if got.exit != reap.ExitPartial {
+				t.Errorf("exit code %d, want %d\n%s", got.exit, reap.ExitPartial, got.stderr)
+			}
+			for _, b := range got.report.Backends {
+				if b.Name != "calico" && (b.Status != "failed" || !strings.Contains(b.Message, tt.says)) {
+					t.Errorf("%s is %s: %q, want it failed with %q", b.Name, b.Status, b.Message, tt.says)
+				}
+			}
+			s.wantStore(before)
+		})
+	}
+}
+
+// The plugin gives exactly the addresses of a range that are not taken for
+// excluded, until it has no more.
+func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
+	s := newScene(t)
+	n := plugin.Network{
+		Range: "10.0.0.0/28", Exclude: []string{"10.0.0.3/31", "10.0.0.5", "10.0.0.9/30", "::ffff:10.0.0.13/128"},
+		DisableOverlapping: true,
+	}
+	free := map[string]bool{}
+	for i := range 14 {
+		ips, err := s.tryAdd(n, fmt.Sprintf("web-%d", i), "net1")
+		if refusal := new(plugin.Error); errors.As(err, &refusal) {
+			break
+		}
+		s.must(err)
+		free[ips[0]] = true
+	}
+	// Every address of the range, whoever may have it.
+	entries := map[string]any{}
+	for offset := 1; offset < 15; offset++ {
+		entries[fmt.Sprint(offset)] = map[string]string{"id": "c", "podref": "shop/web"}
+	}
+	allocations, err := json.Marshal(entries)
+	s.must(err)
+	s.must(s.cluster.Reset(t.Context()))
+	s.writePool("10.0.0.0-28", n.Range, string(allocations))
+	exclude, err := json.Marshal(n.Exclude)
+	s.must(err)
+	s.attach("lan", fmt.Sprintf(`"range":%q,"exclude":%s`, n.Range, exclude))
+	for _, r := range s.listed() {
+		if free[r.IP.String()] == (r.Reserved != "") {
+			t.Errorf("the plugin gives %s: %t; it is taken for reserved: %q", r.IP, free[r.IP.String()], r.Reserved)
+		}
+	}
+	if len(free) != 14-8 {
+		t.Errorf("the plugin gave %d addresses, want 6", len(free))
+	}
+}
+
+// A cluster without Multus has no attachments, and no definition of them. What
+// the API server says of that is believed, and nobody else.
+func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
+	c, err := realcluster.Start(t.Context(), realcluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &scene{T: t, cluster: c}
+	if _, err := c.Dynamic.Resource(realcluster.NetworkAttachments).List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Fatal("the cluster serves network attachments")
+	}
+	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)
+	s.writeReservation("10.0.0.1", "shop/web")
+	if got := s.listed(); len(got) != 2 || got[0].Reserved+got[1].Reserved != "" {
+		t.Errorf("listed %+v, want an entry and a reservation that nothing excludes", got)
+	}
+}
+
+// listed is what both backends list.
+func (s *scene) listed() []reaper.Reservation {
+	s.Helper()
+	var all []reaper.Reservation
+	for _, b := range s.recorders(s.cluster.Config) {
+		for unit, err := range b.List(s.Context()) {
+			s.must(err)
+			all = append(all, unit.Reservations...)
+		}
+	}
+	return all
+}

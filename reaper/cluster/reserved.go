@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// ReservedIPs reads the resources of a policy that reserve addresses, always by
+// quorum reads. It implements reaper.ReservedIPs; its methods may be called
+// concurrently.
+type ReservedIPs struct {
+	client    rest.Interface
+	resources []reservedResource
+}
+
+// NewReservedIPs returns the reserved addresses of the resources, in the order of
+// the policy. It asks the API server nothing.
+func NewReservedIPs(config *rest.Config, resources []policy.ReservedIP) (*ReservedIPs, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
+	raw := rest.CopyConfig(config)
+	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(raw)
+	if err != nil {
+		return nil, err
+	}
+	s := &ReservedIPs{client: client}
+	for i, one := range resources {
+		r, err := newReservedResource(one)
+		if err != nil {
+			return nil, fmt.Errorf("retention.reservedIPs[%d].%w", i, err)
+		}
+		s.resources = append(s.resources, r)
+	}
+	return s, nil
+}
+
+// List implements reaper.ReservedIPs. An object in which neither the address nor
+// the pod is there reserves nothing yet, and is passed over. Where that is so in
+// all objects of a resource, it is an error: the paths are wrong, or nobody has
+// filled anything in, and then nobody knows what is kept. The error names one
+// object of each resource that could not be understood.
+func (s *ReservedIPs) List(ctx context.Context) ([]reaper.ReservedIP, error) {
+	var all []reaper.ReservedIP
+	var errs []error
+	for i, r := range s.resources {
+		some, err := s.list(ctx, r)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("retention.reservedIPs[%d]: %w", i, err))
+		}
+		all = append(all, some...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// list reads the objects of one resource.
+func (s *ReservedIPs) list(ctx context.Context, r reservedResource) ([]reaper.ReservedIP, error) {
+	items, err := reaper.ListRaw(ctx, func() *rest.Request { return r.request(s.client.Get(), "") })
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.unit, err)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("list %s: grant list on it to the reaper, or take it out of the policy: %w", r.unit, err)
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", r.unit, err)
+	}
+	return r.readAll(items)
+}
+
+// Delete implements reaper.ReservedIPs. Where finalizers keep the object, it is
+// deleted as soon as those are gone, and that is an answer of nil.
+func (s *ReservedIPs) Delete(ctx context.Context, reserved reaper.ReservedIP) error {
+	r, err := s.resource(reserved.Unit)
+	if err != nil {
+		return err
+	}
+	uid, version, _ := strings.Cut(reserved.Token, "/")
+	if uid == "" || version == "" {
+		// A deletion without conditions would hit whatever is there now.
+		return fmt.Errorf("delete %s %s: %q is no token", r.unit, reserved.Key, reserved.Token)
+	}
+	body, err := json.Marshal(metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
+	})
+	if err != nil {
+		return err
+	}
+	namespace, name := splitKey(reserved.Key)
+	_, err = reaper.Send(ctx, r.request(s.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
+	switch {
+	case reaper.Gone(err, r.Resource, name):
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("delete %s %s: %w: %w", r.unit, reserved.Key, reaper.ErrChanged, err)
+	case err != nil:
+		return fmt.Errorf("delete %s %s: %w", r.unit, reserved.Key, reaper.Transient(err))
+	}
+	return nil
+}
+
+// resource returns what the policy says of a unit. If it has the resource twice,
+// either will do: they differ in what is read.
+func (s *ReservedIPs) resource(unit string) (reservedResource, error) {
+	for _, r := range s.resources {
+		if r.unit == unit {
+			return r, nil
+		}
+	}
+	return reservedResource{}, fmt.Errorf("%s is not among the retention.reservedIPs of the policy", unit)
+}
+
+// splitKey undoes key.
+func splitKey(key string) (namespace, name string) {
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		return "", key
+	}
+	return namespace, name
+}

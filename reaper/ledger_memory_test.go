@@ -1,0 +1,137 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Equal ledgers have equal forms, whatever they remember.
+func TestLedgerFormWithNodesAndFigures(t *testing.T) {
+	const text = `{"version":1,"seen":{"a":1},"nodes":{"n1":["x","y"],"n2":["z"]},"figures":{"pods":7,"nodes":3}}`
+	l, err := reaper.DecodeLedger([]byte(`{"version":1,"figures":{"nodes":3,"pods":7},"nodes":{"n2":["z"],"n1":["y","x"]},"seen":{"a":1},"new":[]}`))
+	equal(t, "error", err, nil)
+	for range 10 {
+		equal(t, "form", string(l.Encode()), text)
+	}
+	equal(t, "remembered", [2]int{l.Len(), l.Waiting()}, [2]int{4, 1})
+	equal(t, "form without nodes", string(l.WithoutNodes().Encode()), `{"version":1,"seen":{"a":1},"figures":{"pods":7,"nodes":3}}`)
+	equal(t, "form afterwards", string(l.Encode()), text)
+}
+
+// drawLedger draws a ledger that remembers of everything.
+func drawLedger(t *rapid.T) reaper.Ledger {
+	id := rapid.StringMatching(`[a-d]{1,2}`)
+	data := fmt.Appendf(nil, `{"version":1,"seen":%s,"nodes":%s,"figures":{"pods":%d,"nodes":%d}}`,
+		mustJSON(t, rapid.MapOfN(id, rapid.Int64Range(0, 1<<37), 0, 20).Draw(t, "seen")),
+		mustJSON(t, map[string][]string{"n1": rapid.SliceOfDistinct(id, rapid.ID).Draw(t, "on n1")}),
+		rapid.IntRange(0, 1000).Draw(t, "pods"), rapid.IntRange(0, 1000).Draw(t, "nodes"))
+	l, err := reaper.DecodeLedger(data)
+	if err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return l
+}
+
+// Promise 8. A ledger in several objects is the whole, in whatever order they are
+// read; and each of them fits.
+func TestShardsOfAllThatALedgerRemembers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLedger(t)
+		size := rapid.IntRange(1, 12).Draw(t, "size")
+		shards := l.Shards(size)
+		if want := max(1, (l.Len()+size-1)/size); len(shards) != want {
+			t.Errorf("%d entries in shards of %d: %d shards, want %d", l.Len(), size, len(shards), want)
+		}
+		var merged reaper.Ledger
+		for _, s := range rapid.Permutation(shards).Draw(t, "order") {
+			if s.Len() > size {
+				t.Errorf("a shard of %d has %d entries", size, s.Len())
+			}
+			stored, err := reaper.DecodeLedger(s.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			merged = merged.Merge(stored)
+		}
+		if !merged.Equal(l) {
+			t.Errorf("merged to %s, want %s", merged.Encode(), l.Encode())
+		}
+	})
+}
+
+// Promise 2. What either remembers both do.
+func TestMergedLedgerForgetsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawLedger(t), drawLedger(t)
+		ab := a.Merge(b)
+		if !ab.Equal(b.Merge(a)) {
+			t.Errorf("%s with %s depends on the order", a.Encode(), b.Encode())
+		}
+		if !ab.Merge(a).Equal(ab) || !ab.Merge(b).Equal(ab) || ab.Waiting() < max(a.Waiting(), b.Waiting()) {
+			t.Errorf("%s with %s is %s", a.Encode(), b.Encode(), ab.Encode())
+		}
+	})
+}
+
+// Promise 2, 8. Edited by hand, cut short, or written by a newer version: the run
+// says so, restarts what it would remember, and writes a whole one again.
+func TestLedgerThatSomebodyEditedKeeps(t *testing.T) {
+	for _, text := range []string{
+		`{"version":2,"seen":{},"seenBy":{"a":1}}`,
+		`{"version":1,"seen":{},"nodes":["n1"]}`,
+		`{"version":1,"seen":{},"nodes":{"n1":"x"}}`,
+		`{"version":1,"seen":{},"nodes":{"n1":{"x":1}}}`,
+		`{"version":1,"seen":{},"figures":[1]}`,
+		`{"version":1,"seen":{},"figures":{"pods":-1}}`,
+		`{"version":1,"seen":{},"figures":{"nodes":-1}}`,
+		`{"version":1,"seen":{},"figures":{"pods":1.5}}`,
+		`{"version":1,"seen":{},"figures":{"pods":9223372036854775808}}`,
+		`version: 1`,
+	} {
+		if _, err := reaper.DecodeLedger([]byte(text)); !errors.Is(err, reaper.ErrLedgerDamaged) {
+			t.Errorf("%s: %v, want ErrLedgerDamaged", text, err)
+		}
+		w, m := patient(t)
+		before := contentsOf(t, m)
+		w.run(t)
+		w.notes.stored = []byte(text)
+		w.now = noon.Add(time.Hour)
+		report := w.run(t)
+		equal(t, "summary after "+text, report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2})
+		equal(t, "warnings", len(report.Warnings), 1)
+		equal(t, "store", contentsOf(t, m), before)
+		w.now = noon.Add(75 * time.Minute)
+		equal(t, "released later", w.run(t).Summary.Released, 2)
+	}
+}
+
+// Promise 2. Figures that nobody can have counted refuse until somebody looks.
+func TestFiguresThatMakeNoSenseRefuse(t *testing.T) {
+	w, m := patient(t)
+	w.policy = backendtest.Impatient()
+	before := contentsOf(t, m)
+	w.notes.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
+	_, err := reaper.Run(t.Context(), w.options())
+	equal(t, "refused", refusal(t, err) != nil, true)
+	equal(t, "store", contentsOf(t, m), before)
+	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	equal(t, "released once somebody has looked", w.run(t).Summary.Released, 2)
+}
+
+// Promise 2. An entry that an edited ledger has on two nodes is on one of them, and
+// nothing panics.
+func TestEntryOnTwoNodes(t *testing.T) {
+	l, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{},"nodes":{"n1":["x","x"],"n2":["x"],"":["y"]}}`))
+	equal(t, "error", err, nil)
+	again, err := reaper.DecodeLedger(l.Encode())
+	equal(t, "error", err, nil)
+	equal(t, "read again", again.Equal(l), true)
+	equal(t, "remembered", l.Len(), 2)
+}

@@ -1,0 +1,234 @@
+package reaper_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// records are the places that the journal has, as backend/unit/key.
+func records(j *backendtest.Journal) []string {
+	var all []string
+	for _, r := range j.Read().Records {
+		all = append(all, r.Backend+"/"+r.Unit+"/"+r.Key)
+	}
+	return all
+}
+
+// Promise 10. Of several backends all is written down before anything goes.
+func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
+	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
+	w := newWorld(one.Backend(), two.Backend())
+	w.fill(t, one, "live-1", "gone-1")
+	w.fill(t, two, "live-1", "gone-2")
+	var order []string
+	note := func(what string) error {
+		order = append(order, what)
+		return nil
+	}
+	one.OnRequest(func(request string) error { return note("one: " + request) })
+	two.OnRequest(func(request string) error { return note("two: " + request) })
+	w.notes.onSave = func() error { return note("ledger") }
+	w.journal.OnWrite(func() error { return note("journal") })
+	w.run(t)
+	equal(t, "order", order, []string{
+		"one: list", "two: list", "ledger", "one: record", "two: record", "journal",
+		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2",
+	})
+	equal(t, "records", records(w.journal), []string{"one/a/2", "two/a/10.0.0.2/10.0.0.2"})
+}
+
+// Promise 10. What is written down is what the store has, byte for byte, and whose
+// it was.
+func TestJournalHasTheEntryAsItWas(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1")
+	var asked []json.RawMessage
+	w.backends[0] = spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage {
+		asked = slices.Clone(stored)
+		return stored
+	}}
+	w.run(t)
+	equal(t, "journal", w.journal.Read(), reaper.Journal{
+		Run: reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Records: []reaper.Record{{
+			Backend: "memory", Unit: "a", Key: "2", IP: "10.0.0.2",
+			Owner:  reaper.EntryOwner{Namespace: "default", Pod: "gone-1", Sandbox: "sandbox-gone-1", Interface: "net1"},
+			Stored: asked[0],
+		}},
+	})
+}
+
+// A spied backend lets what it writes down be seen, and changed.
+type spied struct {
+	reaper.Recorder
+	see func(stored []json.RawMessage) []json.RawMessage
+}
+
+func (s spied) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+	stored, err := s.Recorder.Record(ctx, rs)
+	return s.see(stored), err
+}
+
+func TestNothingDueIsNothingWrittenDown(t *testing.T) {
+	w, m := patient(t)
+	asked := requests(m)
+	w.journal.OnWrite(func() error { t.Error("a journal was written"); return nil })
+	w.run(t)
+	equal(t, "requests", *asked, []string{"list"})
+}
+
+// Promise 7, 10.
+func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
+	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
+	w := newWorld(one.Backend(), two.Backend())
+	w.fill(t, one, "live-1", "gone-1")
+	w.fill(t, two, "live-1", "gone-2")
+	askedOne, askedTwo := requests(one), requests(two)
+	w.journal.OnWrite(func() error { return forbidden })
+	report, failures := w.partial(t)
+	why := "no journal, no release: " + forbidden.Error()
+	equal(t, "failures", failures, []string{why})
+	equal(t, "warnings", report.Warnings, []string{why})
+	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 4, InUse: 2, Planned: 2, Failed: 2})
+	equal(t, "error", entryOf(t, report, "2").Error, "it is not in the journal: "+forbidden.Error())
+	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "record", "list", "record"})
+}
+
+// Promise 9, 10.
+func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		first  func(m *backendtest.Memory) reaper.Backend
+		reason string
+	}{
+		{"it fails", func(m *backendtest.Memory) reaper.Backend {
+			m.OnRequest(func(request string) error {
+				if request == "record" {
+					return errConnection
+				}
+				return nil
+			})
+			return m.Backend()
+		}, "not decided: " + errConnection.Error()},
+		{"it is no Recorder", func(m *backendtest.Memory) reaper.Backend { return unrecorded{m.Backend()} },
+			"the backend cannot put back what it releases"},
+		{"it answers for too few", func(m *backendtest.Memory) reaper.Backend {
+			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
+		}, "the backend did not answer for it"},
+		{"it answers for too many", func(m *backendtest.Memory) reaper.Backend {
+			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
+		}, "the backend did not answer for it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one, two := backendtest.NewMemory("one"), backendtest.NewMemory("two")
+				w := newWorld(tt.first(one), two.Backend())
+				w.fill(t, one, "live-1", "gone-1")
+				w.fill(t, two, "live-1", "gone-2")
+				before := contentsOf(t, one)
+				report, failures := w.partial(t)
+				equal(t, "failures", failures, []string{"one: write down what is to be released: " + tt.reason})
+				equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
+				equal(t, "error", report.Entries[1].Error, "it is not in the journal: "+tt.reason)
+				equal(t, "store", contentsOf(t, one), before)
+				equal(t, "records", records(w.journal), []string{"two/a/2"})
+				equal(t, "entries of the other", len(contentsOf(t, two)), 1)
+			})
+		})
+	}
+}
+
+func TestRecordIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := patient(t)
+		w.policy = backendtest.Impatient()
+		left := 4
+		m.OnRequest(func(request string) error {
+			if request == "record" && left > 0 {
+				left--
+				return errConnection
+			}
+			return nil
+		})
+		equal(t, "released", w.run(t).Summary.Released, 2)
+	})
+}
+
+// Promise 7, 10. What is not what was listed is not written down, and stays.
+func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
+	w, m := patient(t)
+	w.policy = backendtest.Impatient()
+	m.OnRequest(func(request string) error {
+		if request == "record" {
+			m.Rename(reaper.Reservation{Unit: "a", Key: "2"}, other)
+		}
+		return nil
+	})
+	report := w.run(t)
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
+	equal(t, "error", entryOf(t, report, "2").Error, "the entry changed hands before it was written down")
+	equal(t, "records", records(w.journal), []string{"memory/a/3"})
+	equal(t, "entries left", len(contentsOf(t, m)), 2)
+}
+
+// Promise 1, 7, 10. Addresses of one sandbox go together: where one of them is not
+// written down, none goes. That is no failure.
+func TestBondThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
+	m := backendtest.NewHandled("handled")
+	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+	w := newWorld(m.Backend())
+	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	if _, err := m.Reserve("b", app("gone-1")); err != nil {
+		t.Fatal(err)
+	}
+	m.OnRequest(func(request string) error {
+		if request == "record" {
+			m.Rename(reaper.Reservation{Unit: "b", Key: "1"}, other)
+		}
+		return nil
+	})
+	report := w.run(t)
+	var got []string
+	for _, e := range report.Entries {
+		got = append(got, fmt.Sprintf("%s/%s %s %s", e.Pool, e.Key, e.Outcome, e.Error))
+	}
+	equal(t, "outcomes", got, []string{
+		"a/1 kept ", "a/2 kept kept: another address of its sandbox is not in the journal", "a/3 released ",
+		"b/1 changed the entry changed hands before it was written down",
+	})
+	equal(t, "records", records(w.journal), []string{"handled/a/3"})
+	equal(t, "statuses", statuses(report), map[string]string{"handled": "ok"})
+}
+
+// A pruning journal is one whose old runs are removed, or not.
+type pruning struct {
+	*backendtest.Journal
+	prune func() error
+}
+
+func (p pruning) Prune(context.Context) error { return p.prune() }
+
+// What is old is removed after what is new was written and done, and may stay.
+func TestOldJournalsThatStayAreAWarning(t *testing.T) {
+	w, m := patient(t)
+	w.policy = backendtest.Impatient()
+	left := -1
+	w.change = func(o *reaper.Options) {
+		o.Journals = pruning{w.journal, func() error {
+			left = len(contentsOf(t, m))
+			return errors.New("no such right")
+		}}
+	}
+	equal(t, "warnings", w.run(t).Warnings, []string{"old journals stay: no such right"})
+	equal(t, "entries left when they were pruned", left, 1)
+}

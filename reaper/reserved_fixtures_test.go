@@ -1,0 +1,169 @@
+package reaper_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A shelf is a reaper.ReservedIPs in memory, of one resource. Every write compares
+// and swaps.
+type shelf struct {
+	mu      sync.Mutex
+	objects []reaper.ReservedIP
+	version int
+	asked   []string
+	hook    func(request string) error // of "list", "delete key" and "restore key"
+}
+
+// shelfUnit is the resource of all objects on a shelf.
+const shelfUnit = "reservedips.v1.example.com"
+
+// add puts objects on the shelf, or new versions of them.
+func (s *shelf) add(objects ...reaper.ReservedIP) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objects {
+		s.version++
+		o.Unit, o.Token, o.Stored = shelfUnit, fmt.Sprint("v", s.version), nil
+		o.Stored, _ = json.Marshal(o) // it has nothing that does not marshal
+		s.objects = slices.DeleteFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Key == o.Key })
+		s.objects = append(s.objects, o)
+	}
+}
+
+// keys are the names of what is on the shelf.
+func (s *shelf) keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []string
+	for _, o := range s.objects {
+		keys = append(keys, o.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// begin is the beginning of each request.
+func (s *shelf) begin(ctx context.Context, request string) error {
+	s.mu.Lock()
+	s.asked = append(s.asked, request)
+	hook := s.hook
+	s.mu.Unlock()
+	if hook != nil {
+		if err := hook(request); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *shelf) List(ctx context.Context) ([]reaper.ReservedIP, error) {
+	if err := s.begin(ctx, "list"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.objects), nil
+}
+
+func (s *shelf) Delete(ctx context.Context, r reaper.ReservedIP) error {
+	if err := s.begin(ctx, "delete "+r.Key); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Unit == r.Unit && have.Key == r.Key })
+	switch {
+	case i < 0:
+		return nil
+	case s.objects[i].Token != r.Token:
+		return reaper.ErrChanged
+	}
+	s.objects = slices.Delete(s.objects, i, i+1)
+	return nil
+}
+
+func (s *shelf) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+	errs := make([]error, len(rs))
+	for i, r := range rs {
+		if errs[i] = s.begin(ctx, "restore "+r.Key); errs[i] != nil {
+			continue
+		}
+		var o reaper.ReservedIP
+		switch err := json.Unmarshal(r.Stored, &o); {
+		case err != nil || unit != shelfUnit:
+			errs[i] = errors.Join(err, errors.New("it is of no such resource"))
+		case slices.Contains(s.keys(), r.Key):
+			errs[i] = reaper.ErrPresent
+		default:
+			s.add(o)
+		}
+	}
+	return errs
+}
+
+// hours returns a TTL.
+func hours(n int) *time.Duration {
+	ttl := time.Duration(n) * time.Hour
+	return &ttl
+}
+
+// keeping returns an object ns/key that keeps these addresses back.
+func keeping(key string, ttl *time.Duration, ips ...netip.Addr) reaper.ReservedIP {
+	return reaper.ReservedIP{Key: "ns/" + key, IPs: ips, TTL: ttl}
+}
+
+// keepingOf returns one that keeps back what the pod has.
+func keepingOf(key string, ttl *time.Duration, pod string) reaper.ReservedIP {
+	return reaper.ReservedIP{Key: "ns/" + key, Pod: app(pod).Pod, TTL: ttl}
+}
+
+// expiring has the object deleted after what it kept back.
+func expiring(o reaper.ReservedIP) reaper.ReservedIP {
+	o.DeleteExpired = true
+	return o
+}
+
+// deletedAt has the object tell when the pod went.
+func deletedAt(o reaper.ReservedIP, at time.Time) reaper.ReservedIP {
+	o.Deleted = at
+	return o
+}
+
+// retaining is a world of the living live-1, which has 10.0.0.1, and the dead
+// gone-1, which had 10.0.0.2, with these objects on the shelf.
+func retaining(t *testing.T, objects ...reaper.ReservedIP) (*world, *backendtest.Memory, *shelf) {
+	t.Helper()
+	m, s := backendtest.NewMemory("memory"), &shelf{}
+	s.add(objects...)
+	w := newWorld(m.Backend(), reaper.NewReservedIPs(s))
+	w.fill(t, m, "live-1", "gone-1")
+	return w, m, s
+}
+
+// entryOf returns the entry of that key.
+func entryOf(t *testing.T, r reaper.Report, key string) reaper.Entry {
+	t.Helper()
+	i := slices.IndexFunc(r.Entries, func(e reaper.Entry) bool { return e.Key == key })
+	if i < 0 {
+		t.Fatalf("the report has no entry %s: %+v", key, r.Entries)
+	}
+	return r.Entries[i]
+}
+
+// told is the verdict of the entry of that key, as the report tells it.
+func told(t *testing.T, r reaper.Report, key string) finding {
+	t.Helper()
+	e := entryOf(t, r, key)
+	return finding{e.Verdict, e.Reason, e.Note}
+}

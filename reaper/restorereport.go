@@ -1,0 +1,109 @@
+package reaper
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// A Restoration is what became of a record that was to be put back.
+type Restoration string
+
+// The restorations.
+const (
+	Restorable   Restoration = "planned"  // a real run would try
+	Restored     Restoration = "restored" // the store holds the entry again
+	AlreadyThere Restoration = "present"  // it did so before: nothing was written
+	Taken        Restoration = "taken"    // its place, or its address, is somebody else's: nothing was written
+	NotRestored  Restoration = "failed"   // not known to be there
+)
+
+// A RestoreReport is what became of the records of a journal. Its JSON form is a
+// contract that users script against.
+type RestoreReport struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Run        RunInfo        `json:"run"`
+	Journal    JournalRun     `json:"journal"` // the run that is undone
+	Summary    RestoreCounts  `json:"summary"`
+	Entries    []RestoreEntry `json:"entries"`
+
+	// Warnings are sentences about the run as a whole.
+	Warnings []string `json:"warnings,omitempty"`
+
+	records []Record // of the entries
+	writes  []int    // of the journal, with which the records were written
+}
+
+// RestoreCounts are numbers of records. Each is in one of the others.
+type RestoreCounts struct {
+	Records  int `json:"records"`
+	Planned  int `json:"planned"` // in a dry run
+	Restored int `json:"restored"`
+	Present  int `json:"present"`
+	Taken    int `json:"taken"`
+	Failed   int `json:"failed"`
+}
+
+// A RestoreEntry is one record and what became of it.
+type RestoreEntry struct {
+	Backend string      `json:"backend"`
+	Pool    string      `json:"pool"`
+	Key     string      `json:"key"`
+	IP      string      `json:"ip"` // empty where it has none
+	Owner   EntryOwner  `json:"owner"`
+	Outcome Restoration `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+}
+
+// newRestoreReport lists the records that are to be put back. What a run tried to
+// release twice, and so wrote down twice, is one.
+func newRestoreReport(o RestoreOptions) RestoreReport {
+	r := RestoreReport{
+		APIVersion: policy.APIVersion,
+		Kind:       "RestoreReport",
+		Run:        RunInfo{ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address},
+		Journal:    o.Journal.Run,
+		Entries:    []RestoreEntry{},
+	}
+	seen := make(map[[4]string]int)
+	for n, rec := range o.Journal.Records {
+		if ip, err := netip.ParseAddr(rec.IP); len(o.Only) > 0 && (err != nil || !slices.Contains(o.Only, ip)) {
+			continue
+		}
+		id := [4]string{rec.Backend, rec.Unit, rec.Key, string(rec.Stored)}
+		if first, ok := seen[id]; ok {
+			r.writes[first] = o.Journal.writeOf(n)
+			continue
+		}
+		seen[id] = len(r.records)
+		r.records, r.writes = append(r.records, rec), append(r.writes, o.Journal.writeOf(n))
+		r.Entries = append(r.Entries, RestoreEntry{
+			Backend: rec.Backend, Pool: rec.Unit, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
+		})
+	}
+	return r
+}
+
+// tally fills in the figures.
+func (r *RestoreReport) tally() {
+	r.Summary = RestoreCounts{Records: len(r.Entries)}
+	counts := map[Restoration]*int{
+		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
+		Taken: &r.Summary.Taken, NotRestored: &r.Summary.Failed,
+	}
+	for _, e := range r.Entries {
+		*counts[e.Outcome]++
+	}
+}
+
+// partial returns failures as a *PartialError, or nil.
+func partial(failures []error) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	return &PartialError{multierror.Append(nil, failures...)}
+}
