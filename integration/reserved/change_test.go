@@ -1,0 +1,127 @@
+package reserved_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestReservationIsDeletedAsItWasListed(t *testing.T) {
+	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.write(p, "web-0", `"spec":{"pod":"db/web-0"}`)
+			s.write(p, "web-1", `"spec":{"pod":"db/web-1"}`)
+			r := s.reserved(p)
+			s.must(r.Delete(t.Context(), s.list(r)[0]))
+			if !s.gone(p, "web-0") || s.gone(p, "web-1") {
+				t.Error("not web-0, or not only that, was deleted")
+			}
+		})
+	}
+}
+
+func TestReservationThatIsGoneIsDeleted(t *testing.T) {
+	s := newScene(t)
+	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	r := s.reserved(spaced)
+	listed := s.only(r)
+	s.remove(spaced, "web-0")
+	if err := r.Delete(t.Context(), listed); err != nil {
+		t.Errorf("Delete = %v, want nil", err)
+	}
+}
+
+// Promise 4. Whatever happened to the object since it was listed, it stays.
+func TestReservationThatChangedIsNotDeleted(t *testing.T) {
+	for name, change := range map[string]func(*scene){
+		"its spec":   func(s *scene) { s.change(spaced, "web-0", "48h", "spec", "ttl") },
+		"its status": func(s *scene) { s.change(spaced, "web-0", []any{"10.1.0.4"}, "status", "ips") },
+		"a label":    func(s *scene) { s.change(spaced, "web-0", "mine", "metadata", "labels", "owner") },
+		"all of it, back to what it was": func(s *scene) {
+			s.change(spaced, "web-0", "48h", "spec", "ttl")
+			s.change(spaced, "web-0", "24h", "spec", "ttl")
+		},
+		"it is another one": func(s *scene) {
+			s.remove(spaced, "web-0")
+			s.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"}`)
+			r := s.reserved(spaced)
+			listed := s.only(r)
+			change(s)
+			if err := r.Delete(t.Context(), listed); !errors.Is(err, reaper.ErrChanged) {
+				t.Errorf("Delete = %v, want %v", err, reaper.ErrChanged)
+			}
+			if s.gone(spaced, "web-0") {
+				t.Error("it was deleted")
+			}
+		})
+	}
+}
+
+func TestWithoutATokenNothingIsDeleted(t *testing.T) {
+	s := newScene(t)
+	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	r := s.reserved(spaced)
+	listed := s.only(r)
+	uid, version, _ := strings.Cut(listed.Token, "/")
+	for _, token := range []string{"", "/", uid, uid + "/", "/" + version} {
+		forged := listed
+		forged.Token = token
+		if err := r.Delete(t.Context(), forged); err == nil || s.gone(spaced, "web-0") {
+			t.Errorf("Delete with the token %q = %v, want an error", token, err)
+		}
+	}
+}
+
+func TestFinalizersDelayADeletion(t *testing.T) {
+	s := newScene(t)
+	s.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
+	r := s.reserved(spaced)
+	before := s.only(r)
+	s.must(r.Delete(t.Context(), before))
+	s.must(r.Delete(t.Context(), s.only(r))) // the next run
+	if s.gone(spaced, "web-0") {
+		t.Fatal("the finalizer was passed over")
+	}
+	err := r.Restore(t.Context(), before.Unit, []reaper.Record{record(before)})[0]
+	const want = `it is still being deleted, and waits for the finalizers ["example.com/hold"]`
+	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, reaper.ErrPresent) {
+		t.Errorf("Restore = %v, want %s", err, want)
+	}
+	s.change(spaced, "web-0", []any{}, "metadata", "finalizers")
+	if !s.gone(spaced, "web-0") {
+		t.Error("it is still there")
+	}
+}
+
+func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
+	s := newScene(t)
+	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	listed := s.only(s.reserved(spaced))
+
+	mayList := s.reservedAs(s.account("lister", map[string][]string{"reservedips": {"list"}}), spaced)
+	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
+	}
+	if err := s.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the retention.reservedIPs") {
+		t.Errorf("Delete of what the policy does not name = %v, want an error", err)
+	}
+	nowhere := rest.CopyConfig(s.cluster.Config)
+	nowhere.Host = "https://127.0.0.1:1"
+	if err := s.reservedAs(nowhere, spaced).Delete(t.Context(), listed); !errors.Is(err, reaper.ErrAgain) {
+		t.Errorf("Delete without an API server = %v, want %v", err, reaper.ErrAgain)
+	}
+	if s.gone(spaced, "web-0") {
+		t.Error("it was deleted")
+	}
+}
