@@ -36,8 +36,8 @@ const exitStatus = `EXIT STATUS
   2    a wrong flag or policy, a file that cannot be read, or a journal that is not
        there; nothing was written
   3    partial: a backend, a pool or a release failed, the rest is done
-  4    a limit refused the plan, or the list of pods is not believed; nothing was
-       released
+  4    a limit refused the plan, or the list of pods is not believed; nothing of it
+       was released
   5    another run is going on; nothing was done
   130  interrupted; what was not begun is kept
 `
