@@ -166,8 +166,8 @@ func TestRecordOfAnotherUnitIsRefused(t *testing.T) {
 func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 	s := newScene(t)
 	before := s.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
-	edit := func(old, new string) func(*reaper.Record) {
-		return func(r *reaper.Record) { r.Stored = json.RawMessage(strings.Replace(string(r.Stored), old, new, 1)) }
+	edit := func(was, now string) func(*reaper.Record) {
+		return func(r *reaper.Record) { r.Stored = json.RawMessage(strings.Replace(string(r.Stored), was, now, 1)) }
 	}
 	for name, change := range map[string]func(*reaper.Record){
 		"another backend":          func(r *reaper.Record) { r.Backend = "whereabouts" },
