@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
 )
@@ -26,6 +27,8 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 		return nil, errors.New("must be one JSONPath, such as .spec.ip or {.spec.ips[*]}")
 	case bareDot.MatchString(text):
 		return nil, errors.New(`must have a backslash before a dot in a name, as in ['example\.com/ip']`)
+	case partOfList.MatchString(text):
+		return nil, errors.New("must lead to one item of a list, as [0], or to all of them, as [*]")
 	}
 	if text[0] != '{' {
 		text = "{" + text + "}"
@@ -37,14 +40,21 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	if err != nil {
 		return nil, fmt.Errorf("must be a JSONPath: %w", err)
 	}
+	// At an empty list, [*] forgets all lists that come after it (evalArray returns
+	// early), and what stands there would not be kept. The fields of a list are all
+	// its items, and forget nothing.
 	path := jsonpath.New("path").AllowMissingKeys(true)
-	return path, path.Parse(text)
+	return path, path.Parse(strings.ReplaceAll(text, "[*]", ".*"))
 }
 
 var (
 	// pathForm is the form of a path: one expression that begins at a field or a
 	// list. The schema has it too.
 	pathForm = regexp.MustCompile(`^([{][$]?[.\[][^{}]*[}]|[$]?[.\[][^{}]*)$`)
+
+	// partOfList is a part of a list, such as [1:], also among several indexes. At an
+	// empty list it has the same fault as [*].
+	partOfList = regexp.MustCompile(`\[[-0-9, ]*:`)
 
 	// bareDot is how a name in quotes begins that has a dot in it. The parser
 	// takes such a dot for the step to the next field.
@@ -65,13 +75,9 @@ func checkSteps(list *jsonpath.ListNode, operand bool) error {
 				err = errors.New("a dot without a field")
 			}
 		case *jsonpath.ArrayNode:
-			start, end, by := step.Params[0], step.Params[1], step.Params[2]
-			switch {
-			case !start.Known && end.Derived:
+			if start, end := step.Params[0], step.Params[1]; !start.Known && end.Derived {
 				// The parser takes it for [0], which would leave out all the others.
 				err = errors.New("nothing in [], all items are [*]")
-			case by.Known && by.Value <= 0:
-				err = errors.New("a step in a list that is not above 0")
 			}
 		case *jsonpath.WildcardNode, *jsonpath.RecursiveNode:
 		case *jsonpath.UnionNode:

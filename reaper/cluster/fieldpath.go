@@ -3,8 +3,6 @@ package cluster
 import (
 	"fmt"
 	"reflect"
-	"regexp"
-	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
 
@@ -19,23 +17,14 @@ type fieldPath struct {
 	path *jsonpath.JSONPath // nil if the text is empty
 }
 
-// partOfList is a part of a list, such as [1:], also among several indexes.
-var partOfList = regexp.MustCompile(`\[[-0-9, ]*:`)
-
-// newFieldPath understands a path. Parts of lists and the whole list, [*], are
-// what client-go cannot do: at an empty one it forgets all lists that come after
-// it (evalArray returns early), and what stands there would be released. The whole
-// list is .* instead, which finds the same and forgets nothing.
+// newFieldPath understands a path.
 func newFieldPath(name string, text policy.FieldPath) (fieldPath, error) {
 	p := fieldPath{name: name, text: text}
 	if text == "" {
 		return p, nil
 	}
-	if partOfList.MatchString(string(text)) {
-		return p, fmt.Errorf("%v: a list is read by an index, such as [0], or whole, by [*]", p)
-	}
 	var err error
-	if p.path, err = policy.FieldPath(strings.ReplaceAll(string(text), "[*]", ".*")).Parse(); err != nil {
+	if p.path, err = text.Parse(); err != nil {
 		return p, fmt.Errorf("%v: %w", p, err)
 	}
 	return p, nil

@@ -14,11 +14,11 @@ func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
 	for path, want := range map[policy.FieldPath]string{
 		".spec.ips[":      "unterminated array",
 		"spec.ips":        "must be one JSONPath",
-		".spec.ips[0:2]":  "a list is read by an index",
-		".spec.ips[1:]":   "a list is read by an index",
-		".spec.ips[:]":    "a list is read by an index",
-		`.a[?(@.b[1:])]`:  "a list is read by an index",
-		".spec.ips[0,1:]": "a list is read by an index",
+		".spec.ips[0:2]":  "must lead to one item of a list",
+		".spec.ips[1:]":   "must lead to one item of a list",
+		".spec.ips[:]":    "must lead to one item of a list",
+		`.a[?(@.b[1:])]`:  "must lead to one item of a list",
+		".spec.ips[0,1:]": "must lead to one item of a list",
 	} {
 		p := everyPath
 		p.Address = path
