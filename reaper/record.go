@@ -35,7 +35,7 @@ func (r *run) journal(ctx context.Context, info RunInfo, plan Plan) Plan {
 			case err != nil:
 				r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
 			case len(answers[n]) == 0:
-				r.settle(i, Changed, fmt.Errorf("%w before it was written down", ErrChanged))
+				r.settle(i, Changed, fmt.Errorf("%w, or is gone, before it was written down", ErrChanged))
 			default:
 				stored[i], recorded[i] = answers[n], true
 			}

@@ -176,7 +176,7 @@ func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
 	})
 	report := w.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
-	equal(t, "error", entryOf(t, report, "2").Error, "the entry changed hands before it was written down")
+	equal(t, "error", entryOf(t, report, "2").Error, "the entry changed hands, or is gone, before it was written down")
 	equal(t, "records", records(w.journal), []string{"memory/a/3"})
 	equal(t, "entries left", len(contentsOf(t, m)), 2)
 }
@@ -204,7 +204,7 @@ func TestBondThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
 	}
 	equal(t, "outcomes", got, []string{
 		"a/1 kept ", "a/2 kept kept: another address of its sandbox is not in the journal", "a/3 released ",
-		"b/1 changed the entry changed hands before it was written down",
+		"b/1 changed the entry changed hands, or is gone, before it was written down",
 	})
 	equal(t, "records", records(w.journal), []string{"handled/a/3"})
 	equal(t, "statuses", statuses(report), map[string]string{"handled": "ok"})

@@ -99,7 +99,9 @@ func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 					s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
 				}
 				for _, e := range result.Report.Entries {
-					if e.IP != web.String() && e.IP != "" && e.Outcome != "released" {
+					// What the other one released first cannot be written down any more.
+					mine := e.Outcome == "released" || e.Outcome == "changed"
+					if e.IP != web.String() && e.IP != "" && !mine {
 						s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
 					}
 				}
