@@ -162,7 +162,10 @@ func restoreTables(r reaper.RestoreReport) []table {
 // restoreConclusion is the report in one sentence.
 func restoreConclusion(r reaper.RestoreReport) string {
 	s := r.Summary
-	of := strconv.Itoa(s.Records) + " entries of run " + r.Journal.ID
+	of := strconv.Itoa(s.Records) + " entries"
+	if r.Journal.ID != "" { // none of a damaged journal
+		of += " of run " + r.Journal.ID
+	}
 	if r.Run.DryRun {
 		return fmt.Sprintf("dry run: %d of %s would be put back, if they are not there, nothing was written", s.Planned, of)
 	}
