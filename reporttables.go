@@ -96,12 +96,16 @@ func clock(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// conclusion is the report in one sentence.
+// conclusion is the report in one sentence, and how to undo what was done.
 func conclusion(r reaper.Report) string {
 	s := r.Summary
 	if r.Run.DryRun {
 		return fmt.Sprintf("dry run: %d of %d reservations would be released, nothing was written", s.Planned, s.Reservations)
 	}
-	return fmt.Sprintf("released %d of %d reservations (%d planned, %d changed meanwhile, %d failed)",
+	text := fmt.Sprintf("released %d of %d reservations (%d planned, %d changed meanwhile, %d failed)",
 		s.Released, s.Reservations, s.Planned, s.Changed, s.Failed)
+	if s.Released > 0 {
+		text += "\nundo it by: ip-reaper restore --run " + r.Run.ID
+	}
+	return text
 }
