@@ -29,8 +29,9 @@ type tally struct {
 }
 
 // judge tells the findings that are the plugin's own doing from all others.
-// That two have an address is, if the first of them lost its reservation so: the
-// second got the address in the other range.
+// That two have an address, in different ranges, is, if the first of them lost its
+// reservation so, or if the second forgot to make one, in which it would have met
+// that of the first.
 func (s *storm) judge() {
 	t := &s.tally
 	t.looks, t.checked, t.retiring = s.town.looks, s.town.checked, len(s.town.retiring)
@@ -47,7 +48,11 @@ func (s *storm) judge() {
 				cause.what = fact{kindReservation, f.of.ip.String()}
 			}
 		}
-		if why := s.ipam.lost(cause, s.released); why != "" {
+		why := s.ipam.lost(cause, s.released)
+		if why == "" && f.shared != nil && f.shared.place != f.of.place && f.shared.unreserved {
+			why = "the ADD of the second forgot to reserve"
+		}
+		if why != "" {
 			*list = append(*list, text+": "+why)
 			continue
 		}

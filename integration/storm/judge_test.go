@@ -60,24 +60,27 @@ func TestOnlyThePluginsOwnWordExcusesIt(t *testing.T) {
 }
 
 // Two pods with one address are a violation, unless the plugin lost the
-// reservation of the first, and the second got the address in the other range.
+// reservation of the first, or made none for the second, and they are of different
+// ranges.
 func TestAddressGivenTwice(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		unreserved bool
-		place      int
+		unreserved [2]bool
+		place      int // of the second
 		excused    bool
 	}{
-		{"in the other range", false, 1, false},
-		{"in the other range, without a reservation in the way", true, 1, true},
-		{"in the same range", true, 0, false},
+		{"in the other range", [2]bool{}, 1, false},
+		{"in the other range, without a reservation in the way", [2]bool{true, false}, 1, true},
+		{"in the other range, without a look for one", [2]bool{false, true}, 1, true},
+		{"in the same range", [2]bool{true, false}, 0, false},
+		{"in the same range, without a look for one", [2]bool{false, true}, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStorm(nil, newWhereabouts(nil, small), small, nil)
-			first := settler("web-0", 0)
-			first.unreserved = tt.unreserved
+			first, second := settler("web-0", 0), settler("web-1", tt.place)
+			first.unreserved, second.unreserved = tt.unreserved[0], tt.unreserved[1]
 			s.town.moveIn(first)
-			s.town.moveIn(settler("web-1", tt.place))
+			s.town.moveIn(second)
 			s.judge()
 			if got := len(s.tally.shared) == 1 && len(s.tally.violations) == 0; got != tt.excused {
 				t.Errorf("excused %q, violations %q", s.tally.shared, s.tally.violations)
