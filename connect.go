@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,59 +58,52 @@ func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, 
 	clock := cluster.NewClock(time.Now)
 	config.Wrap(clock.Wrap)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
-	whereabouts, err := versioned.NewForConfig(config)
-	if err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
-	}
-	calicoBackend, err := connectCalico(p.Backends[calico.Name], config, env)
-	if err != nil {
+	c := connection{address: config.Host, context: contextName, ahead: clock.Ahead}
+	if c.backends, err = connectStores(p, config, env); err != nil {
 		return connection{}, err
 	}
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = runtime.ContentTypeProtobuf
-	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	core, err := corev1.NewForConfig(protobuf)
-	if err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
-	}
-	apps, err := appsv1.NewForConfig(protobuf)
-	if err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
-	}
-	leases, err := coordinationv1.NewForConfig(protobuf)
-	if err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
-	}
-	events, err := eventsv1.NewForConfig(protobuf)
-	if err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
-	}
-	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: calicoBackend})
-	if len(p.Retention.ReservedIPs) > 0 {
-		reserved, err := cluster.NewReservedIPs(config, p.Retention.ReservedIPs)
-		if err != nil {
-			return connection{}, fmt.Errorf("client: %w", err)
-		}
-		stores = append(stores, reaper.NewReservedIPs(reserved))
-	}
-	self := reaper.PodRef{}
+	var self reaper.PodRef
 	if name := env("POD_NAME"); name != "" && contextName == "" {
 		self = reaper.PodRef{Namespace: namespace, Name: name}
 	}
-	if f.namespace != "" {
-		namespace = f.namespace
+	namespace = cmp.Or(f.namespace, namespace)
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, coreErr := corev1.NewForConfig(protobuf)
+	apps, appsErr := appsv1.NewForConfig(protobuf)
+	leases, leasesErr := coordinationv1.NewForConfig(protobuf)
+	events, eventsErr := eventsv1.NewForConfig(protobuf)
+	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr); err != nil {
+		return connection{}, fmt.Errorf("client: %w", err)
 	}
-	return connection{
-		address:  config.Host,
-		context:  contextName,
-		backends: stores,
-		cluster:  cluster.New(core, apps),
-		ledgers:  cluster.NewLedgers(core, namespace),
-		journals: cluster.NewJournals(core, namespace, *p.Journal.Keep),
-		lock:     cluster.NewLock(leases, namespace, time.Now, logger),
-		herald:   cluster.NewHerald(events, core, self, controllerName),
-		ahead:    clock.Ahead,
-	}, nil
+	c.cluster = cluster.New(core, apps)
+	c.ledgers = cluster.NewLedgers(core, namespace)
+	c.journals = cluster.NewJournals(core, namespace, *p.Journal.Keep)
+	c.lock = cluster.NewLock(leases, namespace, time.Now, logger)
+	c.herald = cluster.NewHerald(events, core, self, controllerName)
+	return c, nil
+}
+
+// connectStores prepares the backends, in the order in which they release.
+func connectStores(p policy.Policy, config *rest.Config, env func(string) string) ([]reaper.Backend, error) {
+	whereabouts, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	blocks, err := connectCalico(p.Backends[calico.Name], config, env)
+	if err != nil {
+		return nil, err
+	}
+	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks})
+	if len(p.Retention.ReservedIPs) == 0 {
+		return stores, nil
+	}
+	reserved, err := cluster.NewReservedIPs(config, p.Retention.ReservedIPs)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return append(stores, reaper.NewReservedIPs(reserved)), nil
 }
 
 // controllerName is who reports events.
