@@ -7,12 +7,26 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 )
 
 // pageSize is how many objects a list request asks for.
 const pageSize = 500
+
+// RawClient returns a client whose requests name whatever path, of whatever API
+// group, and whose answers are read as they were sent, which is as JSON.
+func RawClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
+	raw := rest.CopyConfig(config)
+	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.UnversionedRESTClientFor(raw)
+}
 
 // Send makes a request and returns the body of the answer. What the API server
 // says of a refusal, such as that a page expired, is in the error:

@@ -11,9 +11,6 @@ import (
 	"github.com/tidwall/sjson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -23,11 +20,7 @@ import (
 // NewKubernetes returns the backend over the Kubernetes datastore. Which API group
 // holds the live data is found out by the first listing.
 func NewKubernetes(config *rest.Config) (*Backend, error) {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
-	raw := rest.CopyConfig(config)
-	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(raw)
+	client, err := reaper.RawClient(config)
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (h *Herald) create(ctx context.Context, r reaper.Report, e eventsv1.Event) 
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)
 	// The name is ours, and not generated: a second try must not tell twice.
 	e.Name = "ip-reaper." + strings.ToLower(rand.Text())
-	e.EventTime = metav1.NewMicroTime(latest(r.Run.StartedAt, r.Run.FinishedAt))
+	e.EventTime = metav1.NewMicroTime(slices.MaxFunc([]time.Time{r.Run.StartedAt, r.Run.FinishedAt}, time.Time.Compare))
 	e.ReportingController = h.controller
 	instance := cmp.Or(h.self.Name, r.Run.ID)
 	e.ReportingInstance = instance[:min(len(instance), maxInstance)]
@@ -190,14 +190,6 @@ func (h *Herald) create(ctx context.Context, r reaper.Report, e eventsv1.Event) 
 		return fmt.Errorf("%s about %s %s in namespace %s: %w", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Namespace, err)
 	}
 	return nil
-}
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // shorten returns a text of at most so many bytes, in UTF-8: all of it, or the

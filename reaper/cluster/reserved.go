@@ -9,9 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -30,12 +27,7 @@ type ReservedIPs struct {
 // NewReservedIPs returns the reserved addresses of the resources, in the order of
 // the policy. It asks the API server nothing.
 func NewReservedIPs(config *rest.Config, resources []policy.ReservedIP) (*ReservedIPs, error) {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
-	raw := rest.CopyConfig(config)
-	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(raw)
+	client, err := reaper.RawClient(config)
 	if err != nil {
 		return nil, err
 	}
