@@ -20,28 +20,25 @@ var errNoAnswer = errors.New("the backend did not answer for it")
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	confirmer := NewConfirmer(r.Policy, r.Cluster, census, len(plan.due))
 	for _, b := range r.Backends {
-		units := make(map[string][]int)
-		var order []string
+		var due []int
 		for _, i := range plan.of(b.Name()) {
-			res := plan.verdicts[i].Reservation
 			if err := r.outlived(plan.verdicts[i]); err != nil {
 				r.settle(i, Kept, err)
 				continue
 			}
-			if units[res.Unit] == nil {
-				order = append(order, res.Unit)
-			}
-			units[res.Unit] = append(units[res.Unit], i)
+			due = append(due, i)
 		}
-		if len(order) > 0 {
-			r.progress("releasing in %s: %d units", b.Name(), len(order))
+		unitOf := func(i int) string { return plan.verdicts[i].Reservation.Unit }
+		units := byUnit(due, unitOf)
+		if len(units) > 0 {
+			r.progress("releasing in %s: %d units", b.Name(), len(units))
 		}
 		var g errgroup.Group
 		g.SetLimit(max(1, r.Concurrency))
-		for _, unit := range order {
+		for _, unit := range units {
 			g.Go(func() error {
-				for batch := range slices.Chunk(units[unit], MaxBatch) {
-					r.releaseBatch(ctx, b, unit, plan, confirmer, batch)
+				for batch := range slices.Chunk(unit, MaxBatch) {
+					r.releaseBatch(ctx, b, unitOf(batch[0]), plan, confirmer, batch)
 				}
 				return nil
 			})
@@ -54,6 +51,23 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 			r.released = append(r.released, Release{plan.verdicts[i].orphan.unit.Object, e})
 		}
 	}
+}
+
+// byUnit groups indices by the unit of what they stand for; units and indices stay
+// in their order.
+func byUnit(indices []int, unitOf func(i int) string) [][]int {
+	var units [][]int
+	place := make(map[string]int)
+	for _, i := range indices {
+		at, known := place[unitOf(i)]
+		if !known {
+			at = len(units)
+			place[unitOf(i)] = at
+			units = append(units, nil)
+		}
+		units[at] = append(units[at], i)
+	}
+	return units
 }
 
 // outlived returns an error unless everything was released that has to go before.

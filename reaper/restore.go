@@ -114,19 +114,16 @@ func (r *restoring) restore(ctx context.Context) error {
 // restoreBackend puts back what is free of one backend and of one write of the
 // journal, unit by unit.
 func (r *restoring) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
-	units := make(map[string][]int)
-	var order []string
+	var mine []int
 	for _, i := range free {
-		if rec := r.report.records[i]; rec.Backend == b.Name() && r.report.writes[i] == write {
-			if units[rec.Unit] == nil {
-				order = append(order, rec.Unit)
-			}
-			units[rec.Unit] = append(units[rec.Unit], i)
+		if r.report.records[i].Backend == b.Name() && r.report.writes[i] == write {
+			mine = append(mine, i)
 		}
 	}
-	for _, unit := range order {
-		for batch := range slices.Chunk(units[unit], MaxBatch) {
-			r.restoreBatch(ctx, b, unit, batch)
+	unitOf := func(i int) string { return r.report.records[i].Unit }
+	for _, unit := range byUnit(mine, unitOf) {
+		for batch := range slices.Chunk(unit, MaxBatch) {
+			r.restoreBatch(ctx, b, unitOf(batch[0]), batch)
 		}
 	}
 }
