@@ -15,25 +15,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "blockcalls:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main("blockcalls", run) }
 
 // run is the program.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {

@@ -16,18 +16,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/assets"
 	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
-
-// policy releases what is ownerless at once, however much it is.
-const policy = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-`
 
 // grace is that of kube-controllers; without one they release nothing.
 const grace = time.Second
@@ -90,7 +82,7 @@ func (m measure) reaper(ctx context.Context) error {
 		return err
 	}
 	file := filepath.Join(m.stock.Cluster.Dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(program.Policy), 0o600); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, binary, "run", "--policy="+file, "--kubeconfig="+m.kubeconfig,

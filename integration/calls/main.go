@@ -12,26 +12,15 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "calls:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main("calls", run) }
 
 // run is the program.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {

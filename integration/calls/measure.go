@@ -15,18 +15,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
-
-// policy releases what is ownerless at once, however much it is.
-const policy = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-`
 
 // A measure runs the binary.
 type measure struct {
@@ -43,7 +35,7 @@ type cost struct {
 // run runs the binary once, which has to exit with 0.
 func (m measure) run(ctx context.Context, kubeconfig string) (cost, error) {
 	file := filepath.Join(m.dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(program.Policy), 0o600); err != nil {
 		return cost{}, err
 	}
 	cmd := exec.CommandContext(ctx, m.binary, "run", "--policy", file, "--kubeconfig", kubeconfig,

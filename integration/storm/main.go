@@ -16,25 +16,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/integration/reap"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "storm:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main("storm", run) }
 
 // errViolated says that a storm found what must not be.
 var errViolated = errors.New("a pod lacked what its ADD got, or something was left: see above")

@@ -8,23 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/program"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/integration/reap"
 )
 
 // reaperNamespace is where the reaper keeps what it remembers.
 const reaperNamespace = "ip-reaper"
-
-// policy releases what is ownerless at once, however much it is: no grace
-// period covers up for a mistake.
-const policy = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-pods: {superseded: release}
-`
 
 // A release is what a run of the reaper reported to have released.
 type release struct {
@@ -35,7 +25,7 @@ type release struct {
 // reaper returns a function that runs the binary once.
 func reaper(c *realcluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Result, error), error) {
 	file := filepath.Join(c.Dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(program.Policy+"pods: {superseded: release}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (reap.Result, error) {
