@@ -126,8 +126,7 @@ func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // claim is one backend's record that a pod has an address.
 type claim struct {
-	pod    PodRef
-	unit   string
+	*Reservation
 	domain string // of the unit
 }
 
@@ -135,9 +134,9 @@ type claim struct {
 func (l Listing) claims() map[netip.Addr][]claim {
 	m := make(map[netip.Addr][]claim)
 	for _, u := range l.Units {
-		for _, r := range u.Reservations {
-			if r.saysWhose() {
-				m[r.IP] = append(m[r.IP], claim{r.Owner.Pod, u.Name, u.Domain})
+		for i := range u.Reservations {
+			if r := &u.Reservations[i]; r.saysWhose() {
+				m[r.IP] = append(m[r.IP], claim{r, u.Domain})
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func shownBy(p policy.Policy, c Census, o Orphan) (PodRef, bool) {
 func (o Orphan) claimedElsewhere(pod PodRef) bool {
 	for _, c := range o.claims[o.reservation.IP] {
 		known := c.domain != "" && o.unit.Domain != ""
-		if c.pod == pod && c.unit != o.reservation.Unit && known && c.domain != o.unit.Domain {
+		if c.Owner.Pod == pod && c.Unit != o.reservation.Unit && known && c.domain != o.unit.Domain {
 			return true
 		}
 	}
@@ -43,15 +43,19 @@ func (o Orphan) claimedElsewhere(pod PodRef) bool {
 // of this entry's, and which.
 //
 // Where each sandbox has an entry of its own, the proof is that the pod shows
-// another sandbox, and addresses. Elsewhere it is that the interface of this
+// another sandbox, and addresses; or, where it shows no sandbox, an address that a
+// later sandbox got. Elsewhere it is that the interface of this
 // entry has another address of the same unit now: one that the pod shows on that
 // interface and that a sibling entry gives to it. An entry that names no
 // interface, as old versions of plugins wrote them, may be any interface's.
 func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
 	r := o.reservation
 	if r.PerSandbox {
-		if pod.Mute || pod.Sandbox == "" || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0 {
+		switch {
+		case pod.Mute || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0:
 			return netip.Addr{}, false
+		case pod.Sandbox == "":
+			return o.outlived(pod)
 		}
 		return pod.Addresses[0], true
 	}
@@ -74,4 +78,29 @@ func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
 // mayBe reports whether the entry may be that of the interface.
 func mayBe(r Reservation, name string) bool {
 	return r.Owner.Interface == "" || r.Owner.Interface == name
+}
+
+// outlived returns an address that the pod shows and that a later sandbox of its
+// got. The kubelet makes a sandbox only when the one before is dead; that a pod of
+// that name had on another node may have gone by another clock.
+func (o Orphan) outlived(pod Pod) (netip.Addr, bool) {
+	r := o.reservation
+	if r.Created.IsZero() {
+		return netip.Addr{}, false
+	}
+	for _, shown := range pod.Addresses {
+		for _, c := range o.claims[shown] {
+			if c.Owner.Pod != r.Owner.Pod || c.Owner.Sandbox == "" || c.Owner.Sandbox == r.Owner.Sandbox {
+				continue
+			}
+			skew := addWindow
+			if r.Owner.Node != "" && c.Owner.Node == r.Owner.Node {
+				skew = 0
+			}
+			if c.Created.Sub(r.Created) > skew {
+				return shown, true
+			}
+		}
+	}
+	return netip.Addr{}, false
 }
