@@ -74,6 +74,20 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			{name: "its pod shows another sandbox and another address (6, 38)", want: replaced, set: shown(func(calico.Sandbox, netip.Addr) options {
 				return options{other, sandboxIs(calico.NewContainerID())}
 			})},
+			// So where ptp, bridge or macvlan has calico-ipam: nobody writes the
+			// sandbox into the annotations, and the order of the two tells.
+			{name: "its pod shows no sandbox, and the address of a later one", want: replaced + ", " + inUse, set: func(s *scene, pod string) []string {
+				_, first := s.leak(pod)
+				_, second := s.leak(pod)
+				s.pod(pod, realcluster.PodIPs(second.String()))
+				return []string{first.String(), second.String()}
+			}},
+			{name: "its pod shows no sandbox, and the address of the one before", want: inUse, set: func(s *scene, pod string) []string {
+				_, first := s.leak(pod)
+				_, second := s.leak(pod)
+				s.pod(pod, realcluster.PodIPs(first.String()))
+				return []string{first.String(), second.String()}
+			}},
 			// Calico takes it for a leak, which is how a stale file with the
 			// node's name has it give the address away twice (#12257).
 			{name: "its pod is on another node (40)", want: inUse, set: shown(func(sandbox calico.Sandbox, ip netip.Addr) options {
