@@ -15,6 +15,7 @@ gomod=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"GoMod
 for module in $(sed -n 's/^\t\(k8s.io\/[a-z-]*\) v0.0.0$/\1/p;s/^\t\(k8s.io\/[a-z-]*\) v0.0.0 .*$/\1/p' "$gomod" | sort -u); do
 	go mod edit -replace "$module=$module@v0${version#v1}"
 done
-go get -tool "k8s.io/kubernetes/cmd/kube-apiserver@$version"
-go get -tool "k8s.io/kubernetes/cmd/kubectl@$version"
+for program in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl; do
+	go get -tool "k8s.io/kubernetes/cmd/$program@$version"
+done
 go mod tidy
