@@ -29,21 +29,38 @@ func newRoot(w world) *cobra.Command {
 	root := newRun(w)
 	root.Use = "ip-reaper"
 	root.Long = about
-	root.Version = buildVersion()
+	root.Version = longVersion()
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{err, "see " + cmd.CommandPath() + " --help"}
 	})
-	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitStatus + "\n" + envHelp)
-	root.AddCommand(newRun(w), newRestore(w), newInspect(w), newPolicy(), newVersion())
+	root.SetUsageFunc(usage(root.UsageFunc()))
+	root.AddCommand(newRun(w), newRestore(w), newInspect(w), newPolicy(w), newVersion())
+	if w.plugin {
+		asPlugin(w, root)
+	}
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			strict(cmd)
 		}
 	}
+	addCompletions(w, root)
 	return root
+}
+
+// usage returns what prints the usage, as cobra does, and the exit codes and the
+// variables below. A template would do too, and make the program 12 MB larger: what
+// looks up methods by their names keeps the linker from leaving out any.
+func usage(common func(*cobra.Command) error) func(*cobra.Command) error {
+	return func(cmd *cobra.Command) error {
+		if err := common(cmd); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "\n%s\n%s", exitStatus, envHelp)
+		return err
+	}
 }
 
 // strict makes a mistake in usage of arguments to a command that cobra made, and
@@ -69,16 +86,16 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version and the commit",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", buildVersion())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", longVersion())
 			return err
 		},
 	}
 }
 
-func newPolicy() *cobra.Command {
+func newPolicy(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Write and check policies",
@@ -91,14 +108,14 @@ func newPolicy() *cobra.Command {
 		&cobra.Command{
 			Use:   "validate FILE",
 			Short: "Check a policy without contacting anything",
-			Args: func(_ *cobra.Command, args []string) error {
+			Args: func(cmd *cobra.Command, args []string) error {
 				if len(args) == 1 {
 					return nil
 				}
-				return &usageError{fmt.Errorf("%d files given, one is wanted", len(args)), "ip-reaper policy validate FILE"}
+				return &usageError{fmt.Errorf("%d files given, one is wanted", len(args)), cmd.CommandPath() + " FILE"}
 			},
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if _, err := loadPolicy(args[0]); err != nil {
+				if _, err := loadPolicy(w, args[0]); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
@@ -121,13 +138,13 @@ func printer(name, short string, text func() []byte) *cobra.Command {
 }
 
 // loadPolicy reads a policy file; no file is the default policy.
-func loadPolicy(file string) (policy.Policy, error) {
+func loadPolicy(w world, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return policy.Policy{}, &usageError{fmt.Errorf("policy: %w", err), "ip-reaper policy example > policy.yaml"}
+		return policy.Policy{}, &usageError{fmt.Errorf("policy: %w", err), w.name() + " policy example > policy.yaml"}
 	}
 	p, err := policy.Load(data, backends.Names())
 	if err != nil {

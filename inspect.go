@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -26,10 +27,11 @@ It reads, as YAML or JSON, lists and several documents in one file included:
 Dump the pods last: an address that was allocated in between looks leaked.
 `
 
-const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | ip-reaper inspect -
+// inspectExamples takes the name of the program.
+const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -
   kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
   kubectl get pods,statefulsets,nodes -A -o json > pods.json
-  ip-reaper inspect pools.yaml --pods pods.json`
+  %[1]s inspect pools.yaml --pods pods.json`
 
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {
@@ -45,12 +47,12 @@ func newInspect(w world) *cobra.Command {
 		Use:     "inspect FILE...",
 		Short:   "Look at dumped stores, without contacting anything; - is stdin",
 		Long:    inspectAbout,
-		Example: inspectExamples,
-		Args: func(_ *cobra.Command, args []string) error {
+		Example: fmt.Sprintf(inspectExamples, w.name()),
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return nil
 			}
-			return &usageError{errors.New("no file given"), "ip-reaper inspect FILE, or - for stdin"}
+			return &usageError{errors.New("no file given"), cmd.CommandPath() + " FILE, or - for stdin"}
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if err := fromEnv(cmd.Flags(), w.env); err != nil {
@@ -72,7 +74,7 @@ func inspect(ctx context.Context, w world, f inspectFlags, files []string) error
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	p, err := loadPolicy(f.policy)
+	p, err := loadPolicy(w, f.policy)
 	if err != nil {
 		return err
 	}

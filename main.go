@@ -49,19 +49,22 @@ type world struct {
 	stdout   io.Writer
 	stderr   io.Writer
 	terminal bool // stderr is one
+	plugin   bool // of kubectl
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	plugin, args := called(os.Args)
 	w := world{
 		env:      os.Getenv,
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		plugin:   plugin,
 	}
-	code := run(ctx, w, os.Args[1:])
+	code := run(ctx, w, args)
 	stop()
 	os.Exit(code) //nolint:gocritic // stop was called
 }
@@ -74,7 +77,7 @@ func run(ctx context.Context, w world, args []string) int {
 	cmd.SetErr(w.stderr)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		printError(w.stderr, err)
+		printError(w, err)
 	}
 	return exitCode(ctx, err)
 }
@@ -116,16 +119,16 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 // printError tells the user what went wrong and what to do.
-func printError(stderr io.Writer, err error) {
+func printError(w world, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(stderr, "ip-reaper: %s\n", visible(strings.TrimRight(line, "\n")))
+		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), visible(strings.TrimRight(line, "\n")))
 	}
 	var usage *usageError
 	var limit *reaper.LimitError
 	switch {
 	case errors.As(err, &usage) && usage.hint != "":
-		fmt.Fprintf(stderr, "hint: %s\n", usage.hint)
+		fmt.Fprintf(w.stderr, "hint: %s\n", usage.hint)
 	case errors.As(err, &limit):
-		fmt.Fprintf(stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
+		fmt.Fprintf(w.stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
 	}
 }

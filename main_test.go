@@ -115,7 +115,7 @@ func TestPrintError(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got bytes.Buffer
-			printError(&got, tt.err)
+			printError(world{stderr: &got}, tt.err)
 			if diff := cmp.Diff(tt.want, got.String()); diff != "" {
 				t.Errorf("printError (-want +got):\n%s", diff)
 			}
@@ -184,12 +184,21 @@ func value(t *testing.T, flags *pflag.FlagSet, name string) string {
 }
 
 func TestVersionThatWasLinkedIn(t *testing.T) {
-	t.Cleanup(func(v string) func() { return func() { version = v } }(version))
-	version = "v9.9.9"
-	if got := buildVersion(); got != "v9.9.9" {
-		t.Errorf("buildVersion = %q, want v9.9.9", got)
+	t.Cleanup(func(v, c string) func() { return func() { version, commit = v, c } }(version, commit))
+	for _, tt := range []struct{ version, commit, wantShort, wantLong string }{
+		{"v9.9.9", "635c952", "v9.9.9", "v9.9.9 (commit 635c952)"},
+		{"v9.9.9", "", "v9.9.9", "v9.9.9"},
+		{"635c952", "635c952", "635c952", "635c952"},
+	} {
+		version, commit = tt.version, tt.commit
+		if got := buildVersion(); got != tt.wantShort {
+			t.Errorf("buildVersion = %q, want %q", got, tt.wantShort)
+		}
+		if got := longVersion(); got != tt.wantLong {
+			t.Errorf("longVersion = %q, want %q", got, tt.wantLong)
+		}
 	}
-	version = ""
+	version, commit = "", ""
 	if got := buildVersion(); got == "" {
 		t.Error("buildVersion says nothing")
 	}

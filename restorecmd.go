@@ -82,7 +82,7 @@ func restore(ctx context.Context, w world, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(f.policy)
+	p, err := loadPolicy(w, f.policy)
 	if err != nil {
 		return err
 	}

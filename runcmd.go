@@ -64,7 +64,7 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	p, err := loadPolicy(f.policy)
+	p, err := loadPolicy(w, f.policy)
 	if err != nil {
 		return err
 	}

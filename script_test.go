@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ip-reaper": main})
+	testscript.Main(m, map[string]func(){"ip-reaper": main, kubectlPlugin: main, kubectlComplete: main})
 }
 
 // TestScripts runs testdata/script. In each script a server answers by the

@@ -2,8 +2,9 @@ package main
 
 import "runtime/debug"
 
-// version is set by the linker: -X main.version=v1.2.3.
-var version string
+// version and commit are set by the linker: -X main.version=v1.2.3 and
+// -X main.commit=635c952….
+var version, commit string
 
 // buildVersion returns the version that was linked in; else the module's; else
 // the commit; else dev.
@@ -18,10 +19,36 @@ func buildVersion() string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}
+	if c := buildCommit(); c != "" {
+		return c
+	}
+	return "dev"
+}
+
+// buildCommit returns the commit that was linked in; else the one that go saw
+// when it built; else nothing.
+func buildCommit() string {
+	if commit != "" {
+		return commit
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
 			return s.Value
 		}
 	}
-	return "dev"
+	return ""
+}
+
+// longVersion returns the version with the commit, where that is known and is not
+// the version itself.
+func longVersion() string {
+	v, c := buildVersion(), buildCommit()
+	if c == "" || c == v {
+		return v
+	}
+	return v + " (commit " + c + ")"
 }
