@@ -4,7 +4,8 @@ SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
 DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
-ASSETS := $(DEMO_ASSETS) $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
+ASSETS := $(DEMO_ASSETS) $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers \
+	$(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
 MODULES := . integration
@@ -57,6 +58,14 @@ $(BIN)/calicoctl: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
 
 $(BIN)/kube-controllers: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
 	$(call build_tool,calico,github.com/projectcalico/calico/kube-controllers/cmd/kube-controllers)
+
+$(BIN)/pushgateway: $(TOOLS)/prometheus/go.mod $(TOOLS)/prometheus/go.sum
+	$(call build_tool,prometheus,github.com/prometheus/pushgateway)
+
+# promtool links the clients of every cloud that Prometheus discovers targets in,
+# unless it is told not to.
+$(BIN)/promtool: $(TOOLS)/prometheus/go.mod $(TOOLS)/prometheus/go.sum
+	$(call build_tool,prometheus,-tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool)
 
 $(BIN)/golangci-lint: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 	$(call build_tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

@@ -30,7 +30,7 @@ type room struct {
 // rooms is the table of the design. The first room whose name matches is the
 // package's.
 var rooms = []room{
-	{".", []string{"policy", "reaper", "reaper/cluster", "backends", "backends/*"},
+	{".", []string{"policy", "reaper", "reaper/cluster", "reaper/metrics", "backends", "backends/*"},
 		"main wires everything"},
 	{"policy", nil,
 		"policy is what the operator wrote, and knows nothing else of ours"},
@@ -38,6 +38,8 @@ var rooms = []room{
 		"reaper is the domain; it knows the policy, but no store and no cluster"},
 	{"reaper/cluster", []string{"policy", "reaper"},
 		"reaper/cluster is the Kubernetes side of the domain; it knows no store"},
+	{"reaper/metrics", []string{"policy", "reaper"},
+		"reaper/metrics tells Prometheus what a report says; it knows no store and no cluster"},
 	{"backends", []string{"policy", "reaper", "backends/*"},
 		"backends is the list of backends and nothing else"},
 	{"backends/backendtest", []string{"policy", "reaper"},
@@ -145,6 +147,10 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 		{"the domain imports a backend", "reaper", "backends/whereabouts", 1},
 		{"the Kubernetes side imports the domain", "reaper/cluster", "reaper", 0},
 		{"the Kubernetes side imports a backend", "reaper/cluster", "backends/whereabouts", 1},
+		{"the metrics import the domain", "reaper/metrics", "reaper", 0},
+		{"the metrics import the Kubernetes side", "reaper/metrics", "reaper/cluster", 1},
+		{"the domain imports the metrics", "reaper", "reaper/metrics", 1},
+		{"the Kubernetes side imports the metrics", "reaper/cluster", "reaper/metrics", 1},
 		{"the list imports a backend", "backends", "backends/whereabouts", 0},
 		{"the list imports the suite", "backends", "backends/backendtest", 1},
 		{"the list imports the Kubernetes side", "backends", "reaper/cluster", 1},

@@ -21,6 +21,7 @@ func addCompletions(w world, cmd *cobra.Command) {
 		"concurrency": cobra.NoFileCompletions,
 		"run":         cobra.NoFileCompletions,
 		"only":        cobra.NoFileCompletions,
+		"push-url":    cobra.NoFileCompletions,
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if complete := values[f.Name]; complete != nil {

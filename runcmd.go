@@ -19,6 +19,7 @@ type runFlags struct {
 	clusterFlags
 	terminationLog string
 	journal        string
+	pushURL        string
 	dryRun         bool
 	all            bool
 	wait           bool
@@ -47,6 +48,7 @@ func newRun(w world) *cobra.Command {
 	flags.IntVar(&f.concurrency, "concurrency", 32, "stored objects that are released at the same time")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even what the policy's limits or an empty cluster forbid")
 	flags.StringVar(&f.journal, "journal", "", "write what is about to be released to this new `FILE` too; see restore")
+	flags.StringVar(&f.pushURL, "push-url", "", "push figures to the Prometheus Pushgateway at this `URL` when the run is over")
 	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
 	return cmd
 }
@@ -62,6 +64,10 @@ func (f runFlags) check() error {
 // reap is one run, from flags to report.
 func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	if err := f.check(); err != nil {
+		return err
+	}
+	gateway, err := f.gateway()
+	if err != nil {
 		return err
 	}
 	p, err := loadPolicy(w, f.policy)
@@ -91,7 +97,9 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	if err := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr); err != nil {
 		logger.Warn("no termination message", "err", err)
 	}
-	return errors.Join(runErr, printErr, closeJournal())
+	err = errors.Join(runErr, printErr, closeJournal())
+	pushFigures(ctx, gateway, report, err, logger)
+	return err
 }
 
 // openJournals returns where a run writes down what it releases: the cluster, and

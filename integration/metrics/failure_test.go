@@ -1,0 +1,129 @@
+package metrics_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+// password is one that nobody must read; locked is the configuration of a gateway that
+// wants it from the user operator.
+const (
+	password = "hunter2-s3cret"
+	locked   = "basic_auth_users: {operator: $2a$04$3tekmN937qnCV37J1wRjW.e5GcKpnjsZInxkao5ygbKmkCvgqZgzG}\n"
+)
+
+// with puts user and password into a URL.
+func with(user, url string) string { return strings.Replace(url, "://", "://"+user+"@", 1) }
+
+// A gateway is nothing that a run rests on: whatever becomes of the push, the run
+// does what it does, says so, and ends soon.
+func TestRunDoesNotRestOnTheGateway(t *testing.T) {
+	s := newScene(t)
+	answers := func(code int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "not today", code)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // who has not read it does not notice that the client is gone
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hangs.Close)
+	for _, tt := range []struct {
+		name, url string
+		says      string // in the warning
+		takes     time.Duration
+	}{
+		{"down", closed(t), "connection refused", 0},
+		{"answers 400", answers(http.StatusBadRequest), "unexpected status code 400 while pushing to", 0},
+		{"answers 500", answers(http.StatusInternalServerError), "not today", 0},
+		{"hangs", hangs.URL, "context deadline exceeded", 10 * time.Second},
+		{"is the API server", s.Config.Host, "push figures: ", 0},
+		{"wants a password", startGateway(t, locked).url, "unexpected status code 401", 0},
+		{"has no such path", s.gateway.url + "/somewhere", "unexpected status code 404", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s.leak("web-0")
+			began := time.Now()
+			result := s.end(s.start(with("operator:wrong-"+password, tt.url), atOnce), reap.ExitDone)
+			if took := time.Since(began); took < tt.takes || took > tt.takes+20*time.Second {
+				t.Errorf("the run took %v", took)
+			}
+			if result.Report.Summary.Released != 2 {
+				t.Errorf("the run did %+v, want 2 released", result.Report.Summary)
+			}
+			if !strings.Contains(result.Stderr, `"msg":"no figures were pushed"`) || !strings.Contains(result.Stderr, tt.says) {
+				t.Errorf("it does not warn that %q:\n%s", tt.says, result.Stderr)
+			}
+			if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "operator") {
+				t.Errorf("it tells the credentials:\n%s", all)
+			}
+		})
+	}
+}
+
+// closed is the URL of a server that is down.
+func closed(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + listener.Addr().String()
+}
+
+func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
+	s := newScene(t)
+	url := with("operator:"+password, startGateway(t, locked).url)
+	result := s.end(s.start(url, patient, "-v"), reap.ExitDone)
+	if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "no figures were pushed") {
+		t.Errorf("it tells the password, or could not push:\n%s", all)
+	}
+}
+
+// What is no URL of a gateway ends the run before it begins.
+func TestWrongURLIsAMistakeInUsage(t *testing.T) {
+	s := newScene(t)
+	for _, url := range []string{"pushgateway:9091", "http://operator:" + password + "%@pushgateway", "https://", s.gateway.url + "/metrics"} {
+		result, err := s.start(url, atOnce).Wait()
+		s.must(err)
+		if result.ExitCode != reap.ExitUsage || !strings.Contains(result.Stderr, "ip-reaper: --push-url: ") || result.Stdout != "" {
+			t.Errorf("%s: exit code %d, want %d:\n%s", url, result.ExitCode, reap.ExitUsage, result.Stderr)
+		}
+		if strings.Contains(result.Stderr, password) {
+			t.Errorf("it tells the password:\n%s", result.Stderr)
+		}
+	}
+	if asked := s.toReaper.Requests(); len(asked) > 0 {
+		t.Errorf("the API server was asked for %v", asked)
+	}
+}
+
+// Who interrupts a run still learns how far it came.
+func TestInterruptedRunPushes(t *testing.T) {
+	s := newScene(t)
+	s.leak("web-0")
+	gate := proxy.NewGate()
+	s.toReaper.Before(proxy.On("list pods"), gate.Hook)
+	p := s.start(s.gateway.url, atOnce)
+	<-gate.Arrived()
+	s.must(p.Signal(syscall.SIGTERM))
+	report := s.end(p, reap.ExitSignal).Report
+	gate.Open()
+	s.gateway.want(s.figuresOf(report, reap.ExitSignal))
+	s.wantSuccess(time.Time{})
+}

@@ -1,0 +1,157 @@
+package metrics_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/metrics"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A counter is a server that takes whatever is handed in and writes down what that
+// was: a line for the request, and the figures as Prometheus reads them.
+type counter struct {
+	*testing.T
+	handedIn bytes.Buffer
+	families []*dto.MetricFamily
+	users    []string
+}
+
+func (c *counter) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	user, password, _ := r.BasicAuth()
+	c.users = append(c.users, user+" "+password)
+	fmt.Fprintf(&c.handedIn, "%s %s\n", r.Method, r.URL.EscapedPath())
+	decoder := expfmt.NewDecoder(r.Body, expfmt.ResponseFormat(r.Header))
+	for {
+		family := new(dto.MetricFamily)
+		if err := decoder.Decode(family); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			c.Error(err)
+			return
+		}
+		c.families = append(c.families, family)
+		if _, err := expfmt.MetricFamilyToText(&c.handedIn, family); err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+// push pushes a report to the path of a server.
+func push(t *testing.T, path string, r reaper.Report, exitCode int) *counter {
+	t.Helper()
+	c := &counter{T: t}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	gateway, err := metrics.ParseGateway(server.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gateway.Push(t.Context(), r, exitCode); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestFiguresOfRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		report   reaper.Report
+		exitCode int
+	}{
+		{"everything", everything(), 0},
+		{"dry_run", dryRun(), 0},
+		{"no_census", noCensus(), 1},
+		{"nothing_was_looked_at", reaper.Report{Run: runInfo(false)}, 1},
+		{"a_store_failed_after_releases", failedLate(), 3},
+		{"many_pools", manyPools(101), 0},
+		{"odd_names", oddNames(), 130},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := push(t, "", tt.report, tt.exitCode).handedIn.Bytes()
+			golden := filepath.Join("testdata", tt.name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("pushed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A backend of a few pools has figures of each, so that a small pool that is full is
+// seen among large ones.
+func TestPoolsHaveFiguresOfTheirOwnUnlessThereAreMany(t *testing.T) {
+	for _, tt := range []struct{ pools, want int }{{1, 1}, {100, 100}, {101, 2}, {5000, 2}} {
+		for _, family := range push(t, "", manyPools(tt.pools), 3).families {
+			if family.GetName() == "ip_reaper_pool_allocated" && len(family.GetMetric()) != tt.want {
+				t.Errorf("%d pools have %d figures, want %d", tt.pools, len(family.GetMetric()), tt.want)
+			}
+		}
+	}
+}
+
+// A capacity that is only known in part is not known.
+func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
+	r := manyPools(101)
+	r.Pools[0].Capacity = nil
+	for _, family := range push(t, "", r, 3).families {
+		if family.GetName() != "ip_reaper_pool_capacity" {
+			continue
+		}
+		if n := len(family.GetMetric()); n != 1 || family.GetMetric()[0].GetLabel()[2].GetValue() != "::/0" {
+			t.Errorf("there are %d sums %v, want that of IPv6 alone", n, family.GetMetric())
+		}
+	}
+}
+
+func TestInterruptedRunStillPushes(t *testing.T) {
+	c := &counter{T: t}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	gateway, err := metrics.ParseGateway(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := gateway.Push(ctx, everything(), 130); err != nil || c.handedIn.Len() == 0 {
+		t.Errorf("pushed %d bytes, %v", c.handedIn.Len(), err)
+	}
+}
+
+func TestLargeCapacitiesAreRounded(t *testing.T) {
+	r := reaper.Report{Run: runInfo(false), Pools: []reaper.PoolReport{
+		{Backend: "whereabouts", Name: "six", Range: "fd00::/48", Capacity: new(big.Int).Lsh(big.NewInt(1), 80), AllocatedAfter: 1},
+	}}
+	for _, family := range push(t, "", r, 3).families {
+		if family.GetName() == "ip_reaper_pool_capacity" {
+			if got := family.GetMetric()[0].GetGauge().GetValue(); got != 1<<80 {
+				t.Errorf("capacity %v, want 2^80", got)
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package metrics_test
+
+import (
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// runInfo is that of a run of 2.5 seconds.
+func runInfo(dryRun bool) reaper.RunInfo {
+	began := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	return reaper.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Version: "v1.2.3"}
+}
+
+// everything is the report of a run with a figure of every name.
+func everything() reaper.Report {
+	return reaper.Report{
+		Run: runInfo(false),
+		Backends: []reaper.BackendReport{
+			{Name: "whereabouts", Status: reaper.StatusOK,
+				Counts: reaper.Counts{Reservations: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
+			{Name: "overlapping", Status: reaper.StatusPartial, Counts: reaper.Counts{Reservations: 1, InUse: 1}},
+			{Name: "calico", Status: reaper.StatusFailed},
+			{Name: "reservedIPs", Status: reaper.StatusSkipped},
+		},
+		Pools: []reaper.PoolReport{
+			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 15, AllocatedAfter: 11},
+			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1},
+		},
+	}
+}
+
+// dryRun is the report of a run that would have released what its pool has.
+func dryRun() reaper.Report {
+	return reaper.Report{
+		Run:      runInfo(true),
+		Backends: []reaper.BackendReport{{Name: "calico", Status: reaper.StatusOK, Counts: reaper.Counts{Reservations: 3, InUse: 1, Planned: 2}}},
+		Pools: []reaper.PoolReport{
+			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Capacity: big.NewInt(64), AllocatedBefore: 3, AllocatedAfter: 1},
+		},
+	}
+}
+
+// noCensus is the report of a run that could not ask who is alive.
+func noCensus() reaper.Report {
+	return reaper.Report{
+		Run: runInfo(false),
+		Backends: []reaper.BackendReport{
+			{Name: "whereabouts", Status: reaper.StatusOK, Counts: reaper.Counts{Reservations: 1, Held: 1}},
+			{Name: "calico", Status: reaper.StatusSkipped},
+		},
+		Pools: []reaper.PoolReport{
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 1, AllocatedAfter: 1},
+		},
+		Entries: []reaper.Entry{{Backend: "whereabouts", Reason: reaper.NoCensus}},
+	}
+}
+
+// failedLate is the report of a run that waited, and could not read a store any more
+// from which it had released something.
+func failedLate() reaper.Report {
+	return reaper.Report{
+		Run: runInfo(false),
+		Backends: []reaper.BackendReport{
+			{Name: "whereabouts", Status: reaper.StatusFailed, Counts: reaper.Counts{Reservations: 2, Planned: 2, Released: 2}},
+		},
+	}
+}
+
+// manyPools is the report of a run with so many pools of one backend, and one of
+// IPv6 if there are too many.
+func manyPools(n int) reaper.Report {
+	r := reaper.Report{Run: runInfo(false)}
+	for i := range n {
+		p := reaper.PoolReport{
+			Backend: "calico", Name: fmt.Sprint("block-", i), Range: fmt.Sprintf("10.%d.%d.0/26", i/256, i%256),
+			Capacity: big.NewInt(64), AllocatedBefore: 10, AllocatedAfter: 9,
+		}
+		if i == n-1 && n > 100 {
+			p.Range = "fd00::/122"
+		}
+		r.Pools = append(r.Pools, p)
+	}
+	return r
+}
+
+// oddNames is the report of a run with names that no series can have, and with two
+// pools of one name.
+func oddNames() reaper.Report {
+	return reaper.Report{
+		Run:      runInfo(false),
+		Backends: []reaper.BackendReport{{Name: "a\xffb", Status: reaper.StatusOK}},
+		Pools: []reaper.PoolReport{
+			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", AllocatedAfter: 1},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedAfter: 1},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedAfter: 2},
+		},
+	}
+}
