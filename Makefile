@@ -16,6 +16,10 @@ FUZZTIME ?= 20s
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=20m
 
 VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+IMAGE ?= ghcr.io/ip-reaper/ip-reaper:$(VERSION)
+IMAGE_BYTES := 45000000
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 KUBERNETES_VERSION := $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/kubernetes/go.mod | cut -d' ' -f1)
 KUBERNETES_LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
@@ -24,9 +28,14 @@ KUBERNETES_LDFLAGS := -s -w \
 # build_tool builds package $(2) of the tools module $(1) as the target.
 build_tool = cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
 
+# go_build builds the program. grpcnotrace leaves out a page for browsers whose
+# templates would make the program a third larger.
+go_build = CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=false \
+	-ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)"
+
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: bin/ip-reaper ## Build the binary: bin/ip-reaper
@@ -35,10 +44,35 @@ build: bin/ip-reaper ## Build the binary: bin/ip-reaper
 # checkout which git refuses to describe still builds.
 .PHONY: bin/ip-reaper $(BIN)/ip-reaper
 bin/ip-reaper $(BIN)/ip-reaper:
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $@ .
+	$(go_build) -o $@ .
+
+# The classic builder and BuildKit both do; neither pulls anything. A layer holds the
+# times of its files, so the binary gets one that does not change.
+.PHONY: image
+image: ## Build the image IMAGE from a binary that is built here; pulls nothing
+	@context=$$(mktemp -d) && trap 'rm -rf "$$context"' EXIT && \
+	GOOS=linux $(go_build) -o "$$context/ip-reaper" . && \
+	chmod 0755 "$$context/ip-reaper" && touch -d @0 "$$context/ip-reaper" && \
+	docker build --quiet --no-cache --target local --file Dockerfile --tag $(IMAGE) \
+		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) "$$context" && \
+	size=$$(docker image inspect --format '{{.Size}}' $(IMAGE)) && \
+	echo "$(IMAGE): $$size bytes uncompressed, at most $(IMAGE_BYTES)" && \
+	{ [ "$$size" -le $(IMAGE_BYTES) ] || { echo "the image is too large" >&2; exit 1; }; }
+
+.PHONY: change
+change: $(BIN)/changie ## Ask for a change, and note it in docs/changes/unreleased
+	CHANGIE_CONFIG_PATH=docs/changes/changie.yaml $(BIN)/changie new
+
+.PHONY: changelog
+changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
+	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
+
+.PHONY: release
+release: $(BIN)/changie $(BIN)/cyclonedx-gomod ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
+	@$(TOOLS)/release/release.sh "$(CURDIR)/$(BIN)/changie" "$(CURDIR)/$(BIN)/cyclonedx-gomod" '$(VERSION)' $(PLATFORMS)
 
 .PHONY: assets
-assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 7 minutes)
+assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 10 minutes)
 
 $(BIN)/etcd: $(TOOLS)/etcd/go.mod $(TOOLS)/etcd/go.sum
 	$(call build_tool,etcd,go.etcd.io/etcd/server/v3)
@@ -73,6 +107,12 @@ $(BIN)/golangci-lint: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 $(BIN)/govulncheck: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 	$(call build_tool,lint,golang.org/x/vuln/cmd/govulncheck)
 
+$(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
+	$(call build_tool,release,github.com/miniscruff/changie)
+
+$(BIN)/cyclonedx-gomod: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
+	$(call build_tool,release,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod)
+
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
 .PHONY: demo
 demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
@@ -81,6 +121,7 @@ demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real AP
 # The race detector needs cgo and thereby a C compiler that can link.
 .PHONY: test
 test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included
+	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
 	@race=-race cgo=1; \
 	if ! printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null; then \
 		race= cgo=0; \
@@ -124,6 +165,8 @@ cover: ## Measure what the tests of the root module cover: coverage.out, coverag
 	go tool cover -html=coverage.out -o coverage.html
 	@go tool cover -func=coverage.out | tail -n 1
 
+include integration/kind/kind.mk
+
 .PHONY: clean
 clean: ## Remove all that was built, the real parts of the tests included
-	rm -rf bin $(BIN) coverage.out coverage.html
+	rm -rf bin dist $(BIN) integration/kind/build coverage.out coverage.html
