@@ -9,10 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,43 +21,66 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// load reads every manifest, by kind and name.
-func load(t *testing.T) map[string]metav1.Object {
+// modes are the components that give rights, of which an installation has one.
+var modes = []string{"plan", "release"}
+
+// installation reads what an installation of a mode has, by kind and name.
+func installation(t *testing.T, mode string) map[string]metav1.Object {
 	t.Helper()
-	var files []string
-	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, matches...)
-	}
 	objects := make(map[string]metav1.Object)
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-			doc, err := reader.Read()
-			if errors.Is(err, io.EOF) {
-				break
+	for _, dir := range []string{"base", "template", "components/" + mode} {
+		for _, file := range manifests(t, dir) {
+			for _, object := range read(t, file) {
+				key := kind(object) + " " + object.GetName()
+				if _, twice := objects[key]; twice {
+					t.Errorf("%s: a second %s", file, key)
+				}
+				objects[key] = object
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			object, err := decode(doc)
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			key := kind(object) + " " + object.GetName()
-			if _, twice := objects[key]; twice {
-				t.Errorf("%s: a second %s", file, key)
-			}
-			objects[key] = object
 		}
 	}
 	return objects
+}
+
+// manifests returns the files of a directory of kustomize/ that hold objects of
+// the API, or patches of such. The rest is for kustomize, or is a policy.
+func manifests(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("kustomize", dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(files, func(file string) bool {
+		base := filepath.Base(file)
+		return base == "kustomization.yaml" || slices.Contains(policies, base)
+	})
+}
+
+// policies are the names of the files that hold a policy.
+var policies = []string{"policy.yaml", "now.yaml"}
+
+// read reads the objects of a file.
+func read(t *testing.T, file string) []metav1.Object {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []metav1.Object
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		object, err := decode(doc)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		objects = append(objects, object)
+	}
 }
 
 // decode reads one object and refuses what its type does not know.
@@ -110,126 +131,13 @@ func kind(object any) string {
 }
 
 // find returns the object of a type and name.
-func find[T metav1.Object](t *testing.T, name string) T {
+func find[T metav1.Object](t *testing.T, objects map[string]metav1.Object, name string) T {
 	t.Helper()
 	var none T
 	key := kind(none) + " " + name
-	object, ok := load(t)[key].(T)
+	object, ok := objects[key].(T)
 	if !ok {
 		t.Fatalf("there is no %s", key)
 	}
 	return object
-}
-
-// container returns the CronJob's only container.
-func container(t *testing.T) corev1.Container {
-	t.Helper()
-	containers := find[*batchv1.CronJob](t, name).Spec.JobTemplate.Spec.Template.Spec.Containers
-	if len(containers) != 1 {
-		t.Fatalf("%d containers, want 1", len(containers))
-	}
-	return containers[0]
-}
-
-// roles returns the rules of every role.
-func roles(t *testing.T) map[string][]rbacv1.PolicyRule {
-	t.Helper()
-	rules := make(map[string][]rbacv1.PolicyRule)
-	for key, object := range load(t) {
-		switch role := object.(type) {
-		case *rbacv1.ClusterRole:
-			rules[key] = role.Rules
-		case *rbacv1.Role:
-			rules[key] = role.Rules
-		}
-	}
-	return rules
-}
-
-// permissions spells rules out, one "group/resource[/name]: verb" each, sorted.
-func permissions(rules []rbacv1.PolicyRule) []string {
-	var all []string
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					if len(rule.ResourceNames) == 0 {
-						all = append(all, fmt.Sprintf("%s/%s: %s", group, resource, verb))
-					}
-					for _, name := range rule.ResourceNames {
-						all = append(all, fmt.Sprintf("%s/%s/%s: %s", group, resource, name, verb))
-					}
-				}
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// ledger returns the permissions for the verbs on the ledger's ten shards.
-func ledger(verbs ...string) []string {
-	var all []string
-	for _, verb := range verbs {
-		all = append(all, "/configmaps/ip-reaper-ledger: "+verb)
-		for shard := 1; shard <= 9; shard++ {
-			all = append(all, fmt.Sprintf("/configmaps/ip-reaper-ledger-%d: %s", shard, verb))
-		}
-	}
-	return all
-}
-
-// definitions returns the permission to look at definitions of custom resources.
-func definitions(names ...string) []string {
-	var all []string
-	for _, name := range names {
-		all = append(all, "apiextensions.k8s.io/customresourcedefinitions/"+name+": get")
-	}
-	return all
-}
-
-// calico returns the permissions in both of Calico's groups, with those that are
-// needed to know which of them is in use, and what is kept back there.
-func calico(permissions ...string) []string {
-	all := append(definitions("datastoremigrations.migration.projectcalico.org",
-		"ipreservations.crd.projectcalico.org", "ipreservations.projectcalico.org"),
-		"migration.projectcalico.org/datastoremigrations: list")
-	for _, permission := range append(permissions, "clusterinformations/default: get", "ipreservations: list") {
-		all = append(all, "crd.projectcalico.org/"+permission, "projectcalico.org/"+permission)
-	}
-	return all
-}
-
-// argument returns the value of a --flag=value.
-func argument(c corev1.Container, flag string) string {
-	for _, arg := range c.Args {
-		if value, ok := strings.CutPrefix(arg, flag+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// interval returns the shortest time between two starts of a schedule that
-// lists minutes of every hour.
-func interval(t *testing.T, schedule string) time.Duration {
-	t.Helper()
-	minutes, ok := strings.CutSuffix(schedule, " * * * *")
-	if !ok {
-		t.Fatalf("schedule %q is not a list of minutes", schedule)
-	}
-	var starts []int
-	for text := range strings.SplitSeq(minutes, ",") {
-		minute, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("schedule %q is not a list of minutes", schedule)
-		}
-		starts = append(starts, minute)
-	}
-	slices.Sort(starts)
-	shortest := 60 + starts[0] - starts[len(starts)-1]
-	for i := 1; i < len(starts); i++ {
-		shortest = min(shortest, starts[i]-starts[i-1])
-	}
-	return time.Duration(shortest) * time.Minute
 }

@@ -6,10 +6,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
@@ -21,13 +24,14 @@ import (
 // inHome has the ledger where the account may write it.
 const inHome = "--namespace=" + rights.Home
 
-// calicoRole is what Calico's role is called.
-const calicoRole = "ip-reaper-calico"
+// alone is the part of a policy by which nobody else looks.
+const alone = "backends:\n  whereabouts: {enabled: false}\n  overlapping: {enabled: false}\n"
 
-// shipped reads roles of deploy/rbac, each resource in a rule of its own.
-func (s *scene) shipped(files ...string) rights.Grant {
+// shipped are the rights of an installation with these backends, each resource in a
+// rule of its own.
+func (s *scene) shipped(mode string, backends ...string) rights.Grant {
 	s.Helper()
-	g, err := rights.Shipped(files...)
+	g, err := rights.Shipped(mode, backends...)
 	s.must(err)
 	return g.Split()
 }
@@ -77,13 +81,16 @@ spec:
 	})
 }
 
-// errand is work that needs every right that Calico's role gives: addresses are
-// released of handles that then have others and of handles that have none, and
-// of a handle that somebody else writes meanwhile. It returns what went wrong, or
-// nothing.
+// errand is work that needs every right that a run on Calico can need, done in two
+// runs: the first creates the ledger, and waits; the second updates it, writes a
+// journal, has that of the last errand to delete, and releases addresses of handles
+// that then have others and of handles that have none, and of a handle that somebody
+// else writes meanwhile. It returns what went wrong, or nothing. What only disturbs is
+// in the warnings.
 func (w *wreck) errand() (wrong string) {
 	w.Helper()
 	w.again()
+	w.forget()
 	w.toReaper.Before(proxy.Nth(1, proxy.On("delete ipamhandles")), func(ctx context.Context, r proxy.Request) proxy.Action {
 		err := w.Edit(ctx, calico.Handle, r.Name, func(h map[string]any) { h["later"] = "touched" })
 		if err != nil {
@@ -91,9 +98,13 @@ func (w *wreck) errand() (wrong string) {
 		}
 		return proxy.Pass()
 	})
-	result := w.reap(releaseNow, inHome)
-	if result.ExitCode != reap.ExitDone {
-		return fmt.Sprintf("the run exits with %d", result.ExitCode)
+	for _, grace := range []string{"1h", "0s"} {
+		nextSecond()
+		policy := strings.Replace(releaseNow, "gracePeriod: 0s", "gracePeriod: "+grace, 1) + alone + "journal: {keep: 1}\n"
+		result := w.reap(policy, inHome)
+		if result.ExitCode != reap.ExitDone || len(result.Report.Warnings) > 0 {
+			return fmt.Sprintf("with a grace period of %s: the run exits with %d and warns of %v", grace, result.ExitCode, result.Report.Warnings)
+		}
 	}
 	for _, ip := range w.ips {
 		if w.held()[ip.String()] {
@@ -104,22 +115,35 @@ func (w *wreck) errand() (wrong string) {
 	return ""
 }
 
-// A service account with exactly the roles that deploy/rbac ships releases; with
-// any one verb of Calico's less it does not, so that none of them is too many.
+// forget removes lock and ledger in the account's namespace.
+func (w *wreck) forget() {
+	w.Helper()
+	leases, maps := w.Cluster.Kube.CoordinationV1().Leases(rights.Home), w.Cluster.Kube.CoreV1().ConfigMaps(rights.Home)
+	for _, err := range []error{
+		leases.Delete(w.Context(), "ip-reaper", metav1.DeleteOptions{}),
+		maps.Delete(w.Context(), "ip-reaper-ledger", metav1.DeleteOptions{}),
+	} {
+		if !apierrors.IsNotFound(err) {
+			w.must(err)
+		}
+	}
+}
+
+// nextSecond returns in another second than it was called in: of two journals the
+// older one is known by the second in which it was made.
+func nextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }
+
+// A service account with exactly the roles that are shipped for Calico releases; with
+// any one verb less it does not, so that none of them is too many.
 func TestShippedRolesSufficeForARunAndNoVerbIsTooMany(t *testing.T) {
 	w := newWreck(t)
 	w.defineMigrations()
-	g := w.shipped("run", "run-binding", "calico-run")
+	g := w.shipped(rights.Release, "calico")
 	a := w.install(w.toReaper, g)
 	if wrong := w.errand(); wrong != "" {
 		t.Fatalf("with the roles as shipped: %s", wrong)
 	}
-	tried := 0
 	for _, v := range g.Verbs() {
-		if v.Role(g) != calicoRole {
-			continue
-		}
-		tried++
 		t.Run("without "+v.Of(g), func(t *testing.T) {
 			w.T = t
 			w.must(a.Lose(t.Context(), g, v))
@@ -130,59 +154,79 @@ func TestShippedRolesSufficeForARunAndNoVerbIsTooMany(t *testing.T) {
 			}
 		})
 	}
-	if tried == 0 {
-		t.Error("Calico's role gives nothing")
-	}
 }
 
-// The read-only roles suffice for a dry run, none of Calico's verbs is too many,
+// The read-only roles suffice for a dry run, none of their verbs is too many,
 // and a run that is told to release releases nothing with them (promise 5).
 func TestShippedPlanRolesSufficeForADryRunAndForNothingElse(t *testing.T) {
 	w := newWreck(t)
 	w.defineMigrations()
-	g := w.shipped("plan", "plan-binding", "calico-plan")
+	g := w.shipped(rights.Plan, "calico")
 	a := w.install(w.toReaper, g)
 	before, err := w.Versions(t.Context())
 	w.must(err)
-	if got := w.mustReap(reap.ExitDone, releaseNow, inHome, "--dry-run").Summary.Planned; got != len(w.ips) {
+	if got := w.mustReap(reap.ExitDone, releaseNow+alone, inHome, "--dry-run").Summary.Planned; got != len(w.ips) {
 		t.Errorf("%d releases are planned, want %d", got, len(w.ips))
 	}
-	report := w.mustReap(reap.ExitPartial, releaseNow, inHome)
-	w.wantTrue(report)
-	if got := report.Summary.Released; got != 0 {
-		t.Errorf("the report says that %d were released", got)
-	}
-	after, err := w.Versions(t.Context())
-	w.must(err)
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("versions (-before +after):\n%s", diff)
-	}
+	w.releasesNothing(before)
 	for _, v := range g.Verbs() {
-		if v.Role(g) != "ip-reaper-calico-plan" {
-			continue
-		}
 		t.Run("without "+v.Of(g), func(t *testing.T) {
 			w.T = t
 			w.must(a.Lose(t.Context(), g, v))
-			if w.reap(releaseNow, inHome, "--dry-run").ExitCode == reap.ExitDone {
+			if w.reap(releaseNow+alone, inHome, "--dry-run").ExitCode == reap.ExitDone {
 				t.Error("the dry run succeeds all the same: the verb is superfluous")
 			}
 		})
 	}
 }
 
-// Where the data is in etcd, the nodes are all that is needed of Calico's role.
-func TestNodesAreAllThatARunNeedsWhereTheDataIsInEtcd(t *testing.T) {
+// releasesNothing has a run try to release what it may not, and returns its report.
+func (w *wreck) releasesNothing(before map[string]string) *reap.Report {
+	w.Helper()
+	report := w.mustReap(reap.ExitPartial, releaseNow, inHome)
+	w.wantTrue(report)
+	if got := report.Summary.Released; got != 0 {
+		w.Errorf("the report says that %d were released", got)
+	}
+	after, err := w.Versions(w.Context())
+	w.must(err)
+	if diff := cmp.Diff(before, after); diff != "" {
+		w.Errorf("versions (-before +after):\n%s", diff)
+	}
+	return report
+}
+
+// Without its role Calico's backend says that it failed, and by what, and counts
+// nothing as looked at; the others go on (promises 9 and 11).
+func TestCalicoWithoutItsRoleFailsAndTheOthersGoOn(t *testing.T) {
+	for _, mode := range []string{rights.Plan, rights.Release} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWreck(t)
+			w.install(w.toReaper, w.shipped(mode, "whereabouts", "overlapping"))
+			before, err := w.Versions(t.Context())
+			w.must(err)
+			for _, b := range w.releasesNothing(before).Backends {
+				if b.Name != "calico" {
+					if b.Status != "ok" {
+						t.Errorf("%s is %s: %s", b.Name, b.Status, b.Message)
+					}
+					continue
+				}
+				if b.Status != "failed" || !strings.Contains(b.Message, "forbidden") || b.Summary != (reap.Summary{}) {
+					t.Errorf("calico is %s: %q, with %+v; want that it failed, forbidden, and nothing counted", b.Status, b.Message, b.Summary)
+				}
+			}
+		})
+	}
+}
+
+// Where the data is in etcd, nothing of Calico's role is needed, as in
+// components/calico-etcd.
+func TestRunNeedsNoRoleOfCalicoWhereTheDataIsInEtcd(t *testing.T) {
 	s := newScene(t, calico.EtcdT(t))
 	_, ip := s.leak("gone")
 	_, web := s.live("web")
-	g := s.shipped("run", "run-binding", "calico-run")
-	for _, v := range g.Verbs() {
-		if v.Role(g) == calicoRole && v.Of(g) != "list nodes" {
-			g = g.Without(v)
-		}
-	}
-	s.install(s.watched(), g)
+	s.install(s.watched(), s.shipped(rights.Release, "whereabouts", "overlapping"))
 	report := s.mustReap(reap.ExitDone, releaseNow, inHome)
 	s.wantOutcomes(report, map[netip.Addr]string{ip: "released", web: "kept"})
 	s.wantWhole(map[string]bool{web.String(): true})

@@ -158,7 +158,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 func TestForbiddenResourceIsAnError(t *testing.T) {
 	s := newScene(t)
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	grant, err := rights.Shipped("run", "run-binding")
+	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping", "calico")
 	s.must(err)
 	account, err := rights.Install(t.Context(), s.cluster, grant)
 	s.must(err)

@@ -1,23 +1,13 @@
 // Package rights gives a service account the rights that an installation of
-// ip-reaper has: the roles of deploy/rbac, whole or with one verb taken away, so
-// that tests can say which of them it needs.
+// ip-reaper has: the roles of deploy/kustomize, whole or with one verb taken away,
+// so that tests can say which of them it needs.
 package rights
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/ip-reaper/ip-reaper/integration/assets"
 )
 
 // A Grant is the rights of an installation. It is a value: what makes another
@@ -26,60 +16,6 @@ type Grant struct {
 	cluster  []*rbacv1.ClusterRole
 	local    []*rbacv1.Role
 	bindings []runtime.Object
-}
-
-// Shipped reads the roles and the bindings of files of deploy/rbac, which are
-// named without their extension.
-func Shipped(files ...string) (Grant, error) {
-	var g Grant
-	root, err := assets.Root()
-	if err != nil {
-		return g, err
-	}
-	for _, file := range files {
-		objects, err := manifests(filepath.Join(root, "..", "deploy", "rbac", file+".yaml"))
-		if err != nil {
-			return g, fmt.Errorf("read %s: %w", file, err)
-		}
-		for _, object := range objects {
-			switch o := object.(type) {
-			case *rbacv1.ClusterRole:
-				g.cluster = append(g.cluster, o)
-			case *rbacv1.Role:
-				g.local = append(g.local, o)
-			case *rbacv1.ClusterRoleBinding, *rbacv1.RoleBinding:
-				g.bindings = append(g.bindings, o)
-			default:
-				return g, fmt.Errorf("read %s: a %T is neither a role nor a binding", file, o)
-			}
-		}
-	}
-	if roles := len(g.cluster) + len(g.local); roles == 0 || len(g.bindings) != roles {
-		return g, fmt.Errorf("%v: %d roles and %d bindings", files, roles, len(g.bindings))
-	}
-	return g, nil
-}
-
-// manifests decodes the objects of a file.
-func manifests(file string) ([]runtime.Object, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var objects []runtime.Object
-	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var doc runtime.RawExtension
-		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
-			return objects, nil
-		} else if err != nil {
-			return nil, err
-		}
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc.Raw, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
 }
 
 // A Verb is one verb of one rule of one of a grant's roles.

@@ -8,10 +8,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/rights"
 )
 
-// shipped reads a role of deploy/rbac and its bindings.
-func shipped(t *testing.T, name string) rights.Grant {
+// shipped are the rights of an installation with these backends.
+func shipped(t *testing.T, mode string, backends ...string) rights.Grant {
 	t.Helper()
-	g, err := rights.Shipped(name, name+"-binding")
+	g, err := rights.Shipped(mode, backends...)
 	if err != nil {
 		t.Fatal(err)
 	}

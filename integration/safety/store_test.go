@@ -23,6 +23,7 @@ import (
 const (
 	poolBackend        = "whereabouts"
 	reservationBackend = "overlapping"
+	blockBackend       = "calico"
 )
 
 // A store is what whereabouts has stored: who has an address, and by which

@@ -33,15 +33,10 @@ func (s *scene) install(g rights.Grant) *rights.Account {
 	return a
 }
 
-// shipped reads roles of deploy/rbac, each resource in a rule of its own.
-func (s *scene) shipped(files ...string) rights.Grant {
-	s.Helper()
-	g, err := rights.Shipped(files...)
-	s.must(err)
-	return g.Split()
-}
+// allBackends are those that have a role of their own.
+var allBackends = []string{"whereabouts", "overlapping", "calico"}
 
-// A service account with exactly the roles that deploy/rbac ships restores; without
+// A service account with exactly the roles that are shipped restores; without
 // one verb of the role that is for restoring alone it does not, so that none of them is
 // too many.
 func TestShippedRolesSufficeForARestorationAndNoVerbIsTooMany(t *testing.T) {
@@ -49,7 +44,9 @@ func TestShippedRolesSufficeForARestorationAndNoVerbIsTooMany(t *testing.T) {
 	w.run(plain)
 	w.end = w.stores()
 	id := w.journals()[0]
-	g := w.shipped("run", "run-binding", "calico-run", "restore")
+	g, err := rights.Restoring(allBackends...)
+	w.must(err)
+	g = g.Split()
 	a := w.install(g)
 	restore := func() int {
 		w.put(w.end)
@@ -85,7 +82,9 @@ func TestShippedRolesSufficeForARestorationAndNoVerbIsTooMany(t *testing.T) {
 // A run that may not write its journal releases nothing, though it could (promise 10).
 func TestWithoutAJournalNothingIsReleased(t *testing.T) {
 	w := newWorld(t, calico.KubernetesT(t))
-	g := w.shipped("run", "run-binding", "calico-run")
+	g, err := rights.Shipped(rights.Release, allBackends...)
+	w.must(err)
+	g = g.Split()
 	for _, v := range g.Verbs() {
 		if v.Of(g) == "create configmaps" {
 			g = g.Without(v)

@@ -24,7 +24,7 @@ const (
 	ledgerKey = "ledger.json.gz"
 	shardsKey = "shards"
 	shardSize = 10_000
-	maxShards = 10      // as many as deploy/rbac names
+	maxShards = 10      // as many as the roles in deploy/kustomize name
 	maxLedger = 8 << 20 // bytes of one shard, unpacked
 )
 

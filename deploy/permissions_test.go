@@ -1,0 +1,73 @@
+package deploy_test
+
+import (
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// roles returns the rules of every role among the objects.
+func roles(objects map[string]metav1.Object) map[string][]rbacv1.PolicyRule {
+	rules := make(map[string][]rbacv1.PolicyRule)
+	for key, object := range objects {
+		switch role := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules[key] = role.Rules
+		case *rbacv1.Role:
+			rules[key] = role.Rules
+		}
+	}
+	return rules
+}
+
+// permissions spells rules out, one "group/resource[/name]: verb" each, sorted.
+func permissions(rules []rbacv1.PolicyRule) []string {
+	var all []string
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if len(rule.ResourceNames) == 0 {
+						all = append(all, fmt.Sprintf("%s/%s: %s", group, resource, verb))
+					}
+					for _, name := range rule.ResourceNames {
+						all = append(all, fmt.Sprintf("%s/%s/%s: %s", group, resource, name, verb))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// ledger returns the permissions for the verbs on the ledger's ten shards.
+func ledger(verbs ...string) []string {
+	var all []string
+	for _, verb := range verbs {
+		all = append(all, "/configmaps/ip-reaper-ledger: "+verb)
+		for shard := 1; shard <= 9; shard++ {
+			all = append(all, fmt.Sprintf("/configmaps/ip-reaper-ledger-%d: %s", shard, verb))
+		}
+	}
+	return all
+}
+
+// calico returns the permissions in both of Calico's groups, with those that are
+// needed to know which of them is in use, and what is kept back there.
+func calico(permissions ...string) []string {
+	all := []string{"migration.projectcalico.org/datastoremigrations: list"}
+	for _, definition := range []string{
+		"datastoremigrations.migration.projectcalico.org",
+		"ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org",
+		"ipreservations.crd.projectcalico.org", "ipreservations.projectcalico.org",
+	} {
+		all = append(all, "apiextensions.k8s.io/customresourcedefinitions/"+definition+": get")
+	}
+	for _, permission := range append(permissions, "clusterinformations/default: get", "ipreservations: list") {
+		all = append(all, "crd.projectcalico.org/"+permission, "projectcalico.org/"+permission)
+	}
+	return all
+}
