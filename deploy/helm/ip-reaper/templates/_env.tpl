@@ -1,0 +1,56 @@
+{{/*
+The Secret with what etcd's TLS takes, or nothing.
+*/}}
+{{- define "ip-reaper.etcdSecret" -}}
+{{- if include "ip-reaper.etcd" . }}{{ .Values.backends.calico.etcd.secretName }}{{ end -}}
+{{- end }}
+
+{{/*
+The variables of the container.
+*/}}
+{{- define "ip-reaper.env" -}}
+{{- if include "ip-reaper.etcd" . -}}
+- name: ETCD_ENDPOINTS
+  value: {{ join "," .Values.backends.calico.etcd.endpoints | quote }}
+- name: DATASTORE_TYPE
+  value: etcdv3
+{{- if include "ip-reaper.etcdSecret" . }}
+- name: ETCD_CA_CERT_FILE
+  value: /etc/ip-reaper-etcd/ca.crt
+- name: ETCD_CERT_FILE
+  value: /etc/ip-reaper-etcd/tls.crt
+- name: ETCD_KEY_FILE
+  value: /etc/ip-reaper-etcd/tls.key
+{{- end }}
+{{ end -}}
+- name: NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+# Whose Job this is: the summary becomes an event on it.
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+{{- with .Values.goMemLimit }}
+# Go collects harder before it reaches the limit of the memory.
+- name: GOMEMLIMIT
+  value: {{ . }}
+{{- end }}
+{{- with .Values.metrics.pushURL }}
+- name: IP_REAPER_PUSH_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.metrics.pushURLSecret }}
+{{- if .name }}
+- name: IP_REAPER_PUSH_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

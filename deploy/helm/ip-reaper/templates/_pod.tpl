@@ -1,0 +1,66 @@
+{{/*
+The pod of a Job, as Pod Security "restricted" wants it. Takes what ip-reaper.cronjob
+takes.
+*/}}
+{{- define "ip-reaper.pod" -}}
+{{- $values := .root.Values -}}
+{{- $name := include "ip-reaper.fullname" .root -}}
+restartPolicy: Never
+serviceAccountName: {{ $name }}{{ .account.suffix }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with get $values $field }}
+{{ toYaml (dict $field .) }}
+{{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+- name: ip-reaper
+  image: {{ include "ip-reaper.image" .root }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  args:
+  - run
+  - --policy=/etc/ip-reaper/{{ .policy }}
+  - --namespace=$(NAMESPACE)
+  - --timeout={{ $values.timeout }}
+  {{- with .args }}
+  - {{ . }}
+  {{- end }}
+  env:
+  {{- include "ip-reaper.env" .root | nindent 2 }}
+  {{- with $values.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  # The run writes its summary there; where it could not, the end of its log stands in.
+  terminationMessagePolicy: FallbackToLogsOnError
+  volumeMounts:
+  {{- if include "ip-reaper.etcdSecret" .root }}
+  - name: etcd
+    mountPath: /etc/ip-reaper-etcd
+    readOnly: true
+  {{- end }}
+  - name: policy
+    mountPath: /etc/ip-reaper
+    readOnly: true
+volumes:
+{{- with include "ip-reaper.etcdSecret" .root }}
+- name: etcd
+  secret:
+    secretName: {{ . }}
+{{- end }}
+- name: policy
+  configMap:
+    name: {{ $name }}-policy{{ .account.suffix }}
+{{- end }}

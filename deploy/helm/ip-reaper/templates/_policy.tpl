@@ -1,0 +1,29 @@
+{{/*
+The policy of an account. Takes root and release; and now, which does without grace
+periods.
+*/}}
+{{- define "ip-reaper.policy" -}}
+{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (not .release) -}}
+{{- range $field, $value := .root.Values.policy -}}
+  {{- $_ := set $policy $field $value -}}
+{{- end -}}
+{{- if .now -}}
+  {{- $_ := set $policy "gracePeriod" "0s" -}}
+  {{- $_ := set $policy "minAge" "0s" -}}
+{{- end -}}
+{{- $backends := dict -}}
+{{- range $name, $backend := .root.Values.backends -}}
+  {{- $settings := dict "enabled" $backend.enabled -}}
+  {{- /* Etcd is named by variables, as Calico's own programs have it. */ -}}
+  {{- if eq ($backend.datastore | default "") "kubernetes" -}}
+    {{- $_ := set $settings "datastore" "kubernetes" -}}
+  {{- end -}}
+  {{- if ne (toJson $settings) (toJson (dict "enabled" "auto")) -}}
+    {{- $_ := set $backends $name $settings -}}
+  {{- end -}}
+{{- end -}}
+{{- with $backends -}}
+  {{- $_ := set $policy "backends" . -}}
+{{- end -}}
+{{- toYaml $policy -}}
+{{- end }}

@@ -1,0 +1,138 @@
+package chart_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// everything switches on whatever can be installed.
+const everything = "mode: release\noutage: {enabled: true}\nrestore: {enabled: true}\n"
+
+func TestBackendThatIsOffHasNoRights(t *testing.T) {
+	groups := map[string][]string{
+		"whereabouts": {"whereabouts.cni.cncf.io ippools patch"},
+		"overlapping": {"whereabouts.cni.cncf.io overlappingrangeipreservations list"},
+		"calico":      {"crd.projectcalico.org ipamblocks list", "projectcalico.org ipamhandles create"},
+	}
+	on := home.objects(t, everything)
+	for _, backend := range backends.Names() {
+		t.Run(backend, func(t *testing.T) {
+			off := home.objects(t, everything+fmt.Sprintf("backends: {%s: {enabled: false}}", backend))
+			for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+				for _, suffix := range []string{"", "-outage"} {
+					key := fmt.Sprintf("%s /ip-reaper-%s%s", kind, backend, suffix)
+					if _, ok := on[key]; !ok {
+						t.Errorf("there is no %s although the backend is on", key)
+					}
+					if _, ok := off[key]; ok {
+						t.Errorf("there is a %s although the backend is off", key)
+					}
+				}
+			}
+			for _, right := range groups[backend] {
+				if !slices.Contains(rights(t, on), right) {
+					t.Errorf("nothing gives %q although the backend is on", right)
+				}
+				if slices.Contains(rights(t, off), right) {
+					t.Errorf("something gives %q although the backend is off", right)
+				}
+			}
+			for _, configMap := range []string{"ip-reaper-policy", "ip-reaper-policy-outage"} {
+				for file, p := range loadPolicies(t, off["ConfigMap ip-reaper/"+configMap]) {
+					if p.Backends[backend].Enabled != policy.Off || len(p.Backends) != 1 {
+						t.Errorf("%s %s: backends = %+v, want %s off and nothing else", configMap, file, p.Backends, backend)
+					}
+				}
+			}
+		})
+	}
+}
+
+// rights are those that the ClusterRoles give, as "group resource verb".
+func rights(t *testing.T, objects map[string]unstructured.Unstructured) []string {
+	t.Helper()
+	var all []string
+	for key, object := range objects {
+		if object.GetKind() != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &role, true); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						all = append(all, group+" "+resource+" "+verb)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestNoBackendInTheKubernetesAPILeavesNoRightToRestore(t *testing.T) {
+	objects := home.objects(t, everything+"backends: {overlapping: {enabled: false}, calico: {enabled: false}}")
+	rules, found, err := unstructured.NestedSlice(objects["ClusterRole /ip-reaper-restore"].Object, "rules")
+	if err != nil || !found || len(rules) > 0 {
+		t.Errorf("rules = %v, %v, %v, want an empty list", rules, found, err)
+	}
+}
+
+// Whoever keeps addresses back by a resource of their own need not write a role.
+func TestReservedIPsBringTheirRights(t *testing.T) {
+	const reserved = `
+policy:
+  retention:
+    reservedIPs:
+    - {resource: {group: a.example.com, version: v1, resource: holds}, address: .spec.ip, ttl: .spec.ttl}
+    - {resource: {group: b.example.com, version: v1, resource: keeps}, pod: .spec.pod, ttl: .spec.ttl, deleteExpired: true}
+`
+	const list, remove, restore = "b.example.com keeps list", "b.example.com keeps delete", "b.example.com keeps create"
+	for _, tt := range []struct {
+		name, values string
+		want         []string
+	}{
+		{"plan", "", []string{"a.example.com holds list", list}},
+		{"release", "mode: release", []string{"a.example.com holds list", list, remove}},
+		{"outage", "outage: {enabled: true}", []string{"a.example.com holds list", list, "a.example.com holds list", list, remove}},
+		{"restore", "mode: release\nrestore: {enabled: true}", []string{
+			"a.example.com holds list", list, remove, "b.example.com keeps get", restore, "b.example.com keeps/status update",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			objects := home.objects(t, tt.values+reserved)
+			var got []string
+			for _, right := range rights(t, objects) {
+				if strings.Contains(right, "example.com") {
+					got = append(got, right)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(tt.want)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("rights (-want +got):\n%s", diff)
+			}
+			if _, ok := objects["ClusterRoleBinding /ip-reaper-reserved"]; !ok {
+				t.Error("nothing binds them")
+			}
+			for _, p := range loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy"]) {
+				if len(p.Retention.ReservedIPs) != 2 {
+					t.Errorf("the policy reserves by %+v", p.Retention.ReservedIPs)
+				}
+			}
+		})
+	}
+}

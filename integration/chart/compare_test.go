@@ -1,0 +1,62 @@
+package chart_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// comparison leaves out Helm's own labels, and reads the policies in ConfigMaps, whose
+// comments and whose order of fields mean nothing.
+func comparison(t *testing.T, objects map[string]unstructured.Unstructured) map[string]any {
+	t.Helper()
+	all := make(map[string]any)
+	for key, object := range objects {
+		withoutLabels(object.Object)
+		if object.GetKind() == "ConfigMap" {
+			object.Object["data"] = loadPolicies(t, object)
+		}
+		all[key] = object.Object
+	}
+	return all
+}
+
+// withoutLabels takes the labels of Helm's out of an object, and out of what it is a
+// template of.
+func withoutLabels(at any) {
+	fields, ok := at.(map[string]any)
+	if !ok {
+		return
+	}
+	for field, value := range fields {
+		if labels, ok := value.(map[string]any); ok && field == "labels" {
+			for _, label := range []string{
+				"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart",
+			} {
+				delete(labels, label)
+			}
+		}
+		withoutLabels(value)
+	}
+}
+
+// loadPolicies loads the policies of a ConfigMap by file.
+func loadPolicies(t *testing.T, configMap unstructured.Unstructured) map[string]policy.Policy {
+	t.Helper()
+	data, _, err := unstructured.NestedStringMap(configMap.Object, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]policy.Policy)
+	for file, text := range data {
+		p, err := policy.Load([]byte(text), backends.Names())
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", configMap.GetName(), file, err, text)
+		}
+		all[file] = p
+	}
+	return all
+}

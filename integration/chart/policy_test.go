@@ -1,0 +1,156 @@
+package chart_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// everyField is a policy with values that a template may spoil: nothing, and much.
+const everyField = `
+policy:
+  gracePeriod: 0
+  minAge: 1h30m
+  namespaces: {include: ["*"], exclude: ["kube-*"]}
+  rules: [{match: {namespaces: ["yes"], pods: ["*-0"]}, gracePeriod: 24h}, {match: {backends: [calico]}, hold: true}]
+  pods: {finished: release, superseded: hold, unnamed: hold}
+  nodes: {unreachable: release}
+  limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
+  retention: {statefulSets: ignore}
+  journal: {keep: 100}
+backends: {whereabouts: {enabled: true}, calico: {datastore: kubernetes}}
+`
+
+func TestPolicyArrivesAsItWasGiven(t *testing.T) {
+	p := loadPolicies(t, home.objects(t, everyField)["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
+	want := policy.Default()
+	want.GracePeriod = new(policy.Duration{})
+	want.MinAge = new(policy.Duration{Duration: 90 * time.Minute})
+	want.Namespaces.Exclude = []string{"kube-*"}
+	want.Rules = []policy.Rule{
+		{Match: policy.Match{Namespaces: []string{"yes"}, Pods: []string{"*-0"}}, GracePeriod: new(policy.Duration{Duration: 24 * time.Hour})},
+		{Match: policy.Match{Backends: []string{"calico"}}, Hold: true},
+	}
+	want.Pods = policy.Pods{Finished: policy.Release, Superseded: policy.Hold, Unnamed: policy.Hold}
+	want.Nodes.Unreachable = policy.Release
+	want.Limits = policy.Limits{
+		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
+	}
+	want.Retention.StatefulSets = policy.Ignore
+	want.Journal.Keep = new(100)
+	want.Backends = map[string]policy.Backend{
+		"whereabouts": {Enabled: policy.On},
+		"calico":      {Enabled: policy.Auto, Datastore: policy.DatastoreKubernetes},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+}
+
+// The operator's rules hold in an outage as well: only the grace periods are none.
+func TestOutageKeepsThePolicy(t *testing.T) {
+	objects := home.objects(t, "outage: {enabled: true}\n"+everyField)
+	normal := loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
+	outage := loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy-outage"])
+	if !*normal.DryRun {
+		t.Error("the CronJob's policy releases")
+	}
+	normal.DryRun = new(false)
+	if diff := cmp.Diff(normal, outage["policy.yaml"]); diff != "" {
+		t.Errorf("policy.yaml (-normal +outage):\n%s", diff)
+	}
+	normal.GracePeriod, normal.MinAge = new(policy.Duration{}), new(policy.Duration{})
+	if diff := cmp.Diff(normal, outage["now.yaml"]); diff != "" {
+		t.Errorf("now.yaml (-normal +outage):\n%s", diff)
+	}
+}
+
+// cronJob returns the rendered CronJob, of known fields only.
+func cronJob(t *testing.T, text string) batchv1.CronJob {
+	t.Helper()
+	var job batchv1.CronJob
+	object := home.objects(t, text)["CronJob ip-reaper/ip-reaper"].Object
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func TestValuesArriveInThePod(t *testing.T) {
+	const text = `
+image: {repository: registry.example.com/ip-reaper, tag: v9, pullPolicy: Always}
+imagePullSecrets: [{name: registry}]
+suspend: true
+ttlSecondsAfterFinished: 10000000
+activeDeadlineSeconds: 10000000
+resources: {limits: {memory: 1Gi}}
+nodeSelector: {kubernetes.io/os: linux}
+tolerations: [{key: a, operator: Exists}]
+affinity: {nodeAffinity: {}}
+priorityClassName: system-cluster-critical
+podLabels: {team: net, app.kubernetes.io/name: not-this}
+podAnnotations: {a: "1"}
+metrics: {pushURLSecret: {name: gateway}}
+extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
+`
+	job := cronJob(t, text)
+	pod := job.Spec.JobTemplate.Spec.Template
+	container := pod.Spec.Containers[0]
+	digest := "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	byDigest := cronJob(t, "image: {digest: \""+digest+"\"}").Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
+	for _, tt := range []struct {
+		field     string
+		got, want any
+	}{
+		{"image", container.Image, "registry.example.com/ip-reaper:v9"},
+		{"image by digest", byDigest, "ghcr.io/ip-reaper/ip-reaper@" + digest},
+		{"imagePullPolicy", container.ImagePullPolicy, corev1.PullAlways},
+		{"imagePullSecrets", pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "registry"}}},
+		{"suspend", *job.Spec.Suspend, true},
+		{"ttlSecondsAfterFinished", *job.Spec.JobTemplate.Spec.TTLSecondsAfterFinished, int32(10_000_000)},
+		{"activeDeadlineSeconds", *job.Spec.JobTemplate.Spec.ActiveDeadlineSeconds, int64(10_000_000)},
+		{"memory", container.Resources.Limits.Memory().String(), "1Gi"},
+		{"nodeSelector", pod.Spec.NodeSelector, map[string]string{"kubernetes.io/os": "linux"}},
+		{"tolerations", pod.Spec.Tolerations, []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}},
+		{"affinity", pod.Spec.Affinity, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}},
+		{"priorityClassName", pod.Spec.PriorityClassName, "system-cluster-critical"},
+		{"labels", pod.Labels, map[string]string{
+			"team": "net", "app.kubernetes.io/name": name, "app.kubernetes.io/instance": name,
+		}},
+		{"annotations", pod.Annotations, map[string]string{"a": "1"}},
+		{"the end of env", container.Env[len(container.Env)-2:], []corev1.EnvVar{
+			{Name: "IP_REAPER_PUSH_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "gateway"}, Key: "url",
+			}}},
+			{Name: "IP_REAPER_VERBOSE", Value: "true"},
+		}},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.field, diff)
+		}
+	}
+}
+
+// Where etcd wants no TLS there is no Secret to wait for.
+func TestEtcdWithoutTLSNeedsNoSecret(t *testing.T) {
+	const text = `
+backends: {calico: {datastore: etcdv3, etcd: {endpoints: ["http://etcd:2379"], secretName: ""}}}
+`
+	pod := cronJob(t, text).Spec.JobTemplate.Spec.Template.Spec
+	if len(pod.Volumes) != 1 || pod.Volumes[0].ConfigMap == nil {
+		t.Errorf("volumes = %v, want the policy alone", pod.Volumes)
+	}
+	var names []string
+	for _, variable := range pod.Containers[0].Env {
+		names = append(names, variable.Name)
+	}
+	if diff := cmp.Diff([]string{"ETCD_ENDPOINTS", "DATASTORE_TYPE", "NAMESPACE", "POD_NAME", "GOMEMLIMIT"}, names); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+}

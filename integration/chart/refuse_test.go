@@ -1,0 +1,50 @@
+package chart_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	const etcd = "backends: {calico: {datastore: etcdv3, etcd: {endpoints: ["
+	for _, tt := range []struct {
+		name, values string
+		want         string
+	}{
+		{"unknown mode", "mode: run", "at '/mode': value must be one of 'plan', 'release'"},
+		{"no mode", "mode: null", "missing property 'mode'"},
+		{"unknown value", "replicas: 1", "additional properties 'replicas' not allowed"},
+		{"unknown field of the policy", "policy: {grace: 15m}", "at '/policy': additional properties 'grace' not allowed"},
+		{"unknown field in the policy", "policy: {limits: {max: 1}}", "at '/policy/limits': additional properties 'max' not allowed"},
+		{"duration of the policy", "policy: {gracePeriod: soon}", "at '/policy/gracePeriod'"},
+		{"header of a policy", "policy: {kind: ReapPolicy}", "at '/policy': additional properties 'kind' not allowed"},
+		{"dryRun in the policy", "policy: {dryRun: false}", "policy.dryRun is not set here: use mode, plan for dry runs and release for"},
+		{"dryRun in the environment", "extraEnv: [{name: IP_REAPER_DRY_RUN, value: \"false\"}]", "extraEnv has IP_REAPER_DRY_RUN: use mode"},
+		{"backends in the policy", "policy: {backends: {}}", "policy.backends is not set here: use backends, beside policy"},
+		{"unknown backend", "backends: {cilium: {enabled: true}}", "at '/backends': additional properties 'cilium' not allowed"},
+		{"switch as a word", "backends: {calico: {enabled: \"false\"}}", "at '/backends/calico/enabled': value must be one of 'auto', true, false"},
+		{"unknown datastore", "backends: {calico: {datastore: etcd}}", "at '/backends/calico/datastore'"},
+		{"etcd without endpoints", "backends: {calico: {datastore: etcdv3}}", "etcdv3, and backends.calico.etcd.endpoints is empty: name"},
+		{"endpoint without a scheme", etcd + `"etcd:2379"]}}}`, "at '/backends/calico/etcd/endpoints/0'"},
+		{"endpoints without etcd", "backends: {calico: {etcd: {endpoints: [\"https://etcd:2379\"]}}}", "needs backends.calico.datastore: etcdv3"},
+		{"push to no URL", "metrics: {pushURL: pushgateway:9091}", "at '/metrics/pushURL'"},
+		{"password in a URL", "metrics: {pushURL: \"https://a:secret@pushgateway:9091\"}", "metrics.pushURL has a user in it: put the URL into a Secret"},
+		{"two URLs", "metrics: {pushURL: \"http://pushgateway:9091\", pushURLSecret: {name: a}}", "metrics.pushURL and metrics.pushURLSecret.name are both set"},
+		{"restore in plan", "restore: {enabled: true}", "restore.enabled needs mode: release"},
+		{"prefix that is too long", "fullnameOverride: " + strings.Repeat("a", 41), "at '/fullnameOverride': maxLength"},
+		{"digest", "image: {digest: 0123}", "at '/image/digest'"},
+		{"memory as Kubernetes has it", "goMemLimit: 900Mi", "at '/goMemLimit'"},
+		{"duration of a run", "timeout: 300", "at '/timeout': got number, want string"},
+		{"number as a string", "activeDeadlineSeconds: \"600\"", "at '/activeDeadlineSeconds': got string, want integer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := home.render(t, values(t, tt.values))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("render: %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret@") {
+				t.Errorf("the error has the password: %v", err)
+			}
+		})
+	}
+}
