@@ -1,0 +1,133 @@
+package docs_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/reap"
+)
+
+// rolesTimeout is how long the API server may take to go by roles that were just
+// applied.
+const rolesTimeout = 30 * time.Second
+
+// controllers does what the Job controller and the kubelet do: it runs what every
+// new Job asks for, with the rights of its account and the policy of its volume.
+func (s *scene) controllers() {
+	s.Helper()
+	jobs, err := s.cluster.Kube.BatchV1().Jobs(home).List(s.Context(), metav1.ListOptions{})
+	must(s, err)
+	for _, job := range jobs.Items {
+		if job.Status.CompletionTime == nil {
+			s.runJob(&job)
+		}
+	}
+}
+
+// runJob runs the Job until it succeeds, and says so in the cluster.
+func (s *scene) runJob(job *batchv1.Job) {
+	s.Helper()
+	template := job.Spec.Template
+	args, message := s.arguments(job), filepath.Join(s.TempDir(), "termination-log")
+	must(s, os.WriteFile(message, nil, 0o600))
+	reaper, err := reap.New()
+	must(s, err)
+	reaper.Dir = s.dir
+	args = append(args, "--termination-log="+message)
+
+	var result reap.Result
+	for deadline := time.Now().Add(rolesTimeout); ; {
+		result, err = reaper.Run(s.Context(), args...)
+		must(s, err)
+		if result.ExitCode == reap.ExitDone {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("Job %s: ip-reaper %s exits with %d\n%s%s", job.Name, strings.Join(args, " "), result.ExitCode, result.Stdout, result.Stderr)
+		}
+	}
+	s.logs[job.Name] = result.Stderr + result.Stdout
+	s.audited(template.Spec.ServiceAccountName)
+	word, err := os.ReadFile(message)
+	must(s, err)
+
+	pods := s.cluster.Kube.CoreV1().Pods(home)
+	pod, err := pods.Create(s.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: job.Name + "-", Labels: template.Labels}, Spec: template.Spec,
+	}, metav1.CreateOptions{})
+	must(s, err)
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name:  template.Spec.Containers[0].Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: string(word)}},
+	}}
+	_, err = pods.UpdateStatus(s.Context(), pod, metav1.UpdateOptions{})
+	must(s, err)
+
+	now := metav1.Now()
+	job.Status = batchv1.JobStatus{Succeeded: 1, StartTime: &now, CompletionTime: &now}
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now,
+		})
+	}
+	_, err = s.cluster.Kube.BatchV1().Jobs(home).UpdateStatus(s.Context(), job, metav1.UpdateOptions{})
+	must(s, err)
+}
+
+// audited fails the test unless the audit log names the account, as docs/design.md
+// says.
+func (s *scene) audited(account string) {
+	s.Helper()
+	text, err := os.ReadFile(s.auditLog)
+	must(s, err)
+	if user := "system:serviceaccount:" + home + ":" + account; !strings.Contains(string(text), `"username":"`+user+`"`) {
+		s.Errorf("the audit log does not name %s", user)
+	}
+}
+
+// arguments are those of the Job's container, with what it would find in its pod
+// laid down elsewhere: the token of its account, and its volumes.
+func (s *scene) arguments(job *batchv1.Job) []string {
+	s.Helper()
+	spec := job.Spec.Template.Spec
+	account, err := s.cluster.ServiceAccount(s.Context(), home, spec.ServiceAccountName)
+	must(s, err)
+	kubeconfig, err := s.cluster.KubeconfigFor(account)
+	must(s, err)
+	args := slices.Clone(spec.Containers[0].Args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "$(NAMESPACE)", home)
+	}
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		dir := s.TempDir()
+		for _, volume := range spec.Volumes {
+			if volume.Name == mount.Name && volume.ConfigMap != nil {
+				s.project(volume.ConfigMap.Name, dir)
+			}
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], mount.MountPath+"/", dir+"/")
+		}
+	}
+	return append(args, "--kubeconfig="+kubeconfig, "--context="+realcluster.ContextName)
+}
+
+// project writes what a ConfigMap holds to files of a folder.
+func (s *scene) project(configMap, dir string) {
+	s.Helper()
+	cm, err := s.cluster.Kube.CoreV1().ConfigMaps(home).Get(s.Context(), configMap, metav1.GetOptions{})
+	must(s, err)
+	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
+		must(s, os.WriteFile(filepath.Join(dir, name), []byte(cm.Data[name]), 0o600))
+	}
+}

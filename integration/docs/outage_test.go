@@ -1,0 +1,89 @@
+package docs_test
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+)
+
+const namespace = "nstest"
+
+// network is that of the outage in the pages: five addresses are to be had.
+var network = plugin.Network{
+	Name: "test", Range: "172.18.178.192/27", RangeStart: "172.18.178.196", RangeEnd: "172.18.178.200",
+}
+
+// attachment is how an operator writes that network down.
+const attachment = `{"cniVersion": "0.3.1", "type": "ipvlan", "master": "net2", "mode": "l2", "ipam": {
+	"type": "whereabouts", "range": "172.18.178.192/27", "range_start": "172.18.178.196", "range_end": "172.18.178.200"}}`
+
+// outage brings about what the pages tell of: five pods have the five addresses,
+// and two of them were on worker-2, which does not answer any more. They are gone
+// from the API server, and a new one hangs. On worker-2 there was a pod with an
+// address of Calico's, too.
+func (s *scene) outage() {
+	s.Helper()
+	ctx, c := s.Context(), s.cluster
+	must(s, c.CreateNamespace(ctx, namespace))
+	must(s, c.CreateNetwork(ctx, namespace, "test", attachment))
+	must(s, s.calico.ApplyPool(ctx, "default-ipv4-ippool", netip.MustParsePrefix("10.30.0.0/24"), 29))
+	for _, node := range []string{"worker-1", "worker-2"} {
+		must(s, s.calico.CreateNode(ctx, node))
+	}
+	whereabouts, err := plugin.New(c.Dir, c.Kubeconfig)
+	must(s, err)
+	for _, pod := range []string{"4kzqt", "9hwxm", "c7lpd", "n2vbf", "x8trj"} {
+		s.attach(whereabouts, "app-6d5f7c9b8-"+pod)
+	}
+	for _, node := range []string{"worker-1", "worker-2"} {
+		sandbox := calico.NewSandbox("default", "web-on-"+node, node)
+		ips, err := s.calico.Add(ctx, sandbox)
+		must(s, err)
+		must(s, s.calico.CreatePod(ctx, sandbox, ips))
+	}
+
+	must(s, c.SetNodeReady(ctx, "worker-2", false))
+	for _, pod := range []string{"app-6d5f7c9b8-n2vbf", "app-6d5f7c9b8-x8trj"} {
+		must(s, c.DeletePod(ctx, namespace, pod))
+	}
+	must(s, c.DeletePod(ctx, "default", "web-on-worker-2"))
+	s.hang(whereabouts, "app-6d5f7c9b8-5gmzk")
+}
+
+// attach creates a pod that runs with an address of the network.
+func (s *scene) attach(p *plugin.Plugin, pod string) {
+	s.Helper()
+	ips, err := p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
+	must(s, err)
+	_, err = s.cluster.CreatePod(s.Context(), namespace, pod,
+		realcluster.Networks(realcluster.Attached(namespace+"/test", "net1", ips[0].String())))
+	must(s, err)
+}
+
+// hang creates a pod that gets no address, and the event in which the kubelet says
+// what the plugin answered.
+func (s *scene) hang(p *plugin.Plugin, pod string) {
+	s.Helper()
+	created, err := s.cluster.CreatePod(s.Context(), namespace, pod, realcluster.Phase(corev1.PodPending))
+	must(s, err)
+	_, err = p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
+	var refused *plugin.Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Msg, "Could not allocate IP in range") {
+		s.Fatalf("want that no address is left: %v", err)
+	}
+	_, err = s.cluster.Kube.CoreV1().Events(namespace).Create(s.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: pod + "."},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod, UID: created.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: refused.Msg,
+	}, metav1.CreateOptions{})
+	must(s, err)
+}
