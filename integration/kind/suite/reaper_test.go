@@ -1,0 +1,111 @@
+package suite_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// home is the namespace of the shipped manifests.
+const home = "ip-reaper"
+
+// install applies the manifests as they are shipped, but for the image: that of the
+// checkout, and kustomizations of testdata over them.
+func (c *cluster) install(kustomizations ...string) {
+	c.Helper()
+	dir := c.TempDir()
+	c.must(os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "deploy", "kustomize"))))
+	c.must(os.CopyFS(filepath.Join(dir, "e2e"), os.DirFS(filepath.Join("testdata", "kustomize"))))
+	c.must(os.Mkdir(filepath.Join(dir, "e2e", "image"), 0o700))
+	name, tag, _ := strings.Cut(cmp.Or(os.Getenv("IP_REAPER_IMAGE"), "ip-reaper:e2e"), ":")
+	c.must(os.WriteFile(filepath.Join(dir, "e2e", "image", "kustomization.yaml"), fmt.Appendf(nil, `
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+images:
+- {name: ghcr.io/ip-reaper/ip-reaper, newName: %s, newTag: %s}
+`, name, tag), 0o600))
+	for _, k := range kustomizations {
+		if k == "release" {
+			c.releases(filepath.Join(dir, "cronjob", "kustomization.yaml"))
+		}
+		c.kubectl("apply", "-k", filepath.Join(dir, "e2e", k))
+	}
+}
+
+// releases makes the one change that the README names.
+func (c *cluster) releases(file string) {
+	c.Helper()
+	text, err := os.ReadFile(file)
+	c.must(err)
+	changed := strings.Replace(string(text), "- ../components/plan\n", "- ../components/release\n", 1)
+	if changed == string(text) {
+		c.Fatalf("%s has no line to change:\n%s", file, text)
+	}
+	c.must(os.WriteFile(file, []byte(changed), 0o600))
+}
+
+// A lastWord is what a run leaves as its pod's termination message.
+type lastWord struct {
+	ExitCode int    `json:"exitCode"`
+	DryRun   bool   `json:"dryRun"`
+	Error    string `json:"error"`
+	Summary  struct {
+		Reservations, InUse, Held, Suspected, Planned, Released, Changed, Failed int
+	} `json:"summary"`
+	Backends map[string]string `json:"backends"`
+}
+
+// job starts a one-off Job from a CronJob, as an operator does, and waits for its
+// end. What the run printed is in the log of the test.
+func (c *cluster) job(from, name string) lastWord {
+	c.Helper()
+	c.kubectl("-n", home, "create", "job", "--from=cronjob/"+from, name)
+	c.eventually(2*time.Minute, func(ctx context.Context) (string, error) {
+		job, err := c.kube.BatchV1().Jobs(home).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, condition := range job.Status.Conditions {
+			if done := condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed; done && condition.Status == corev1.ConditionTrue {
+				return "", nil
+			}
+		}
+		return "job " + name + " has not ended", nil
+	})
+	c.Logf("%s:\n%s", name, c.kubectl("-n", home, "logs", "--all-containers", "job/"+name))
+	pods, err := c.kube.CoreV1().Pods(home).List(c.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
+	c.must(err)
+	if len(pods.Items) != 1 {
+		c.Fatalf("job %s has %d pods, want 1", name, len(pods.Items))
+	}
+	var word lastWord
+	for _, s := range pods.Items[0].Status.ContainerStatuses {
+		if s.State.Terminated == nil {
+			c.Fatalf("the container of job %s has not terminated: %v", name, s.State)
+		}
+		if err := json.Unmarshal([]byte(s.State.Terminated.Message), &word); err != nil {
+			c.Fatalf("the termination message of job %s: %v: %s", name, err, s.State.Terminated.Message)
+		}
+		if code := int(s.State.Terminated.ExitCode); code != word.ExitCode {
+			c.Errorf("job %s exits with %d and says %d", name, code, word.ExitCode)
+		}
+	}
+	if word.ExitCode != 0 {
+		c.Errorf("job %s exits with %d: %s", name, word.ExitCode, word.Error)
+	}
+	for _, backend := range []string{"whereabouts", "overlapping", "calico"} {
+		if got := word.Backends[backend]; got != "ok" {
+			c.Errorf("job %s: backend %s is %q", name, backend, got)
+		}
+	}
+	return word
+}

@@ -1,0 +1,249 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// How many pods the files of testdata make.
+const (
+	healthyPods = 6 + 2 + 3 // a Deployment, a StatefulSet, an agent a node
+	outagePods  = 4 + 5 + 1
+	cutoffPods  = 2
+)
+
+// churn is how long pods come and go while the reaper runs each minute.
+const churn = 150 * time.Second
+
+// The reaper on a real cluster: real kubelets and sandboxes, real plugins, nodes that
+// really die. The acts build on each other; a guard watches all of them.
+func TestClusterThroughItsTroubles(t *testing.T) {
+	c := connect(t)
+	c.install("plan", "job")
+	c.apply("healthy.yaml")
+	c.settled("healthy", healthyPods, 3*time.Minute)
+	c.kubectl("-n", "healthy", "wait", "--for=condition=complete", "--timeout=2m", "job/batch")
+	c.settled("crashing", 1, time.Minute)
+	g := c.watch()
+	defer g.stop()
+
+	c.act("the shipped roles suffice under Pod Security restricted, and a healthy cluster needs no releases", func(c *cluster) {
+		c.wantRestricted()
+		if word := c.job("ip-reaper", "plan"); !word.DryRun || word.Summary.Planned+word.Summary.Suspected+word.Summary.Released > 0 {
+			c.Errorf("a dry run on a healthy cluster: %+v", word)
+		}
+	})
+	var loop crashLoop
+	c.act("sandboxes that die without a DEL leak addresses of a pod that lives", func(c *cluster) {
+		loop = c.crash()
+		if got := count(loop.leaked, calico); got != crashes {
+			c.Errorf("%d addresses of dead sandboxes in Calico, want %d: %v", got, crashes, loop.leaked)
+		}
+		if count(loop.now, calico) != 1 || count(loop.now, whereabouts) != 1 {
+			c.Errorf("the living sandbox has %v, want an address of each store", loop.now)
+		}
+	})
+	c.act("every pod keeps its addresses while the reaper runs under churn", churnAct)
+	c.act("the addresses of a dead worker are freed by a one-off job, and the pods that hung start", outageAct)
+	c.act("the worker that comes back harms nobody", func(c *cluster) { c.comeBack(g) })
+	c.act("a worker that is cut off keeps its addresses until it is fenced", cutOffAct)
+	c.act("the addresses of dead sandboxes are released while their pod lives", func(c *cluster) {
+		c.job("ip-reaper-outage-now", "sandboxes")
+		if still := c.still(loop.leaked); len(still) > 0 {
+			c.Errorf("dead sandboxes still have %v", still)
+		}
+		if still := c.still(loop.now); len(still) != len(loop.now) {
+			c.Errorf("of the living sandbox's %v there are %v", loop.now, still)
+		}
+		pod, err := c.kube.CoreV1().Pods("crashing").Get(c.Context(), "crashing", metav1.GetOptions{})
+		c.must(err)
+		if pod.UID != loop.uid || !ready(*pod) {
+			c.Errorf("the pod did not live through it: %+v", pod.Status)
+		}
+	})
+}
+
+// wantRestricted checks that the namespace of the reaper admits nothing less, so that
+// the pods that ran in it were.
+func (c *cluster) wantRestricted() {
+	c.Helper()
+	ns, err := c.kube.CoreV1().Namespaces().Get(c.Context(), home, metav1.GetOptions{})
+	c.must(err)
+	if got := ns.Labels["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+		c.Errorf("the namespace enforces %q", got)
+	}
+	loose := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Spec: corev1.PodSpec{
+		HostNetwork: true, Containers: []corev1.Container{{Name: "main", Image: "none"}},
+	}}
+	_, err = c.kube.CoreV1().Pods(home).Create(c.Context(), loose, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil {
+		c.Error("a pod with the network of its host is admitted")
+	}
+}
+
+// churnAct has the reaper run each minute without any grace, and pods come and go.
+func churnAct(c *cluster) {
+	c.install("release")
+	runs := func() int {
+		jobs, err := c.kube.BatchV1().Jobs(home).List(c.Context(), metav1.ListOptions{})
+		c.must(err)
+		n := 0
+		for _, j := range jobs.Items {
+			if len(j.OwnerReferences) > 0 && j.OwnerReferences[0].Name == "ip-reaper" && j.Status.Succeeded > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	before := runs()
+	for end, n := time.Now().Add(churn), 0; time.Now().Before(end); n++ {
+		c.kubectl("-n", "healthy", "rollout", "restart", "deployment/web", "statefulset/db", "daemonset/agent")
+		c.kubectl("-n", "healthy", "scale", "deployment/web", fmt.Sprintf("--replicas=%d", 4+n%5))
+		c.kubectl("-n", "healthy", "rollout", "status", "deployment/web", "--timeout=2m")
+		c.kubectl("-n", "healthy", "rollout", "status", "statefulset/db", "--timeout=2m")
+	}
+	c.kubectl("-n", "healthy", "scale", "deployment/web", "--replicas=6")
+	c.settled("healthy", healthyPods, 2*time.Minute)
+	// The last three Jobs are kept.
+	if after := runs(); after < 2 || after < before {
+		c.Errorf("%d runs of the CronJob succeeded, and before %d", after, before)
+	}
+	c.install("plan") // and not another release by itself
+}
+
+// outageAct kills a worker with all tenants of two small pools on it.
+func outageAct(c *cluster) {
+	c.apply("outage.yaml")
+	c.settled("outage", outagePods, 2*time.Minute)
+	before := c.of("outage")
+	c.job("ip-reaper-outage-now", "before") // remembers where the pods of Whereabouts' addresses are
+	c.kill(workerA)
+	c.deleteByForce("outage")
+	for _, prefix := range []string{"whereabouts-", "calico-"} {
+		c.eventually(2*time.Minute, func(ctx context.Context) (string, error) {
+			names, err := c.hanging(ctx, "outage", prefix)
+			if err == nil && len(names) < 4 {
+				return fmt.Sprintf("of the pods %s… %d hang, want 4", prefix, len(names)), nil
+			}
+			return "", err
+		})
+	}
+
+	// The StatefulSet's pod comes back under its name, and may have adopted its entry.
+	others := slices.DeleteFunc(slices.Clone(before), func(a allocation) bool { return a.pod == "outage/db-0" })
+	c.job("ip-reaper-outage-now", "too-soon")
+	if still := c.still(others); len(still) != len(others) {
+		c.Errorf("before the worker is fenced, of %v there are %v", others, still)
+	}
+	c.fence(workerA)
+	plan := c.job("ip-reaper-outage-plan", "look")
+	if !plan.DryRun || plan.Summary.Planned < 9 {
+		c.Errorf("the plan: %+v", plan.Summary)
+	}
+	fix := c.job("ip-reaper-outage-now", "fix")
+	if fix.Summary.Released < 9 || fix.Summary.Failed > 0 {
+		c.Errorf("the fix: %+v", fix.Summary)
+	}
+	c.settled("outage", outagePods, 3*time.Minute)
+	if still := c.still(others); len(still) > 0 {
+		c.Errorf("sandboxes of the worker that died still have %v", still)
+	}
+	c.wantSameName(before)
+	c.wantEvent("fix")
+}
+
+// wantSameName checks that the StatefulSet's pod came back under its name, and with
+// the address that Whereabouts had for it.
+func (c *cluster) wantSameName(before []allocation) {
+	c.Helper()
+	address := func(all []allocation) (ip netip.Addr) {
+		for _, a := range all {
+			if a.pod == "outage/db-0" && a.store == whereabouts {
+				ip = a.ip
+			}
+		}
+		return ip
+	}
+	if was, is := address(before), address(c.of("outage")); !was.IsValid() || is != was {
+		c.Errorf("outage/db-0 has the address %s, and had %s", is, was)
+	}
+}
+
+// wantEvent checks that kubectl describe of a Job tells what its run did.
+func (c *cluster) wantEvent(job string) {
+	c.Helper()
+	events, err := c.kube.EventsV1().Events(home).List(c.Context(), metav1.ListOptions{})
+	c.must(err)
+	for _, e := range events.Items {
+		if e.Regarding.Kind == "Job" && e.Regarding.Name == job && e.ReportingController == "ip-reaper.github.io/ip-reaper" {
+			c.Logf("event of job %s: %s: %s", job, e.Reason, e.Note)
+			return
+		}
+	}
+	c.Errorf("there is no event on job %s", job)
+}
+
+// comeBack starts the worker again. Its kubelet finds sandboxes whose pods are gone,
+// and calls DEL for them; the addresses are other pods' by now.
+func (c *cluster) comeBack(g *guard) {
+	c.Helper()
+	g.excuse(workerA, true)
+	tenants := c.inUse("outage")
+	c.start(workerA)
+	c.unfence(workerA)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if left := c.docker("exec", workerA, "crictl", "pods", "--namespace", "outage", "--quiet"); left != "" {
+			return "sandboxes of before: " + left, nil
+		}
+		return "", nil
+	})
+	c.settled("healthy", healthyPods, 2*time.Minute)
+	if still := c.still(tenants); len(still) != len(tenants) {
+		c.Errorf("late DELs took addresses: of %v there are %v", tenants, still)
+	}
+	c.job("ip-reaper-outage-now", "after")
+	if still := c.still(tenants); len(still) != len(tenants) {
+		c.Errorf("of %v there are %v", tenants, still)
+	}
+	g.excuse(workerA, false)
+	c.kubectl("delete", "namespace", "outage")
+}
+
+// cutOffAct takes the network from a worker whose pods go on running.
+func cutOffAct(c *cluster) {
+	c.apply("cutoff.yaml")
+	c.settled("cutoff", cutoffPods, 2*time.Minute)
+	before := c.of("cutoff")
+	if want := 3 * cutoffPods; len(before) != want {
+		c.Fatalf("%d addresses, want %d: %v", len(before), want, before)
+	}
+	c.job("ip-reaper-outage-now", "remember")
+	c.cutOff(workerB)
+	c.deleteByForce("cutoff")
+	c.settled("cutoff", cutoffPods, 2*time.Minute) // on the other worker
+	if word := c.job("ip-reaper-outage-now", "cut-off"); word.Summary.Held < len(before) {
+		c.Errorf("while the worker is cut off: %+v", word.Summary)
+	}
+	if still := c.still(before); len(still) != len(before) {
+		c.Errorf("of the addresses %v of sandboxes that run there are %v", before, still)
+	}
+	if got := c.docker("exec", workerB, "crictl", "pods", "--namespace", "cutoff", "--state", "ready", "--quiet"); got == "" {
+		c.Error("no sandbox runs on the worker that is cut off")
+	}
+	c.fence(workerB)
+	c.job("ip-reaper-outage-now", "fenced")
+	if still := c.still(before); len(still) > 0 {
+		c.Errorf("once the worker is fenced, there still are %v", still)
+	}
+	c.reconnect(workerB)
+	c.unfence(workerB)
+	c.settled("cutoff", cutoffPods, 2*time.Minute)
+	c.settled("healthy", healthyPods, 2*time.Minute)
+}
