@@ -51,7 +51,7 @@ func pages(t testing.TB) []page {
 	paths := []string{"README.md", "SECURITY.md"}
 	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
 	must(t, err)
-	must(t, filepath.WalkDir(filepath.Join(dir, "deploy"), func(path string, d fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(filepath.Join(dir, "deploy"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".md" {
 			docs = append(docs, path)
 		}
