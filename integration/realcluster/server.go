@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,13 +18,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/assets"
 )
 
+// silence gives controller-runtime a logger: without one it complains, with a stack
+// trace. Clusters may be started side by side, but it cannot be given two at once.
+var silence = sync.OnceFunc(func() { log.SetLogger(logr.Discard()) })
+
 // controlPlane configures envtest's part that runs processes to run our
 // programs in c.Dir. The other part, envtest.Environment, is not used: it
 // leaves a folder of its own behind, and it can be led by the environment to a
 // cluster that is not ours, where tests would delete every pod they find.
 func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
-	// Without a logger controller-runtime complains, with a stack trace.
-	log.SetLogger(logr.Discard())
+	silence()
 	paths := map[string]string{}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		program, err := assets.Path(name)
