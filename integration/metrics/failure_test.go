@@ -56,7 +56,7 @@ func TestRunDoesNotRestOnTheGateway(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s.leak("web-0")
 			began := time.Now()
-			result := s.end(s.start(with("operator:wrong-"+password, tt.url), atOnce), reap.ExitDone)
+			result := s.start(with("operator:wrong-"+password, tt.url), atOnce).EndT(s, reap.ExitDone)
 			if took := time.Since(began); took < tt.takes || took > tt.takes+20*time.Second {
 				t.Errorf("the run took %v", took)
 			}
@@ -89,7 +89,7 @@ func closed(t *testing.T) string {
 func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
 	s := newScene(t)
 	url := with("operator:"+password, startGateway(t, locked).url)
-	result := s.end(s.start(url, patient, "-v"), reap.ExitDone)
+	result := s.start(url, patient, "-v").EndT(s, reap.ExitDone)
 	if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "no figures were pushed") {
 		t.Errorf("it tells the password, or could not push:\n%s", all)
 	}
@@ -122,7 +122,7 @@ func TestInterruptedRunPushes(t *testing.T) {
 	p := s.start(s.gateway.url, atOnce)
 	<-gate.Arrived()
 	s.must(p.Signal(syscall.SIGTERM))
-	report := s.end(p, reap.ExitSignal).Report
+	report := p.EndT(s, reap.ExitSignal).Report
 	gate.Open()
 	s.gateway.want(s.figuresOf(report, reap.ExitSignal))
 	s.wantSuccess(time.Time{})

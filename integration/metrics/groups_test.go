@@ -13,8 +13,8 @@ import (
 func TestGroupsOfClusters(t *testing.T) {
 	s := newScene(t)
 	s.leak("web-0")
-	prod := s.end(s.start(s.gateway.url+"/metrics/job/ip-reaper/cluster/prod", patient), reap.ExitDone).Report
-	west := s.end(s.start(s.gateway.url+"/metrics/job/ip-reaper/cluster/we%2Fst", atOnce), reap.ExitDone).Report
+	prod := s.start(s.gateway.url+"/metrics/job/ip-reaper/cluster/prod", patient).EndT(s, reap.ExitDone).Report
+	west := s.start(s.gateway.url+"/metrics/job/ip-reaper/cluster/we%2Fst", atOnce).EndT(s, reap.ExitDone).Report
 	s.gateway.want(figures{})
 	s.wantSuccess(time.Time{})
 	s.gateway.want(s.figuresOf(prod, reap.ExitDone), `cluster="prod"`)

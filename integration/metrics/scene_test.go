@@ -7,7 +7,6 @@ package metrics_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
@@ -100,33 +99,11 @@ func (s *scene) live(pod string) {
 // start starts the reaper with a policy. Figures go to the URL.
 func (s *scene) start(pushURL, policy string, args ...string) *reap.Process {
 	s.Helper()
-	r, err := reap.New()
-	s.must(err)
-	r.Env = []string{"IP_REAPER_PUSH_URL=" + pushURL}
-	file := filepath.Join(s.TempDir(), "policy.yaml")
-	s.must(os.WriteFile(file, []byte(policy), 0o600))
-	p, err := r.Start(s.Context(), append([]string{
-		"run", "--kubeconfig", s.kubeconfig, "--context", realcluster.ContextName, "--policy", file,
-		"--namespace", home, "-o", "json", "--all",
-	}, args...)...)
-	s.must(err)
-	return p
-}
-
-// end waits for the end of a run, which has to exit with the code and print a
-// report.
-func (s *scene) end(p *reap.Process, code int) reap.Result {
-	s.Helper()
-	result, err := p.Wait()
-	s.must(err)
-	if result.ExitCode != code || result.Report == nil {
-		s.Fatalf("exit code %d, want %d and a report; stderr:\n%s", result.ExitCode, code, result.Stderr)
-	}
-	return result
+	return reap.StartT(s, s.kubeconfig, policy, []string{"IP_REAPER_PUSH_URL=" + pushURL}, append([]string{"--namespace", home}, args...)...)
 }
 
 // reap runs the reaper with a policy, and figures go to the gateway.
 func (s *scene) reap(code int, policy string, args ...string) *reap.Report {
 	s.Helper()
-	return s.end(s.start(s.gateway.url, policy, args...), code).Report
+	return s.start(s.gateway.url, policy, args...).EndT(s, code).Report
 }

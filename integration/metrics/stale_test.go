@@ -118,5 +118,5 @@ func TestRunThatIsLockedOutPushesNothing(t *testing.T) {
 	s.gateway.want(figures{})
 	s.wantSuccess(time.Time{})
 	gate.Open()
-	s.gateway.want(s.figuresOf(s.end(first, reap.ExitDone).Report, reap.ExitDone))
+	s.gateway.want(s.figuresOf(first.EndT(s, reap.ExitDone).Report, reap.ExitDone))
 }

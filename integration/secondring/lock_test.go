@@ -53,7 +53,7 @@ func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	since := s.lease().Spec.AcquireTime.UTC().Format(time.RFC3339)
 
 	gate.Open()
-	report := s.end(first, reap.ExitDone).Report
+	report := first.EndT(s, reap.ExitDone).Report
 	s.wantSaid(report, verdicts{"web-0": released})
 	s.wantText(second.Stderr, fmt.Sprintf("ip-reaper: %s has been running since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
 	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{})

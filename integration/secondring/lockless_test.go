@@ -179,7 +179,7 @@ func (c *town) ends(both ...*twin) []reap.Result {
 	}
 	var results []reap.Result
 	for _, t := range both {
-		results = append(results, c.end(t.Process, reap.ExitDone))
+		results = append(results, t.EndT(c, reap.ExitDone))
 	}
 	return results
 }

@@ -8,7 +8,6 @@ package secondring_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/calico"
@@ -98,34 +97,13 @@ func (s *scene) must(err error) {
 // start starts the reaper with a policy.
 func (s *scene) start(policy string, args ...string) *reap.Process {
 	s.Helper()
-	r, err := reap.New()
-	s.must(err)
-	file := filepath.Join(s.TempDir(), "policy.yaml")
-	s.must(os.WriteFile(file, []byte(policy), 0o600))
-	p, err := r.Start(s.Context(), append([]string{
-		"run", "--kubeconfig", s.kubeconfig, "--context", realcluster.ContextName, "--policy", file,
-		"--namespace", home, "-o", "json", "--all",
-	}, args...)...)
-	s.must(err)
-	return p
-}
-
-// end waits for the end of a run, which has to exit with the code and print a
-// report.
-func (s *scene) end(p *reap.Process, code int) reap.Result {
-	s.Helper()
-	result, err := p.Wait()
-	s.must(err)
-	if result.ExitCode != code || result.Report == nil {
-		s.Fatalf("exit code %d, want %d and a report; stderr:\n%s", result.ExitCode, code, result.Stderr)
-	}
-	return result
+	return reap.StartT(s, s.kubeconfig, policy, nil, append([]string{"--namespace", home}, args...)...)
 }
 
 // reap runs the reaper with a policy.
 func (s *scene) reap(code int, policy string, args ...string) reap.Result {
 	s.Helper()
-	return s.end(s.start(policy, args...), code)
+	return s.start(policy, args...).EndT(s, code)
 }
 
 // leak has the plugin give an address to a sandbox of a pod that does not exist, and

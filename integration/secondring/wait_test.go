@@ -133,7 +133,7 @@ func TestRunThatIsToldToStopWaitingReports(t *testing.T) {
 				return proxy.Drop()
 			})
 			gate.Open()
-			report := s.end(p, reap.ExitSignal).Report
+			report := p.EndT(s, reap.ExitSignal).Report
 			close(over)
 			s.wantSaid(report, verdicts{"slow-0": suspected, "web-0": tt.web})
 			if n := len(report.Entries); n != 2 {
