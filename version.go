@@ -1,6 +1,9 @@
 package main
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+)
 
 // version and commit are set by the linker: -X main.version=v1.2.3 and
 // -X main.commit=635c952….
@@ -12,17 +15,10 @@ func buildVersion() string {
 	if version != "" {
 		return version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	if c := buildCommit(); c != "" {
-		return c
-	}
-	return "dev"
+	return cmp.Or(buildCommit(), "dev")
 }
 
 // buildCommit returns the commit that was linked in; else the one that go saw
