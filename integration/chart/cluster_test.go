@@ -3,7 +3,6 @@ package chart_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,34 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
 func TestMain(m *testing.M) { realcluster.Main(m) }
 
-// run has the real kubectl do something in the cluster, as an administrator.
-func run(ctx context.Context, t *testing.T, c *realcluster.Cluster, stdin string, args ...string) (string, error) {
-	t.Helper()
-	kubectl, err := assets.Path("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, kubectl, append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", c.Dir}, args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
 // apply installs manifests as helm does, by server-side apply, until the test is over.
 func apply(t *testing.T, c *realcluster.Cluster, manifests string) {
 	t.Helper()
-	out, err := run(t.Context(), t, c, manifests, "apply", "--server-side", "--field-manager=helm", "--validate=strict", "-f", "-")
+	out, err := c.Kubectl(t.Context(), manifests, "apply", "--server-side", "--field-manager=helm", "--validate=strict", "-f", "-")
 	if err != nil {
 		t.Fatalf("apply: %v\n%s", err, out)
 	}
 	t.Cleanup(func() {
-		out, err := run(context.WithoutCancel(t.Context()), t, c, manifests, "delete", "--ignore-not-found", "-f", "-")
+		out, err := c.Kubectl(context.WithoutCancel(t.Context()), manifests, "delete", "--ignore-not-found", "-f", "-")
 		if err != nil {
 			t.Errorf("delete: %v\n%s", err, out)
 		}
@@ -62,7 +47,7 @@ func TestAPIServerAcceptsTheObjects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			to := target{tt.release, c.Namespace(t)}
-			out, err := run(t.Context(), t, c, to.manifests(t, tt.values), "create", "--dry-run=server", "--validate=strict", "-f", "-")
+			out, err := c.Kubectl(t.Context(), to.manifests(t, tt.values), "create", "--dry-run=server", "--validate=strict", "-f", "-")
 			if err != nil {
 				t.Errorf("create: %v\n%s", err, out)
 			}

@@ -47,7 +47,7 @@ func TestCommandsOfTheNotesWork(t *testing.T) {
 				if slices.Contains(args, "logs") {
 					args = append(args, "--pod-running-timeout=1s")
 				}
-				out, err := run(t.Context(), t, c, "", args...)
+				out, err := c.Kubectl(t.Context(), "", args...)
 				if waits && err != nil && strings.Contains(out, "timed out waiting for the condition") {
 					continue
 				}

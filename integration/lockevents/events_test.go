@@ -2,7 +2,6 @@ package lockevents_test
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cluster"
@@ -113,14 +111,11 @@ func (s *scene) job(pod string) string {
 // describe is what kubectl tells people of an object.
 func (s *scene) describe(resource, name string) string {
 	s.Helper()
-	kubectl, err := assets.Path("kubectl")
-	s.must(err)
-	out, err := exec.CommandContext(s.Context(), kubectl, "--kubeconfig", s.Kubeconfig, "--cache-dir", s.TempDir(),
-		"-n", s.namespace, "describe", resource, name).CombinedOutput()
+	out, err := s.Kubectl(s.Context(), "", "-n", s.namespace, "describe", resource, name)
 	if err != nil {
 		s.Fatalf("kubectl describe: %v\n%s", err, out)
 	}
-	return string(out)
+	return out
 }
 
 // Whoever describes the Job, the pool or an object without a namespace reads

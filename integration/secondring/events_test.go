@@ -2,14 +2,12 @@ package secondring_test
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/integration/reap"
@@ -18,14 +16,11 @@ import (
 // describe is what kubectl tells people of a pool.
 func (s *scene) describe(pool string) string {
 	s.Helper()
-	kubectl, err := assets.Path("kubectl")
-	s.must(err)
-	out, err := exec.CommandContext(s.Context(), kubectl, "--kubeconfig", s.Kubeconfig, "--cache-dir", s.TempDir(),
-		"-n", realcluster.PoolNamespace, "describe", "ippools.whereabouts.cni.cncf.io", pool).CombinedOutput()
+	out, err := s.Kubectl(s.Context(), "", "-n", realcluster.PoolNamespace, "describe", "ippools.whereabouts.cni.cncf.io", pool)
 	if err != nil {
 		s.Fatalf("kubectl describe: %v\n%s", err, out)
 	}
-	return string(out)
+	return out
 }
 
 // Whoever describes a pool reads there what was released from it, by which run and

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -115,7 +114,7 @@ func readPool(spec map[string]any) ([]allocation, error) {
 
 // convert reads untyped values into typed ones.
 func convert(from map[string]any, to any) error {
-	text, err := json.Marshal(runtime.DeepCopyJSON(from))
+	text, err := json.Marshal(from)
 	if err != nil {
 		return err
 	}
