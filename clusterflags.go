@@ -40,7 +40,7 @@ func (f clusterFlags) check() error {
 }
 
 // newLogger logs to stderr: for people on a terminal, for machines elsewhere.
-func newLogger(w world, verbose bool) *slog.Logger {
+func newLogger(w ioStreams, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
 	if w.terminal {
 		level = slog.LevelWarn // progress lines say the rest

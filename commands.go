@@ -25,7 +25,7 @@ Without a policy that says "dryRun: false", a run only says what it would do.
 `
 
 // newRoot returns the command tree. The root command is the run command.
-func newRoot(w world) *cobra.Command {
+func newRoot(w ioStreams) *cobra.Command {
 	root := newRun(w)
 	root.Use = "ip-reaper"
 	root.Long = about
@@ -95,7 +95,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-func newPolicy(w world) *cobra.Command {
+func newPolicy(w ioStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Write and check policies",
@@ -138,7 +138,7 @@ func printer(name, short string, text func() []byte) *cobra.Command {
 }
 
 // loadPolicy reads a policy file; no file is the default policy.
-func loadPolicy(w world, file string) (policy.Policy, error) {
+func loadPolicy(w ioStreams, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil
 	}

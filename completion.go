@@ -11,7 +11,7 @@ import (
 
 // addCompletions says what may follow the flags and names of a command, and of its
 // subcommands: files where nothing else is said. Nothing is contacted for it.
-func addCompletions(w world, cmd *cobra.Command) {
+func addCompletions(w ioStreams, cmd *cobra.Command) {
 	values := map[string]cobra.CompletionFunc{
 		"output":      cobra.FixedCompletions(slices.Sorted(maps.Keys(formats)), cobra.ShellCompDirectiveNoFileComp),
 		"context":     contexts(w),
@@ -47,7 +47,7 @@ func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 }
 
 // contexts are those of the kubeconfig that the command line, or a variable, names.
-func contexts(w world) cobra.CompletionFunc {
+func contexts(w ioStreams) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {
 			return nil, cobra.ShellCompDirectiveError

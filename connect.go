@@ -29,15 +29,15 @@ const requestTimeout = time.Minute
 
 // A connection is everything that a run talks to.
 type connection struct {
-	address  string
-	context  string // of the kubeconfig; empty inside a cluster
-	backends []reaper.Backend
-	cluster  reaper.Cluster
-	ledgers  reaper.Ledgers
-	journals *cluster.Journals
-	lock     reaper.Lock
-	herald   reaper.Herald
-	ahead    func() (time.Duration, bool)
+	address   string
+	context   string // of the kubeconfig; empty inside a cluster
+	backends  []reaper.Backend
+	cluster   reaper.Cluster
+	ledgers   reaper.Ledgers
+	journals  *cluster.Journals
+	lock      reaper.Lock
+	events    reaper.EventRecorder
+	clockSkew func() (time.Duration, bool)
 }
 
 // connect prepares the clients; it contacts nobody. Who writes wants to be told
@@ -58,7 +58,7 @@ func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, 
 	clock := cluster.NewClock(time.Now)
 	config.Wrap(clock.Wrap)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
-	c := connection{address: config.Host, context: contextName, ahead: clock.Ahead}
+	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
 	if c.backends, err = connectStores(p, config, env); err != nil {
 		return connection{}, err
 	}
@@ -81,7 +81,7 @@ func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, 
 	c.ledgers = cluster.NewLedgers(core, namespace)
 	c.journals = cluster.NewJournals(core, namespace, *p.Journal.Keep)
 	c.lock = cluster.NewLock(leases, namespace, time.Now, logger)
-	c.herald = cluster.NewHerald(events, core, self, controllerName)
+	c.events = cluster.NewEventRecorder(events, core, self, controllerName)
 	return c, nil
 }
 
@@ -96,10 +96,10 @@ func connectStores(p policy.Policy, config *rest.Config, env func(string) string
 		return nil, err
 	}
 	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks})
-	if len(p.Retention.ReservedIPs) == 0 {
+	if len(p.Protection.ReservedIPs) == 0 {
 		return stores, nil
 	}
-	reserved, err := cluster.NewReservedIPs(config, p.Retention.ReservedIPs)
+	reserved, err := cluster.NewReservedIPs(config, p.Protection.ReservedIPs)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}

@@ -41,7 +41,7 @@ type inspectFlags struct {
 	all    bool
 }
 
-func newInspect(w world) *cobra.Command {
+func newInspect(w ioStreams) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
@@ -70,7 +70,7 @@ func newInspect(w world) *cobra.Command {
 }
 
 // inspect is one look, from files to report.
-func inspect(ctx context.Context, w world, f inspectFlags, files []string) error {
+func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}

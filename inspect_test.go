@@ -19,7 +19,7 @@ import (
 // look runs inspect with a standard input.
 func look(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, world{
+	code = run(ctx, ioStreams{
 		env: func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs,
 	}, append([]string{"inspect"}, args...))
 	return code, out.String(), errs.String()

@@ -24,7 +24,7 @@ func someRecords(word string, n int) []reaper.Record {
 	records := make([]reaper.Record, n)
 	for i := range records {
 		records[i] = reaper.Record{
-			Backend: "whereabouts", Unit: "blue", Key: fmt.Sprint(word, i), IP: "10.0.0.1",
+			Backend: "whereabouts", Pool: "blue", Key: fmt.Sprint(word, i), IP: "10.0.0.1",
 			Stored: fmt.Appendf(nil, `{"id":"<%d>","n":18446744073709551615}`, i),
 		}
 	}

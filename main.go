@@ -43,7 +43,7 @@ const exitStatus = `EXIT STATUS
 `
 
 // A world is what the program has of its surroundings.
-type world struct {
+type ioStreams struct {
 	env      func(key string) string
 	stdin    io.Reader
 	stdout   io.Writer
@@ -56,7 +56,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	plugin, args := called(os.Args)
-	w := world{
+	w := ioStreams{
 		env:      os.Getenv,
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
@@ -70,7 +70,7 @@ func main() {
 }
 
 // run is the program without the process around it.
-func run(ctx context.Context, w world, args []string) int {
+func run(ctx context.Context, w ioStreams, args []string) int {
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
 	cmd.SetOut(w.stdout)
@@ -119,7 +119,7 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 // printError tells the user what went wrong and what to do.
-func printError(w world, err error) {
+func printError(w ioStreams, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), visible(strings.TrimRight(line, "\n")))
 	}

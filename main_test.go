@@ -23,8 +23,8 @@ type desert struct{}
 
 func (desert) Name() string { return "whereabouts" }
 
-func (desert) List(context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) { yield(reaper.Unit{}, errors.New("list pools: forbidden")) }
+func (desert) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, errors.New("list pools: forbidden")) }
 }
 
 func (desert) Release(context.Context, string, []reaper.Warrant) []error { return nil }
@@ -107,15 +107,15 @@ func TestPrintError(t *testing.T) {
 			"ip-reaper: --timeout: 0s is not a time to wait\n"},
 		{"several lines", &policy.Error{Messages: []string{"a: no", "b: no"}},
 			"ip-reaper: a: no\nip-reaper: b: no\n"},
-		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Reservations: 9, Allowed: "2"}),
-			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 reservations, allowed is 2; nothing was released\n" +
+		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
+			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 allocations, allowed is 2; nothing was released\n" +
 				"hint: look at the plan; if it is right, raise limits.maxReleases or give --unsafe-ignore-limits\n"},
 		{"what a store contains", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nsecond"),
 			"ip-reaper: pool a [2Jb : bad  range\nip-reaper: second\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got bytes.Buffer
-			printError(world{stderr: &got}, tt.err)
+			printError(ioStreams{stderr: &got}, tt.err)
 			if diff := cmp.Diff(tt.want, got.String()); diff != "" {
 				t.Errorf("printError (-want +got):\n%s", diff)
 			}
@@ -148,7 +148,7 @@ func TestFromEnv(t *testing.T) {
 		{"help and version are no settings", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s false", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := newRoot(world{stdout: io.Discard, stderr: io.Discard})
+			cmd := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()
 			flags := cmd.Flags()

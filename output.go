@@ -11,7 +11,7 @@ import (
 )
 
 // A paper is what is printed, in whatever form.
-type paper struct {
+type reportView struct {
 	value      any // whose JSON is a contract
 	tables     func(wide bool) []table
 	warnings   []string
@@ -19,9 +19,9 @@ type paper struct {
 }
 
 // formats are the forms, by the name that --output takes.
-var formats = map[string]func(io.Writer, paper) error{
-	"table":    func(w io.Writer, p paper) error { return printText(w, p, false) },
-	"wide":     func(w io.Writer, p paper) error { return printText(w, p, true) },
+var formats = map[string]func(io.Writer, reportView) error{
+	"table":    func(w io.Writer, p reportView) error { return printText(w, p, false) },
+	"wide":     func(w io.Writer, p reportView) error { return printText(w, p, true) },
 	"markdown": printMarkdown,
 	"json":     printJSON,
 	"yaml":     printYAML,
@@ -35,7 +35,7 @@ func checkOutput(format string) error {
 	return nil
 }
 
-func printJSON(w io.Writer, p paper) error {
+func printJSON(w io.Writer, p reportView) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(p.value)
@@ -48,7 +48,7 @@ type table struct {
 }
 
 // printText prints columns for a terminal.
-func printText(w io.Writer, p paper, wide bool) error {
+func printText(w io.Writer, p reportView, wide bool) error {
 	var text bytes.Buffer
 	tabs := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, t := range p.tables(wide) {
@@ -80,7 +80,7 @@ func printText(w io.Writer, p paper, wide bool) error {
 }
 
 // printMarkdown prints the tables for an issue or a chat.
-func printMarkdown(w io.Writer, p paper) error {
+func printMarkdown(w io.Writer, p reportView) error {
 	for _, t := range p.tables(false) {
 		if len(t.rows) == 0 {
 			continue

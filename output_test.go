@@ -51,7 +51,7 @@ func fullReport() reaper.Report {
 	const pools, pool, slice = "whereabouts", "kube-system/172.18.178.192-27", "kube-system/node-a-fd00---48"
 	r := emptyReport()
 	r.Run.DryRun = false
-	r.Summary = reaper.Counts{Reservations: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
+	r.Summary = reaper.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
 	r.Backends = []reaper.BackendReport{
 		{Name: pools, Status: reaper.StatusPartial, Message: "failed releases: 1", Counts: r.Summary},
 		{Name: "overlapping", Status: reaper.StatusSkipped, Message: "the store is not installed in this cluster: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
@@ -86,7 +86,7 @@ func fullReport() reaper.Report {
 		{Backend: pools, Pool: slice, Key: "18446744073709551621", IP: "fd00:0:0:1::5", Owner: reaper.EntryOwner{Namespace: "db", Pod: "pg-0", Node: "node-a"},
 			Verdict: reaper.Held, Reason: reaper.RuleHold, Outcome: reaper.Kept},
 	}
-	r.Warnings = []string{"limits are ignored: limits.maxReleases: the plan releases 5 of 11 reservations, allowed is 2"}
+	r.Warnings = []string{"limits are ignored: limits.maxReleases: the plan releases 5 of 11 allocations, allowed is 2"}
 	return r
 }
 
@@ -101,7 +101,7 @@ func capacityOf48() *big.Int {
 func hostileReport() reaper.Report {
 	const hostile = "a|b\\|c\x1b[31mred\x1b[0m\ttab\nline\r\u202egpj\u2028\x7f\u0085\x00\xff<img src=x>[link](http://x)`code`*bold*_it_~s~#1 &amp; end"
 	r := emptyReport()
-	r.Summary = reaper.Counts{Reservations: 2, Held: 2}
+	r.Summary = reaper.Counts{Entries: 2, Held: 2}
 	r.Backends = []reaper.BackendReport{{Name: "whereabouts", Status: reaper.StatusPartial, Message: hostile, Counts: r.Summary}}
 	r.Pools = []reaper.PoolReport{{Backend: "whereabouts", Name: hostile, Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 2, AllocatedAfter: 2}}
 	r.Entries = []reaper.Entry{
@@ -121,7 +121,7 @@ func TestReportFormats(t *testing.T) {
 		for format, print := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer
-				if err := print(&got, paperOf(report)); err != nil {
+				if err := print(&got, viewOf(report)); err != nil {
 					t.Fatal(err)
 				}
 				file := filepath.Join("testdata", "report", name+"."+format)
@@ -147,7 +147,7 @@ func TestReportFormats(t *testing.T) {
 func TestHostileTextStaysInItsCell(t *testing.T) {
 	for _, format := range []string{"table", "wide", "markdown"} {
 		var out bytes.Buffer
-		if err := formats[format](&out, paperOf(hostileReport())); err != nil {
+		if err := formats[format](&out, viewOf(hostileReport())); err != nil {
 			t.Fatal(err)
 		}
 		columns := make(map[int]int)
@@ -209,10 +209,10 @@ func sameInYAML(t interface {
 }, report reaper.Report) {
 	t.Helper()
 	var asJSON, asYAML bytes.Buffer
-	if err := printJSON(&asJSON, paperOf(report)); err != nil {
+	if err := printJSON(&asJSON, viewOf(report)); err != nil {
 		t.Fatalf("%v", err)
 	}
-	if err := printYAML(&asYAML, paperOf(report)); err != nil {
+	if err := printYAML(&asYAML, viewOf(report)); err != nil {
 		t.Fatalf("%v", err)
 	}
 	var want, got any
@@ -231,7 +231,7 @@ func sameInYAML(t interface {
 func TestCapacityBeyond64BitsIsExact(t *testing.T) {
 	for format, print := range formats {
 		var out bytes.Buffer
-		if err := print(&out, paperOf(fullReport())); err != nil {
+		if err := print(&out, viewOf(fullReport())); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "1208925819614629174706174") {

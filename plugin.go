@@ -27,7 +27,7 @@ func called(argv []string) (plugin bool, args []string) {
 }
 
 // name is what the user types to call the program.
-func (w world) name() string {
+func (w ioStreams) name() string {
 	if w.plugin {
 		return "kubectl ip-reaper"
 	}
@@ -41,7 +41,7 @@ Completion comes with that of kubectl, where the program is on the PATH by the n
 
 // asPlugin has a command tree be one of kubectl's. Shells ask kubectl what may
 // follow, so there is no script to be made for them.
-func asPlugin(w world, root *cobra.Command) {
+func asPlugin(w ioStreams, root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: w.name()}
 	root.Long += pluginAbout
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -15,12 +15,12 @@ func show(w io.Writer, format string, all bool, r reaper.Report) error {
 	if !all && format != "wide" {
 		r = r.Brief()
 	}
-	return formats[format](w, paperOf(r))
+	return formats[format](w, viewOf(r))
 }
 
 // paperOf is a report as it is printed.
-func paperOf(r reaper.Report) paper {
-	return paper{
+func viewOf(r reaper.Report) reportView {
+	return reportView{
 		value:      r,
 		tables:     func(wide bool) []table { return tables(r, wide) },
 		warnings:   r.Warnings,
@@ -30,10 +30,10 @@ func paperOf(r reaper.Report) paper {
 
 // tables are the report as people read it.
 func tables(r reaper.Report, wide bool) []table {
-	backends := table{heading: []string{"BACKEND", "STATUS", "RESERVATIONS", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	backends := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
 	for _, b := range r.Backends {
 		backends.rows = append(backends.rows, []string{
-			b.Name, b.Status.String(), strconv.Itoa(b.Reservations), strconv.Itoa(b.InUse), strconv.Itoa(b.Held),
+			b.Name, b.Status.String(), strconv.Itoa(b.Entries), strconv.Itoa(b.InUse), strconv.Itoa(b.Held),
 			strconv.Itoa(b.Suspected), strconv.Itoa(b.Planned), strconv.Itoa(b.Released), strconv.Itoa(b.Changed),
 			strconv.Itoa(b.Failed), b.Message,
 		})
@@ -100,10 +100,10 @@ func clock(t *time.Time) string {
 func conclusion(r reaper.Report) string {
 	s := r.Summary
 	if r.Run.DryRun {
-		return fmt.Sprintf("dry run: %d of %d reservations would be released, nothing was written", s.Planned, s.Reservations)
+		return fmt.Sprintf("dry run: %d of %d allocations would be released, nothing was written", s.Planned, s.Entries)
 	}
-	text := fmt.Sprintf("released %d of %d reservations (%d planned, %d changed meanwhile, %d failed)",
-		s.Released, s.Reservations, s.Planned, s.Changed, s.Failed)
+	text := fmt.Sprintf("released %d of %d allocations (%d planned, %d changed meanwhile, %d failed)",
+		s.Released, s.Entries, s.Planned, s.Changed, s.Failed)
 	if s.Released > 0 {
 		text += "\nundo it by: ip-reaper restore --run " + r.Run.ID
 	}

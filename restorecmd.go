@@ -34,7 +34,7 @@ type restoreFlags struct {
 	dryRun  bool
 }
 
-func newRestore(w world) *cobra.Command {
+func newRestore(w ioStreams) *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
 		Use:   "restore --run ID | --journal FILE",
@@ -71,7 +71,7 @@ func (f restoreFlags) addresses() ([]netip.Addr, error) {
 }
 
 // restore is one restoration, from flags to report.
-func restore(ctx context.Context, w world, f restoreFlags) error {
+func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func restore(ctx context.Context, w world, f restoreFlags) error {
 }
 
 // readJournal reads it from where the flags say.
-func readJournal(ctx context.Context, w world, f restoreFlags, conn connection) (reaper.Journal, error) {
+func readJournal(ctx context.Context, w ioStreams, f restoreFlags, conn connection) (reaper.Journal, error) {
 	if f.journal != "" {
 		return readJournalFile(ctx, w.stdin, f.journal)
 	}
@@ -139,8 +139,8 @@ func checkOnly(only []netip.Addr, journal reaper.Journal) error {
 }
 
 // showRestored prints the report.
-func showRestored(w world, format string, r reaper.RestoreReport) error {
-	return formats[format](w.stdout, paper{
+func showRestored(w ioStreams, format string, r reaper.RestoreReport) error {
+	return formats[format](w.stdout, reportView{
 		value:      r,
 		tables:     func(bool) []table { return restoreTables(r) },
 		warnings:   r.Warnings,

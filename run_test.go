@@ -51,7 +51,7 @@ func leadTo(t *testing.T, handler http.Handler) []string {
 // start runs the program without the process around it.
 func start(ctx context.Context, terminal bool, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, world{
+	code = run(ctx, ioStreams{
 		env: func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal,
 	}, args)
 	return code, out.String(), errs.String()
@@ -63,7 +63,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
 	}
-	if want := "listed 3 stores\nfound 0 pods\njudged 0 reservations: 0 to release\ndone\n"; stderr != want {
+	if want := "listed 3 stores\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
 		t.Errorf("stderr = %q, want %q", stderr, want)
 	}
 	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.Contains(stderr, "level=INFO msg=run ") {
@@ -126,14 +126,14 @@ func TestRequestsCarryTheName(t *testing.T) {
 	}
 }
 
-// A keeper is an etcd that lets nobody in.
-type keeper struct {
+// A protection is an etcd that lets nobody in.
+type protection struct {
 	etcdserverpb.UnimplementedAuthServer
 	mu    sync.Mutex
 	tried []string
 }
 
-func (k *keeper) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+func (k *protection) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tried = append(k.tried, r.Name+" "+r.Password)
@@ -147,7 +147,7 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{}
+	k := &protection{}
 	server := grpc.NewServer()
 	etcdserverpb.RegisterAuthServer(server, k)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 			k.tried = nil
 			_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 			var out, errs bytes.Buffer
-			code := run(t.Context(), world{
+			code := run(t.Context(), ioStreams{
 				env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
 			}, append(args, "--policy", policyFile, "-v", "-o", "json"))
 			if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {

@@ -27,7 +27,7 @@ type runFlags struct {
 	concurrency    int
 }
 
-func newRun(w world) *cobra.Command {
+func newRun(w ioStreams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -62,7 +62,7 @@ func (f runFlags) check() error {
 }
 
 // reap is one run, from flags to report.
-func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
+func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func reap(ctx context.Context, w world, f runFlags, dryRunGiven bool) error {
 	o := options(w, f, p, conn, logger)
 	o.Journals = journals
 	report, runErr := reaper.Run(ctx, o)
-	logger.Info("done", "reservations", report.Summary.Reservations, "planned", report.Summary.Planned,
+	logger.Info("done", "allocations", report.Summary.Entries, "planned", report.Summary.Planned,
 		"released", report.Summary.Released, "failed", report.Summary.Failed)
 	printErr := show(w.stdout, f.output, f.all, report)
 	if err := writeTermination(f.terminationLog, report, exitCode(ctx, runErr), runErr); err != nil {
@@ -116,7 +116,7 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 }
 
 // options puts a run together.
-func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
+func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
 	o := reaper.Options{
 		ID:           newID(),
 		Version:      buildVersion(),
@@ -126,8 +126,8 @@ func options(w world, f runFlags, p policy.Policy, conn connection, logger *slog
 		Cluster:      conn.cluster,
 		Ledgers:      conn.ledgers,
 		Lock:         conn.lock,
-		Herald:       conn.herald,
-		Ahead:        conn.ahead,
+		Events:       conn.events,
+		ClockSkew:    conn.clockSkew,
 		Now:          time.Now,
 		Logger:       logger,
 		Concurrency:  f.concurrency,

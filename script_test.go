@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 //	jsonlines FILE             every line of FILE is a JSON object
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		UpdateScripts: *update,
+		Dir:           filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			s := &stage{dir: filepath.Join(env.WorkDir, "api")}
 			server := httptest.NewServer(s)

@@ -14,7 +14,7 @@ import (
 const maxMessage = 4096
 
 // A lastWord is the summary that kubectl describe shows of a finished pod.
-type lastWord struct {
+type terminationMessage struct {
 	ID       string            `json:"id"`
 	ExitCode int               `json:"exitCode"`
 	DryRun   bool              `json:"dryRun"`
@@ -26,7 +26,7 @@ type lastWord struct {
 // writeTermination writes one JSON line to the file, if there is one: the
 // kubelet makes it, and nowhere else should one appear.
 func writeTermination(file string, r reaper.Report, code int, cause error) error {
-	word := lastWord{ID: r.Run.ID, ExitCode: code, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
+	word := terminationMessage{ID: r.Run.ID, ExitCode: code, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {
 		word.Backends[b.Name] = b.Status.String()
 	}

@@ -27,7 +27,7 @@ func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"id":"20260301-120000-ABCDEF","exitCode":3,"dryRun":false,` +
-		`"summary":{"reservations":11,"inUse":2,"held":3,"suspected":1,"planned":5,"released":1,"changed":2,"failed":1},` +
+		`"summary":{"entries":11,"inUse":2,"held":3,"suspected":1,"planned":5,"released":1,"changed":2,"failed":1},` +
 		`"backends":{"calico":"failed","other":"ok","overlapping":"skipped","whereabouts":"partial"},` +
 		`"error":"two things:\nfailed"}` + "\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
@@ -73,7 +73,7 @@ func TestTerminationMessageFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var word lastWord
+		var word terminationMessage
 		if err := json.Unmarshal(got, &word); err != nil {
 			t.Fatalf("%v: %s", err, got)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // printYAML prints what printJSON prints, in the same order.
-func printYAML(w io.Writer, p paper) error {
+func printYAML(w io.Writer, p reportView) error {
 	data, err := json.Marshal(p.value)
 	if err != nil {
 		return err

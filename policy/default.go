@@ -18,7 +18,7 @@ func Default() Policy {
 func (p *Policy) setDefaults() {
 	setDefault(&p.DryRun, true)
 	setDefault(&p.GracePeriod, Duration{15 * time.Minute})
-	// The CNI ADD of a pod may take 4 minutes from its reservation to the
+	// The CNI ADD of a pod may take 4 minutes from its allocation to the
 	// address in the pod's status.
 	setDefault(&p.MinAge, Duration{5 * time.Minute})
 	if p.Namespaces.Include == nil {
@@ -41,9 +41,9 @@ func (p *Policy) setDefaults() {
 	setDefault(&p.Limits.MaxFraction, 0.5)
 	setDefault(&p.Limits.MaxPodDrop, 0.5)
 	setDefault(&p.Limits.MinEntries, 20)
-	p.Retention.StatefulSets = cmp.Or(p.Retention.StatefulSets, OrdinalInRange)
-	if p.Retention.ReservedIPs == nil {
-		p.Retention.ReservedIPs = []ReservedIP{}
+	p.Protection.StatefulSets = cmp.Or(p.Protection.StatefulSets, OrdinalInRange)
+	if p.Protection.ReservedIPs == nil {
+		p.Protection.ReservedIPs = []ReservedIP{}
 	}
 	setDefault(&p.Journal.Keep, 10)
 }

@@ -41,7 +41,7 @@ backends:
 pods: {finished: release, superseded: hold, unnamed: release}
 nodes: {unreachable: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
-retention:
+protection:
   statefulSets: ignore
   reservedIPs:
   - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}

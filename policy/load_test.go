@@ -36,16 +36,16 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			MaxPodDrop:  new(0.5),
 			MinEntries:  new(20),
 		},
-		Retention: policy.Retention{StatefulSets: policy.OrdinalInRange, ReservedIPs: []policy.ReservedIP{}},
-		Journal:   policy.Journal{Keep: new(10)},
+		Protection: policy.Protection{StatefulSets: policy.OrdinalInRange, ReservedIPs: []policy.ReservedIP{}},
+		Journal:    policy.Journal{Keep: new(10)},
 	}
 	if diff := cmp.Diff(want, policy.Default()); diff != "" {
 		t.Errorf("Default (-want +got):\n%s", diff)
 	}
 	for name, data := range map[string]string{
 		"nothing but the header": header,
-		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nnodes: {}\nlimits: {}\nretention: {}\njournal: {}\nrules: []\n",
-		"empty lists":            header + "rules: []\nretention: {reservedIPs: []}\n",
+		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nnodes: {}\nlimits: {}\nprotection: {}\njournal: {}\nrules: []\n",
+		"empty lists":            header + "rules: []\nprotection: {reservedIPs: []}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := policy.Load([]byte(data), known)
@@ -117,7 +117,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 			MaxPodDrop:  new(0.25),
 			MinEntries:  new(0),
 		},
-		Retention: policy.Retention{
+		Protection: policy.Protection{
 			StatefulSets: policy.Ignore,
 			ReservedIPs: []policy.ReservedIP{{
 				Resource:      policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
@@ -252,11 +252,11 @@ func TestCommentedExampleLoads(t *testing.T) {
 	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != 2 {
 		t.Errorf("rules %+v, backends %+v, want the 2 and the 2 of the comments", p.Rules, p.Backends)
 	}
-	if len(p.Retention.ReservedIPs) != 1 {
-		t.Fatalf("reserved IPs %+v, want the one of the comments", p.Retention.ReservedIPs)
+	if len(p.Protection.ReservedIPs) != 1 {
+		t.Fatalf("reserved IPs %+v, want the one of the comments", p.Protection.ReservedIPs)
 	}
 	for what, value := range map[string]any{
-		"calico's etcd": p.Backends["calico"].Etcd, "a reserved IP": p.Retention.ReservedIPs[0],
+		"calico's etcd": p.Backends["calico"].Etcd, "a reserved IP": p.Protection.ReservedIPs[0],
 	} {
 		for f, value := range reflect.ValueOf(value).Fields() {
 			if value.IsZero() {

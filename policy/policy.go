@@ -1,9 +1,9 @@
-// Package policy is what the operator wrote: which reservations the reaper may
+// Package policy is what the operator wrote: which allocations the reaper may
 // touch, how long it waits, and where it stops.
 //
 // [Load] decodes a policy strictly, fills in the defaults and validates the
 // result, in this order, and reports every mistake at once. [Policy.Terms] then
-// answers what the policy says of one reservation. A policy that asks for
+// answers what the policy says of one allocation. A policy that asks for
 // something this build does not know does not load: a protection that cannot be
 // given must not be taken for given.
 package policy
@@ -15,7 +15,7 @@ const (
 )
 
 // Policy is one policy file. Every pointer, list and map that is directly in
-// it or in its Namespaces, Limits, Retention and Journal is non-nil after Load
+// it or in its Namespaces, Limits, Protection and Journal is non-nil after Load
 // and Default, and every enum, save the Datastore of a backend, has one of its
 // values. The zero Policy has nothing in scope.
 type Policy struct {
@@ -37,7 +37,7 @@ type Policy struct {
 
 	Namespaces Namespaces `json:"namespaces,omitzero"`
 
-	// Rules override the terms of the reservations they match. The first that
+	// Rules override the terms of the allocations they match. The first that
 	// matches wins.
 	Rules []Rule `json:"rules,omitzero"`
 
@@ -45,33 +45,33 @@ type Policy struct {
 	// is not named here yields the zero Backend, which is its default.
 	Backends map[string]Backend `json:"backends,omitzero"`
 
-	Pods      Pods      `json:"pods,omitzero"`
-	Nodes     Nodes     `json:"nodes,omitzero"`
-	Limits    Limits    `json:"limits,omitzero"`
-	Retention Retention `json:"retention,omitzero"`
-	Journal   Journal   `json:"journal,omitzero"`
+	Pods       Pods       `json:"pods,omitzero"`
+	Nodes      Nodes      `json:"nodes,omitzero"`
+	Limits     Limits     `json:"limits,omitzero"`
+	Protection Protection `json:"protection,omitzero"`
+	Journal    Journal    `json:"journal,omitzero"`
 }
 
 // Namespaces says by glob patterns which namespaces are in scope, those of the
-// pods that own the reservations. Exclude wins.
+// pods that own the allocations. Exclude wins.
 type Namespaces struct {
 	Include []string `json:"include,omitzero"` // ["*"] if absent; never empty
 	Exclude []string `json:"exclude,omitzero"`
 }
 
-// A Rule sets other terms for the reservations that it matches. What it leaves
+// A Rule sets other terms for the allocations that it matches. What it leaves
 // nil is taken from the policy, never from a later rule.
 type Rule struct {
 	Match       Match     `json:"match"`
 	GracePeriod *Duration `json:"gracePeriod,omitzero"`
 	MinAge      *Duration `json:"minAge,omitzero"`
 
-	// Hold reports the reservations and never releases them.
+	// Hold reports the allocations and never releases them.
 	Hold bool `json:"hold,omitzero"`
 }
 
-// Match names reservations by glob patterns in the syntax of path.Match. A
-// reservation must match one pattern of each list; an empty list matches all.
+// Match names allocations by glob patterns in the syntax of path.Match. A
+// allocation must match one pattern of each list; an empty list matches all.
 // At least one list is not empty.
 type Match struct {
 	Namespaces []string `json:"namespaces,omitzero"`
@@ -110,7 +110,7 @@ type Etcd struct {
 	KeyFile  string `json:"keyFile,omitzero"`
 }
 
-// Pods says what becomes of the reservations of pods in a doubtful state.
+// Pods says what becomes of the allocations of pods in a doubtful state.
 type Pods struct {
 	// Finished is about pods that Succeeded or Failed. Hold if absent.
 	Finished Disposition `json:"finished,omitzero"`
@@ -123,7 +123,7 @@ type Pods struct {
 	Unnamed Disposition `json:"unnamed,omitzero"`
 }
 
-// Nodes says what becomes of the reservations on nodes in a doubtful state.
+// Nodes says what becomes of the allocations on nodes in a doubtful state.
 type Nodes struct {
 	// Unreachable is about a node that exists but is not ready, and is not
 	// marked out-of-service: its sandboxes may still be running. Hold if absent.
@@ -137,7 +137,7 @@ type Limits struct {
 	// means no limit.
 	MaxReleases *int `json:"maxReleases,omitzero"`
 
-	// MaxFraction is the part of all listed reservations that may be released,
+	// MaxFraction is the part of all listed allocations that may be released,
 	// above 0 and at most 1. 0.5 if absent.
 	MaxFraction *float64 `json:"maxFraction,omitzero"`
 
@@ -146,15 +146,15 @@ type Limits struct {
 	// absent.
 	MaxPodDrop *float64 `json:"maxPodDrop,omitzero"`
 
-	// MinEntries is the number of reservations below which MaxFraction does not
+	// MinEntries is the number of allocations below which MaxFraction does not
 	// apply, and of pods below which MaxPodDrop does not. 20 if absent.
 	MinEntries *int `json:"minEntries,omitzero"`
 }
 
-// Retention says which reservations are kept for a pod that is not there.
-type Retention struct {
+// Protection says which allocations are kept for a pod that is not there.
+type Protection struct {
 	// StatefulSets is OrdinalInRange if absent.
-	StatefulSets StatefulSetRetention `json:"statefulSets,omitzero"`
+	StatefulSets StatefulSetProtection `json:"statefulSets,omitzero"`
 
 	// ReservedIPs are resources by which somebody keeps addresses back. None is
 	// named twice, not even in two versions, which would be the same objects.

@@ -93,8 +93,8 @@ func drawPolicy(t *rapid.T) policy.Policy {
 			MaxPodDrop:  new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxPodDrop")),
 			MinEntries:  new(rapid.IntMin(0).Draw(t, "minEntries")),
 		},
-		Retention: policy.Retention{
-			StatefulSets: rapid.SampledFrom([]policy.StatefulSetRetention{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
+		Protection: policy.Protection{
+			StatefulSets: rapid.SampledFrom([]policy.StatefulSetProtection{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
 			ReservedIPs:  drawReservedIPs(t),
 		},
 		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep"))},
@@ -271,7 +271,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		for _, of := range []any{p, p.Namespaces, p.Limits, p.Retention, p.Journal} {
+		for _, of := range []any{p, p.Namespaces, p.Limits, p.Protection, p.Journal} {
 			for f, value := range reflect.ValueOf(of).Fields() {
 				canBeNil := []reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}
 				if slices.Contains(canBeNil, value.Kind()) && value.IsNil() {
@@ -279,7 +279,7 @@ func FuzzLoad(f *testing.F) {
 				}
 			}
 		}
-		for _, r := range p.Retention.ReservedIPs {
+		for _, r := range p.Protection.ReservedIPs {
 			for _, path := range []policy.FieldPath{r.Address, r.Pod, r.Namespace, r.TTL, r.DeletedAt} {
 				if _, err := path.Parse(); err != nil && path != "" {
 					t.Fatalf("path %q of a policy that loads: %v", path, err)

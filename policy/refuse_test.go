@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, retention, journal"
+	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, protection, journal"
 	isNull    = "Required value: must not be null; leave the field out for its default"
 	isEmpty   = "Required value: must not be empty"
 	noMatch   = "Required value: must have namespaces, pods or backends; what is meant for all reservations goes outside the rules"
 	noString  = "must be a string, in quotes if YAML takes it for something else"
 	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
-	noUnits   = `must be a duration in units from h to ns, such as "1h30m"`
+	noPools   = `must be a duration in units from h to ns, such as "1h30m"`
 	backends  = `supported values: "calico", "overlapping", "whereabouts"`
 )
 
@@ -23,8 +23,8 @@ func TestRefusals(t *testing.T) {
 			"node: Forbidden: unknown field, known are " + topFields},
 		{"unknown field of a backend", "backends: {calico: {datastoreType: etcdv3}}",
 			"backends[calico].datastoreType: Forbidden: unknown field, known are enabled, datastore, etcd"},
-		{"unknown field of retention", "retention: {daemonSets: ignore}",
-			"retention.daemonSets: Forbidden: unknown field, known are statefulSets, reservedIPs"},
+		{"unknown field of protection", "protection: {daemonSets: ignore}",
+			"protection.daemonSets: Forbidden: unknown field, known are statefulSets, reservedIPs"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
 			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
@@ -57,10 +57,10 @@ func TestRefusals(t *testing.T) {
 
 		{"duration without unit", "gracePeriod: 15",
 			`gracePeriod: Invalid value: 15: must have a unit, such as "15s" or "15m"`},
-		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noUnits},
-		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noUnits},
-		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noUnits},
-		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noUnits},
+		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noPools},
+		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noPools},
+		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noPools},
+		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noPools},
 		{"empty duration", "gracePeriod: ''", "gracePeriod: " + isEmpty},
 		{"boolean duration", "gracePeriod: off", `gracePeriod: Invalid value: false: must be a duration, such as "15m"`},
 		{"negative grace", "gracePeriod: -5m", `gracePeriod: Invalid value: "-5m": must not be negative`},
@@ -116,8 +116,8 @@ func TestRefusals(t *testing.T) {
 		{"unknown disposition of nodes", "nodes: {unreachable: drain}",
 			`nodes.unreachable: Unsupported value: "drain": supported values: "hold", "release"`},
 		{"null nodes", "nodes:", "nodes: " + isNull},
-		{"unknown retention", "retention: {statefulSets: all}",
-			`retention.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`},
+		{"unknown protection", "protection: {statefulSets: all}",
+			`protection.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`},
 
 		{"negative releases", "limits: {maxReleases: -1}",
 			"limits.maxReleases: Invalid value: -1: must not be negative; 0 means no limit"},
@@ -166,7 +166,7 @@ backends:
   calico: {enabled: 1}
   etcd:
 pods: {finished: keep, unnamed: [hold]}
-retention: {statefulSets: all, reservedIPs: [{resource: {group: a}, ttl: b}]}
+protection: {statefulSets: all, reservedIPs: [{resource: {group: a}, ttl: b}]}
 journal: {keep: -1}
 `), known)
 	wantRefusal(t, p, err,
@@ -175,7 +175,7 @@ journal: {keep: -1}
 		`minAge: Invalid value: 5: must have a unit, such as "5s" or "5m"`,
 		"namespaces.include[1]: Invalid value: 1: "+noString,
 		"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends",
-		`rules[0].gracePeriod: Invalid value: "1d": `+noUnits,
+		`rules[0].gracePeriod: Invalid value: "1d": `+noPools,
 		"rules[1]: Invalid value: 3: must be a mapping",
 		"backends[calico].enabled: Invalid value: 1: must be auto, true or false, the last two without quotes",
 		"backends[etcd]: "+isNull,
@@ -192,11 +192,11 @@ journal: {keep: -1}
 		"limits.maxFraction: Invalid value: 2: must be above 0 and at most 1",
 		"limits.maxPodDrop: Invalid value: 3: must be above 0 and at most 1",
 		"limits.minEntries: Invalid value: -1: must not be negative",
-		`retention.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`,
-		"retention.reservedIPs[0].resource.version: Required value: "+noVersion,
-		"retention.reservedIPs[0].resource.resource: Required value: "+noPlural,
-		"retention.reservedIPs[0]: Required value: must have address or pod",
-		`retention.reservedIPs[0].ttl: Invalid value: "b": `+noPath,
+		`protection.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`,
+		"protection.reservedIPs[0].resource.version: Required value: "+noVersion,
+		"protection.reservedIPs[0].resource.resource: Required value: "+noPlural,
+		"protection.reservedIPs[0]: Required value: must have address or pod",
+		`protection.reservedIPs[0].ttl: Invalid value: "b": `+noPath,
 		"journal.keep: Invalid value: -1: must be from 1 to 100",
 	)
 }

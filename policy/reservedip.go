@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (r *Retention) validate(found field.ErrorList, at *field.Path) field.ErrorList {
+func (r *Protection) validate(found field.ErrorList, at *field.Path) field.ErrorList {
 	errs := validateEnum(r.StatefulSets, at.Child("statefulSets"), OrdinalInRange, Ignore)
 	seen := map[Resource]bool{}
 	for i, reserved := range r.ReservedIPs {

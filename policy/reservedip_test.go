@@ -23,7 +23,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, yaml string
-		want       []string // after retention.reservedIPs[0]
+		want       []string // after protection.reservedIPs[0]
 	}{
 		{"no list", "'.spec.ip'", []string{`: Invalid value: ".spec.ip": must be a mapping`}},
 		{"null", "", []string{": " + isNull}},
@@ -92,9 +92,9 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{`.deleteExpired: Invalid value: "expired": must be true or false`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := policy.Load([]byte(header+"retention:\n  reservedIPs:\n  - "+tt.yaml), known)
+			p, err := policy.Load([]byte(header+"protection:\n  reservedIPs:\n  - "+tt.yaml), known)
 			for i := range tt.want {
-				tt.want[i] = "retention.reservedIPs[0]" + tt.want[i]
+				tt.want[i] = "protection.reservedIPs[0]" + tt.want[i]
 			}
 			wantRefusal(t, p, err, tt.want...)
 		})
@@ -105,8 +105,8 @@ func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 	for _, version := range []string{"v1", "v1alpha1", "v2beta10", "v1api20240101", "stable"} {
 		data := strings.ReplaceAll(fullPolicy, "version: v1alpha1", "version: "+version)
 		p, err := policy.Load([]byte(data), known)
-		if err != nil || p.Retention.ReservedIPs[0].Resource.Version != version {
-			t.Errorf("Load = %+v, %v, want the version %s", p.Retention, err, version)
+		if err != nil || p.Protection.ReservedIPs[0].Resource.Version != version {
+			t.Errorf("Load = %+v, %v, want the version %s", p.Protection, err, version)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 // all its objects.
 func TestAResourceIsNamedOnce(t *testing.T) {
 	list := func(resources ...string) []byte {
-		data := header + "retention:\n  reservedIPs:\n"
+		data := header + "protection:\n  reservedIPs:\n"
 		for _, r := range resources {
 			data += fmt.Sprintf("  - {resource: {%s}, address: .a, ttl: .b}\n", r)
 		}
@@ -124,16 +124,16 @@ func TestAResourceIsNamedOnce(t *testing.T) {
 	p, err := policy.Load(list("group: a, version: v1, resource: b", "group: b, version: v1, resource: b",
 		"group: a, version: v1, resource: a", "group: a, version: v2, resource: b", "group: a, version: v1, resource: b"), known)
 	wantRefusal(t, p, err,
-		`retention.reservedIPs[3].resource: Duplicate value: "b.a"`,
-		`retention.reservedIPs[4].resource: Duplicate value: "b.a"`)
+		`protection.reservedIPs[3].resource: Duplicate value: "b.a"`,
+		`protection.reservedIPs[4].resource: Duplicate value: "b.a"`)
 
 	p, err = policy.Load(list("group: a, version: v1", "group: a, version: v2"), known)
 	wantRefusal(t, p, err,
-		"retention.reservedIPs[0].resource.resource: Required value: "+noPlural,
-		"retention.reservedIPs[1].resource.resource: Required value: "+noPlural)
+		"protection.reservedIPs[0].resource.resource: Required value: "+noPlural,
+		"protection.reservedIPs[1].resource.resource: Required value: "+noPlural)
 }
 
-// reservedIP returns an item of retention.reservedIPs with these paths besides
+// reservedIP returns an item of protection.reservedIPs with these paths besides
 // its ttl.
 func reservedIP(paths ...string) node {
 	item := node{"resource": node{"group": "a", "version": "v1", "resource": strings.Join(append(paths, "s"), "-")}, "ttl": ".t"}

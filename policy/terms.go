@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Terms is what a policy says of one reservation. The zero value keeps it: it
+// Terms is what a policy says of one allocation. The zero value keeps it: it
 // is not in scope.
 type Terms struct {
 	InScope bool // its namespace is included and not excluded
@@ -15,11 +15,11 @@ type Terms struct {
 	MinAge  time.Duration
 }
 
-// Terms returns what p says of a reservation that backend holds for a pod. It
+// Terms returns what p says of a allocation that backend holds for a pod. It
 // answers for a Policy that came from Load or Default.
 //
 // An empty name is one that the store does not tell, and only a pattern that
-// matches every name is sure to match it. So Terms gives such a reservation the
+// matches every name is sure to match it. So Terms gives such a allocation the
 // most careful terms of all that it may fall under: excluded if its namespace
 // may be, held if a rule that may match it says so, and otherwise with the
 // longest times. Its Rule is the first that holds it, or the first that may

@@ -146,7 +146,7 @@ func TestZeroValuesKeep(t *testing.T) {
 	if got := (policy.Policy{}).Nodes.Unreachable; got == policy.Release {
 		t.Errorf("zero Disposition of nodes = %q", got)
 	}
-	if got := (policy.Policy{}).Retention.StatefulSets; got == policy.Ignore {
+	if got := (policy.Policy{}).Protection.StatefulSets; got == policy.Ignore {
 		t.Errorf("zero StatefulSetRetention = %q", got)
 	}
 	if got := policy.Default().Backends["calico"].Enabled; got != policy.Auto {

@@ -50,7 +50,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
-	errs = append(errs, p.Retention.validate(found, field.NewPath("retention"))...)
+	errs = append(errs, p.Protection.validate(found, field.NewPath("protection"))...)
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
 }
 

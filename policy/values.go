@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Disposition is what becomes of a reservation. Only Release releases; any
+// Disposition is what becomes of a allocation. Only Release releases; any
 // other value, the zero value included, means to hold.
 type Disposition string
 
-// Hold reports a reservation, Release releases it.
+// Hold reports a allocation, Release releases it.
 const (
 	Hold    Disposition = "hold"
 	Release Disposition = "release"
 )
 
-// StatefulSetRetention says whether a StatefulSet keeps the reservations of its
+// StatefulSetRetention says whether a StatefulSet keeps the allocations of its
 // absent pods. Only Ignore gives them up; any other value means to keep them.
-type StatefulSetRetention string
+type StatefulSetProtection string
 
-// The rules by which a StatefulSet keeps reservations.
+// The rules by which a StatefulSet keeps allocations.
 const (
 	// OrdinalInRange keeps what belongs to an ordinal that the StatefulSet
 	// still wants: that pod is coming back.
-	OrdinalInRange StatefulSetRetention = "ordinalInRange"
+	OrdinalInRange StatefulSetProtection = "ordinalInRange"
 
 	// Ignore treats the pods of StatefulSets as all others.
-	Ignore StatefulSetRetention = "ignore"
+	Ignore StatefulSetProtection = "ignore"
 )
 
 // Switch says whether a backend is used. In JSON it is "auto" or a boolean.

@@ -12,10 +12,10 @@ import (
 // Promise 2, 4. A clock that is wrong says that every grace period is over.
 func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
-		name     string
-		ahead    time.Duration
-		known    bool
-		released int
+		name      string
+		clockSkew time.Duration
+		known     bool
+		released  int
 	}{
 		{"right", 0, true, 2},
 		{"almost right", -time.Minute, true, 2},
@@ -29,9 +29,9 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 			w.run(t)
 			before := contentsOf(t, m)
 			ledger := string(w.notes.stored)
-			w.now = noon.Add(time.Hour + tt.ahead)
+			w.now = noon.Add(time.Hour + tt.clockSkew)
 			w.change = func(o *reaper.Options) {
-				o.Ahead = func() (time.Duration, bool) { return tt.ahead, tt.known }
+				o.ClockSkew = func() (time.Duration, bool) { return tt.clockSkew, tt.known }
 			}
 			if tt.released > 0 {
 				equal(t, "released", w.run(t).Summary.Released, tt.released)
@@ -52,7 +52,7 @@ func TestDryRunWarnsOfAClockThatIsWrong(t *testing.T) {
 	w, _ := patient(t)
 	w.policy.DryRun = policy.Default().DryRun
 	w.change = func(o *reaper.Options) {
-		o.Ahead = func() (time.Duration, bool) { return time.Hour, true }
+		o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
 	}
 	equal(t, "warnings", len(w.run(t).Warnings), 1)
 }

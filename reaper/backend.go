@@ -13,21 +13,21 @@ import (
 // (maxJSONPatchOperations in k8s.io/apiserver).
 const MaxBatch = 1000
 
-// A Backend is a store of reservations.
+// A Backend is a store of allocations.
 //
 // Methods are called from several goroutines, Release never twice at the same
-// time for one unit.
+// time for one pool.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
 
-	// List yields every unit with every entry, those that it cannot attribute
-	// included. A unit that cannot be read is yielded as a *UnitError and
+	// List yields every pool with every entry, those that it cannot attribute
+	// included. A pool that cannot be read is yielded as a *PoolError and
 	// hides no other. Any other error means that the listing is incomplete,
 	// and ends it; ErrNotInstalled says that there is no such store here.
-	List(ctx context.Context) iter.Seq2[Unit, error]
+	List(ctx context.Context) iter.Seq2[Pool, error]
 
-	// Release gives back the entries that the warrants name, all of one unit
+	// Release gives back the entries that the warrants name, all of one pool
 	// and at most MaxBatch, with as few writes as the store allows. It answers
 	// for each warrant, in the same order:
 	//
@@ -44,17 +44,17 @@ type Backend interface {
 	// or any error that wraps one of them; every other error is final for this
 	// run. It changes nothing that no warrant names, keeps byte for byte what
 	// it does not understand, and writes nothing under a cancelled context.
-	Release(ctx context.Context, unit string, ws []Warrant) []error
+	Release(ctx context.Context, pool string, ws []Warrant) []error
 }
 
 // A Mender is a Backend whose release takes several writes, so that a crash
-// can leave one half done (Reservation.Interrupted).
+// can leave one half done (Allocation.Interrupted).
 type Mender interface {
 	Backend
 
 	// Mend gives an entry whose release is half done back to the owner it
 	// had. It answers nil when the entry is whole or gone.
-	Mend(ctx context.Context, r Reservation) error
+	Mend(ctx context.Context, r Allocation) error
 }
 
 // A Recorder is a Backend whose releases can be undone. What a backend that is
@@ -62,13 +62,13 @@ type Mender interface {
 type Recorder interface {
 	Backend
 
-	// Record returns what Restore needs of each reservation, in the same order:
+	// Record returns what Restore needs of each allocation, in the same order:
 	// the entry as the store has it, whole. It is called before anything is
 	// released, and only reads. An entry that is gone, or is not what was listed,
 	// has nil instead.
-	Record(ctx context.Context, rs []Reservation) ([]json.RawMessage, error)
+	Record(ctx context.Context, rs []Allocation) ([]json.RawMessage, error)
 
-	// Restore puts back the entries of one unit where their place is still free,
+	// Restore puts back the entries of one pool where their place is still free,
 	// with as few writes as the store allows, each on the condition that nobody
 	// else wrote meanwhile. It refuses what Record cannot have returned, and
 	// changes nothing else. It answers for each record, in the same order:
@@ -78,7 +78,7 @@ type Recorder interface {
 	//   ErrTaken    its place was given to somebody else, or is gone; with whom
 	//
 	// or any error that wraps one of them, or another one.
-	Restore(ctx context.Context, unit string, rs []Record) []error
+	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
 // What Release, List and Restore answer with; see there.
@@ -94,14 +94,14 @@ var (
 	ErrTaken        = errors.New("its place is taken")
 )
 
-// A UnitError is a unit that could not be read. It hides no other unit.
-type UnitError struct {
-	Unit string
+// A PoolError is a pool that could not be read. It hides no other pool.
+type PoolError struct {
+	Pool string
 	Err  error
 }
 
-// Error names the unit and what is wrong with it.
-func (e *UnitError) Error() string { return e.Unit + ": " + e.Err.Error() }
+// Error names the pool and what is wrong with it.
+func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *UnitError) Unwrap() error { return e.Err }
+func (e *PoolError) Unwrap() error { return e.Err }

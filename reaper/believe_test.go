@@ -86,7 +86,7 @@ func TestCensusIsBelievedUpToADrop(t *testing.T) {
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			plan := reaper.MakePlan(scene{units: []reaper.Unit{pool(webEntry())}}.judge(t, noon))
+			plan := reaper.MakePlan(scene{pools: []reaper.Pool{poolOf(webEntry())}}.judge(t, noon))
 			census := reaper.NewCensus(time.Now(), many(tt.now.pods), nil, park(tt.now.nodes)...)
 			var want *reaper.LimitError
 			if tt.want != "" {
@@ -102,7 +102,7 @@ func maxPodDrop(f float64) func(*policy.Limits) {
 }
 
 func TestNodesThatNobodyAskedForHaveNotFallen(t *testing.T) {
-	plan := reaper.MakePlan(scene{units: []reaper.Unit{pool(webEntry())}}.judge(t, noon))
+	plan := reaper.MakePlan(scene{pools: []reaper.Pool{poolOf(webEntry())}}.judge(t, noon))
 	census := censusOf(many(10)...)
 	equal(t, "refusal", refusal(t, plan.Believe(policy.Default().Limits, census, figuresOf(t, 10, 100))), nil)
 }
@@ -115,7 +115,7 @@ func TestCensusIsDoubtedWhereSomethingHasLostItsOwner(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		entry  func(*reaper.Reservation)
+		entry  func(*reaper.Allocation)
 		policy func(*policy.Policy)
 		pods   []reaper.Pod
 		sets   []reaper.StatefulSet
@@ -123,25 +123,25 @@ func TestCensusIsDoubtedWhereSomethingHasLostItsOwner(t *testing.T) {
 	}{
 		{"due", nil, longer(0), nil, nil, true},
 		{"suspected", nil, nil, nil, nil, true},
-		{"too young", func(r *reaper.Reservation) { r.Created = noon }, nil, nil, nil, true},
+		{"too young", func(r *reaper.Allocation) { r.Created = noon }, nil, nil, nil, true},
 		{"held by a rule", nil, rule, nil, nil, true},
 		{"out of scope", nil, func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }, nil, nil, true},
-		{"without a token", func(r *reaper.Reservation) { r.Token = "" }, nil, nil, nil, true},
-		{"reserved", func(r *reaper.Reservation) { r.Reserved = "excluded" }, nil, nil, nil, true},
-		{"retained", func(r *reaper.Reservation) { r.Owner.Pod.Name = "db-0" }, nil, nil,
+		{"without a token", func(r *reaper.Allocation) { r.Token = "" }, nil, nil, nil, true},
+		{"reserved", func(r *reaper.Allocation) { r.Protected = "excluded" }, nil, nil, nil, true},
+		{"retained", func(r *reaper.Allocation) { r.Owner.Pod.Name = "db-0" }, nil, nil,
 			[]reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}, true},
-		{"on a node that is away", func(r *reaper.Reservation) { r.Owner.Node = "node-0" }, nil, nil, nil, true},
+		{"on a node that is away", func(r *reaper.Allocation) { r.Owner.Node = "node-0" }, nil, nil, nil, true},
 		{"in use", nil, nil, []reaper.Pod{showing(web, ip1)}, nil, false},
-		{"not readable", func(r *reaper.Reservation) { r.Unreadable = "no JSON" }, nil, nil, nil, false},
-		{"not a pod's", func(r *reaper.Reservation) { r.Foreign = "a tunnel" }, nil, nil, nil, false},
-		{"nobody's", func(r *reaper.Reservation) { r.Owner = reaper.Owner{} }, nil, nil, nil, false},
+		{"not readable", func(r *reaper.Allocation) { r.Unreadable = "no JSON" }, nil, nil, nil, false},
+		{"not a pod's", func(r *reaper.Allocation) { r.Foreign = "a tunnel" }, nil, nil, nil, false},
+		{"nobody's", func(r *reaper.Allocation) { r.Owner = reaper.Owner{} }, nil, nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := webEntry()
 			if tt.entry != nil {
 				tt.entry(&r)
 			}
-			s := scene{policy: tt.policy, units: []reaper.Unit{pool(r)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{away("node-0")}}
+			s := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{away("node-0")}}
 			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(many(1)...), figuresOf(t, 100, 0))
 			equal(t, "refused", refusal(t, err) != nil, tt.want)
 		})
@@ -180,7 +180,7 @@ func TestFallenCensusIsRefusedAgainAndAgain(t *testing.T) {
 		equal(t, "ledger", string(w.notes.stored), ledger)
 		equal(t, "writes of the ledger", w.notes.saves, saves)
 		equal(t, "records", len(w.journal.Read().Records), 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, InUse: 1, Planned: 1})
+		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1})
 	}
 	w.pods.Add(many(40)...)
 	equal(t, "released once they are back", w.run(t).Summary.Released, 1)

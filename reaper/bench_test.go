@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// BenchmarkJudge judges 30,000 reservations in pools of 1,000 against as many
+// BenchmarkJudge judges 30,000 allocations in pools of 1,000 against as many
 // pods, half of which are gone.
 func BenchmarkJudge(b *testing.B) {
 	const n = 30_000
@@ -21,12 +21,12 @@ func BenchmarkJudge(b *testing.B) {
 	pods := make([]reaper.Pod, 0, n/2)
 	for i := range n {
 		if i%1000 == 0 {
-			store = append(store, reaper.Unit{Name: fmt.Sprintf("pool-%d", i/1000), Domain: "-"})
+			store = append(store, reaper.Pool{Name: fmt.Sprintf("pool-%d", i/1000), Network: "-"})
 		}
 		ip := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		ref := reaper.PodRef{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}
-		unit := &store[len(store)-1]
-		unit.Reservations = append(unit.Reservations, reaper.Reservation{
+		pool := &store[len(store)-1]
+		pool.Allocations = append(pool.Allocations, reaper.Allocation{
 			Key: fmt.Sprint(i), IP: ip, Owner: reaper.Owner{Pod: ref, Interface: "net1"}, Token: ref.Name,
 		})
 		if i%2 == 0 {
@@ -45,12 +45,12 @@ func BenchmarkJudge(b *testing.B) {
 }
 
 // fixedStore lists what it is and releases nothing.
-type fixedStore []reaper.Unit
+type fixedStore []reaper.Pool
 
 func (fixedStore) Name() string { return "fixed" }
 
-func (s fixedStore) List(context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func (s fixedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		for _, u := range s {
 			if !yield(u, nil) {
 				return
@@ -59,12 +59,12 @@ func (s fixedStore) List(context.Context) iter.Seq2[reaper.Unit, error] {
 	}
 }
 
-func (fixedStore) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (fixedStore) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	return written{}.Record(ctx, rs)
 }
 
-func (fixedStore) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, unit, rs)
+func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, pool, rs)
 }
 
 func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {

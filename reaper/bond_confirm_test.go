@@ -15,11 +15,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// boundEntries are n entries of one bond, each of another pod.
-func boundEntries(n int) []reaper.Reservation {
+// boundEntries are n entries of one group, each of another pod.
+func boundEntries(n int) []reaper.Allocation {
 	rs := entries(n)
 	for i := range rs {
-		rs[i].Bond = "b"
+		rs[i].Group = "b"
 	}
 	return rs
 }
@@ -64,7 +64,7 @@ func TestConfirmLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
 					}
 					if tt.want != nil {
 						refused(t, ws[0], errs[0], tt.want)
-					} else if _, err := ws[0].Reservation(); errs[0] != nil || err != nil {
+					} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 					}
 				}
@@ -74,7 +74,7 @@ func TestConfirmLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
 }
 
 // Promise 7. The outcome says which of them it was.
-func TestConfirmNamesWhatKeepsTheBond(t *testing.T) {
+func TestConfirmNamesWhatKeepsTheGroup(t *testing.T) {
 	rs := boundEntries(2)
 	h := newHearing(t, &backendtest.Pods{}, rs...)
 	h.pods.Add(reaper.Pod{Ref: rs[1].Owner.Pod})
@@ -84,10 +84,10 @@ func TestConfirmNamesWhatKeepsTheBond(t *testing.T) {
 
 // Promise 1, 4. One that names no pod has all of them looked at, and one that is
 // guessed too.
-func TestBondWithAnEntryThatNamesNoPodCallsForAList(t *testing.T) {
-	for name, change := range map[string]func(*reaper.Reservation){
-		"no pod":   func(r *reaper.Reservation) { r.Owner = reaper.Owner{Sandbox: "s1"} },
-		"inferred": func(r *reaper.Reservation) { r.Inferred = true },
+func TestGroupWithAnEntryThatNamesNoPodCallsForAList(t *testing.T) {
+	for name, change := range map[string]func(*reaper.Allocation){
+		"no pod":   func(r *reaper.Allocation) { r.Owner = reaper.Owner{Sandbox: "s1"} },
+		"inferred": func(r *reaper.Allocation) { r.Inferred = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := boundEntries(2)
@@ -121,7 +121,7 @@ func TestRenewLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
 
 // Promise 4. A warrant rests on all the looks, and is as old as the oldest.
 // Sixteen pods are read at a time, so that here one is read after the others.
-func TestWarrantOfABondIsAsOldAsTheOldestLook(t *testing.T) {
+func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, &backendtest.Pods{}, boundEntries(17)...)
 		h.pods.OnCall(func(string) error {
@@ -130,43 +130,43 @@ func TestWarrantOfABondIsAsOldAsTheOldestLook(t *testing.T) {
 		})
 		ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans)
 		for i := range ws {
-			if _, err := ws[i].Reservation(); errs[i] != nil || err != nil {
+			if _, err := ws[i].Allocation(); errs[i] != nil || err != nil {
 				t.Fatal(errs[i], err)
 			}
 		}
 		time.Sleep(time.Nanosecond)
 		for i := range ws {
-			if _, err := ws[i].Reservation(); !errors.Is(err, reaper.ErrAgain) {
-				t.Errorf("the warrant for %s: %v, want ErrAgain", h.orphans[i].Reservation().IP, err)
+			if _, err := ws[i].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+				t.Errorf("the warrant for %s: %v, want ErrAgain", h.orphans[i].Allocation().IP, err)
 			}
 		}
 	})
 }
 
-// hooked is a store of units whose releases call the hook.
-func hooked(units []reaper.Unit, hook func(unit string, ws []reaper.Warrant)) reaper.Backend {
-	return wrapped{fixedStore(units), func(_ context.Context, unit string, ws []reaper.Warrant) []error {
-		hook(unit, ws)
+// hooked is a store of pools whose releases call the hook.
+func hooked(pools []reaper.Pool, hook func(pool string, ws []reaper.Warrant)) reaper.Backend {
+	return wrapped{fixedStore(pools), func(_ context.Context, pool string, ws []reaper.Warrant) []error {
+		hook(pool, ws)
 		return make([]error, len(ws))
 	}}
 }
 
-// Promise 1, 4. Members in several units, and in several batches of one.
-func TestBondIsLookedAtAgainForEachWrite(t *testing.T) {
-	for name, split := range map[string]func([]reaper.Reservation) []reaper.Unit{
-		"in units": func(rs []reaper.Reservation) []reaper.Unit {
-			last := pool(rs[len(rs)-1])
+// Promise 1, 4. Members in several pools, and in several batches of one.
+func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
+	for name, split := range map[string]func([]reaper.Allocation) []reaper.Pool{
+		"in units": func(rs []reaper.Allocation) []reaper.Pool {
+			last := poolOf(rs[len(rs)-1])
 			last.Name = "there"
-			return []reaper.Unit{pool(rs[:len(rs)-1]...), last}
+			return []reaper.Pool{poolOf(rs[:len(rs)-1]...), last}
 		},
-		"in batches": func(rs []reaper.Reservation) []reaper.Unit { return []reaper.Unit{pool(rs...)} },
+		"in batches": func(rs []reaper.Allocation) []reaper.Pool { return []reaper.Pool{poolOf(rs...)} },
 	} {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns %v", name, returns), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					rs := entries(reaper.MaxBatch + 1)
 					first, last := &rs[0], &rs[reaper.MaxBatch]
-					first.Bond, last.Bond = "b", "b"
+					first.Group, last.Group = "b", "b"
 					var w *world
 					writes := 0
 					w = newWorld(hooked(split(rs), func(string, []reaper.Warrant) {
@@ -199,12 +199,12 @@ func TestBondIsLookedAtAgainForEachWrite(t *testing.T) {
 
 // Promise 1, 4. What the store did not decide is confirmed with all that it is
 // bound to, also with what is released already.
-func TestBondIsLookedAtAgainForEachAttempt(t *testing.T) {
+func TestGroupIsLookedAtAgainForEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rs := boundEntries(2)
 		var w *world
 		attempts := 0
-		w = newWorld(wrapped{fixedStore{pool(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+		w = newWorld(wrapped{fixedStore{poolOf(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 			if attempts++; attempts == 3 {
 				t.Error("there was a third attempt")
 			}
@@ -220,7 +220,7 @@ func TestBondIsLookedAtAgainForEachAttempt(t *testing.T) {
 
 // Promise 1. One sandbox has two addresses, and its pod shows only one of them.
 // The entry of the other names a pod that never was.
-func TestBondKeepsWhatNobodyShows(t *testing.T) {
+func TestGroupKeepsWhatNobodyShows(t *testing.T) {
 	m := backendtest.NewHandled("memory")
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
 	w := newWorld(m.Backend())
@@ -236,6 +236,6 @@ func TestBondKeepsWhatNobodyShows(t *testing.T) {
 	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "nobody"})
 	before := contentsOf(t, m)
 	report := w.run(t)
-	equal(t, "verdict", report.Entries[1].Reason, reaper.BondKept)
+	equal(t, "verdict", report.Entries[1].Reason, reaper.SiblingKept)
 	equal(t, "store", contentsOf(t, m), before)
 }

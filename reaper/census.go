@@ -31,9 +31,9 @@ type Pod struct {
 	// Sandbox is the ID of the sandbox that the pod shows, if it does.
 	Sandbox string
 
-	// Mute is set for a pod that is not finished and ought to show an address
+	// AddressUnknown is set for a pod that is not finished and ought to show an address
 	// but does not, or whose network-status cannot be read.
-	Mute bool
+	AddressUnknown bool
 }
 
 // shows reports whether the pod shows the address.
@@ -88,14 +88,14 @@ type Cluster interface {
 // given everything or is not called. The zero Census knows nothing and keeps
 // everything. It is safe for concurrent use.
 type Census struct {
-	began     time.Time
-	pods      map[PodRef]Pod
-	byAddress map[netip.Addr][]PodRef
-	sandboxes map[string]bool
-	sets      map[PodRef]StatefulSet
-	nodes     map[string]Node
-	mute      int
-	fresh     map[PodRef]look // overrides pods
+	began          time.Time
+	pods           map[PodRef]Pod
+	byAddress      map[netip.Addr][]PodRef
+	sandboxes      map[string]bool
+	sets           map[PodRef]StatefulSet
+	nodes          map[string]Node
+	addressUnknown int
+	fresh          map[PodRef]look // overrides pods
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node
@@ -116,8 +116,8 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 		if p.Sandbox != "" {
 			c.sandboxes[p.Sandbox] = true
 		}
-		if p.Mute {
-			c.mute++
+		if p.AddressUnknown {
+			c.addressUnknown++
 		}
 	}
 	for _, s := range sets {

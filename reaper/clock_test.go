@@ -122,5 +122,5 @@ func TestLongestTimesKeep(t *testing.T) {
 	kept, _, _ := retaining(t, keeping("a", &longest, ip2))
 	kept.run(t)
 	kept.now = noon.Add(250 * 365 * 24 * time.Hour)
-	equal(t, "verdict", told(t, kept.run(t), "2").Reason, reaper.Reserved)
+	equal(t, "verdict", told(t, kept.run(t), "2").Reason, reaper.Protected)
 }

@@ -22,7 +22,7 @@ const (
 	readsAtOnce = 16
 )
 
-// A Confirmer looks at owners again, just before their reservations go. It is
+// A Confirmer looks at owners again, just before their allocations go. It is
 // safe for concurrent use; concurrent callers share one listing.
 type Confirmer struct {
 	policy  policy.Policy
@@ -67,17 +67,17 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 
 // warrant judges the orphan again by what was just seen.
 func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
-	if o.unit == nil {
+	if o.pool == nil {
 		return Warrant{}, ErrNoWarrant
 	}
 	looked, err := c.stillOrphaned(o, census)
 	if err != nil {
 		return Warrant{}, err
 	}
-	for _, tied := range o.bond {
+	for _, tied := range o.group {
 		at, err := c.stillOrphaned(tied, census)
 		if err != nil {
-			return Warrant{}, fmt.Errorf("%w (of %s, which it is bound to)", err, tied.reservation.what())
+			return Warrant{}, fmt.Errorf("%w (of %s, which it is bound to)", err, tied.allocation.what())
 		}
 		if at.Before(looked) {
 			looked = at
@@ -89,15 +89,15 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 // stillOrphaned returns when the owner was looked at, or what speaks against the
 // release by now.
 func (c *Confirmer) stillOrphaned(o Orphan, census Census) (time.Time, error) {
-	looked, err := census.looked(o.reservation.Owner.Pod)
+	looked, err := census.looked(o.allocation.Owner.Pod)
 	if err != nil {
 		return time.Time{}, err
 	}
 	f := assess(c.policy, census, o)
 	switch {
-	case f.standing == Suspected && (f.reason == o.reason || f.reason == PodAbsent):
+	case f.verdict == Suspected && (f.reason == o.reason || f.reason == PodAbsent):
 		return looked, nil
-	case f.standing == InUse:
+	case f.verdict == InUse:
 		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
 	case f.reason == NoCensus:
 		return time.Time{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
@@ -162,9 +162,9 @@ func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 // pods, since the store names none.
 func unnamed(o Orphan) bool {
 	namesNone := func(o Orphan) bool {
-		return o.reservation.Owner.Pod == PodRef{} || o.reservation.Inferred
+		return o.allocation.Owner.Pod == PodRef{} || o.allocation.Inferred
 	}
-	return namesNone(o) || slices.ContainsFunc(o.bond, namesNone)
+	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
 
 // list looks at every pod.
@@ -207,9 +207,9 @@ func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 func refs(orphans []Orphan) map[PodRef]struct{} {
 	set := make(map[PodRef]struct{}, len(orphans))
 	for _, o := range orphans {
-		set[o.reservation.Owner.Pod] = struct{}{}
-		for _, tied := range o.bond {
-			set[tied.reservation.Owner.Pod] = struct{}{}
+		set[o.allocation.Owner.Pod] = struct{}{}
+		for _, tied := range o.group {
+			set[tied.allocation.Owner.Pod] = struct{}{}
 		}
 	}
 	return set

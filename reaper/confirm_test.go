@@ -21,11 +21,11 @@ type hearing struct {
 }
 
 // newHearing judges the entries by the pods that there are.
-func newHearing(t *testing.T, pods *backendtest.Pods, entries ...reaper.Reservation) hearing {
+func newHearing(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocation) hearing {
 	t.Helper()
 	h := hearing{policy: backendtest.Impatient(), pods: pods}
 	h.policy.Pods.Unnamed, h.policy.Pods.Finished = policy.Release, policy.Release
-	inv := inventory(t, fixedStore{pool(entries...)})
+	inv := inventory(t, fixedStore{poolOf(entries...)})
 	var err error
 	if h.census, err = reaper.TakeCensus(t.Context(), pods, reaper.Scope{StatefulSets: true}); err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func (h hearing) confirmer(due int) *reaper.Confirmer {
 }
 
 // entries returns entries of pods app-0, app-1 and so on.
-func entries(n int) []reaper.Reservation {
-	rs := make([]reaper.Reservation, n)
+func entries(n int) []reaper.Allocation {
+	rs := make([]reaper.Allocation, n)
 	for i := range rs {
 		rs[i] = webEntry()
 		rs[i].Key, rs[i].Token = fmt.Sprint(i), fmt.Sprint("t", i)
@@ -61,7 +61,7 @@ func refused(t *testing.T, w reaper.Warrant, err, want error) {
 	if !errors.Is(err, want) {
 		t.Errorf("confirm: %v, want %v", err, want)
 	}
-	if _, err := w.Reservation(); !errors.Is(err, reaper.ErrNoWarrant) {
+	if _, err := w.Allocation(); !errors.Is(err, reaper.ErrNoWarrant) {
 		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
 	}
 }
@@ -71,11 +71,11 @@ func TestConfirmWarrantsWhatIsStillGone(t *testing.T) {
 	h := newHearing(t, &backendtest.Pods{}, entries(2)...)
 	ws, errs := h.confirmer(2).Confirm(t.Context(), h.orphans)
 	for i := range h.orphans {
-		r, err := ws[i].Reservation()
+		r, err := ws[i].Allocation()
 		if errs[i] != nil || err != nil {
 			t.Fatalf("confirm: %v, %v", errs[i], err)
 		}
-		equal(t, "reservation", r, h.orphans[i].Reservation(), asValues)
+		equal(t, "reservation", r, h.orphans[i].Allocation(), asValues)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestConfirmRefusesWhatIsNoOrphanAnyMore(t *testing.T) {
 		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
 		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, reaper.ErrReturned},
 		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}, reaper.ErrReturned},
-		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Mute: true}}, reaper.ErrKept},
+		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestConfirmWarrantsWhatIsGoneByNow(t *testing.T) {
 	h := newHearing(t, pods, r)
 	pods.Remove(r.Owner.Pod)
 	ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans)
-	if _, err := ws[0].Reservation(); errs[0] != nil || err != nil {
+	if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 		t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 	}
 }
@@ -138,7 +138,7 @@ func TestConfirmLooksAnewAfterForget(t *testing.T) {
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	pods.Add(reaper.Pod{Ref: h.orphans[0].Reservation().Owner.Pod})
+	pods.Add(reaper.Pod{Ref: h.orphans[0].Allocation().Owner.Pod})
 	confirmer.Forget()
 	ws, errs := confirmer.Confirm(t.Context(), h.orphans)
 	refused(t, ws[0], errs[0], reaper.ErrReturned)

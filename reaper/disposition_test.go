@@ -10,12 +10,12 @@ import (
 
 // Promise 1, 2.
 func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
-	oldUID := func(r *reaper.Reservation) { r.Owner.UID = "old" }
+	oldUID := func(r *reaper.Allocation) { r.Owner.UID = "old" }
 	sibling := webEntry()
 	sibling.Key, sibling.IP = "2", ip2
 	for _, tt := range []struct {
 		name          string
-		entry         func(*reaper.Reservation)
+		entry         func(*reaper.Allocation)
 		pod           reaper.Pod
 		hold, release finding
 	}{
@@ -66,7 +66,7 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 			for d, want := range map[policy.Disposition]finding{
 				policy.Hold: tt.hold, policy.Release: tt.release, "": tt.hold, "nonsense": tt.hold,
 			} {
-				s := scene{units: []reaper.Unit{pool(r, sibling)}, pods: []reaper.Pod{finished(tt.pod)}}
+				s := scene{pools: []reaper.Pool{poolOf(r, sibling)}, pods: []reaper.Pod{finished(tt.pod)}}
 				s.policy = func(p *policy.Policy) { p.Pods.Finished = d }
 				equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]), want)
 			}
@@ -104,7 +104,7 @@ func TestEntryThatNamesASandboxOnly(t *testing.T) {
 		}, {
 			name:    "a pod does not show its addresses yet",
 			owner:   reaper.Owner{Sandbox: "s1"},
-			pods:    []reaper.Pod{showing(web, ip2), {Ref: other, Mute: true}},
+			pods:    []reaper.Pod{showing(web, ip2), {Ref: other, AddressUnknown: true}},
 			hold:    held,
 			release: finding{reaper.Held, reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"},
 		}, {
@@ -129,7 +129,7 @@ func TestEntryThatNamesASandboxOnly(t *testing.T) {
 			for d, want := range map[policy.Disposition]finding{
 				policy.Hold: tt.hold, policy.Release: tt.release, "": tt.hold, "nonsense": tt.hold,
 			} {
-				s := scene{units: []reaper.Unit{pool(r)}, pods: tt.pods}
+				s := scene{pools: []reaper.Pool{poolOf(r)}, pods: tt.pods}
 				s.policy = func(p *policy.Policy) { p.Pods.Unnamed = d }
 				equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]), want)
 			}
@@ -154,7 +154,7 @@ func TestEntryThatNamesASandboxOnlyFallsUnderEveryRuleThatMayMatch(t *testing.T)
 		}, finding{reaper.Held, reaper.RuleHold, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scene{units: []reaper.Unit{pool(r)}}
+			s := scene{pools: []reaper.Pool{poolOf(r)}}
 			s.policy = func(p *policy.Policy) {
 				p.Pods.Unnamed = policy.Release
 				tt.policy(p)

@@ -3,7 +3,7 @@
 //
 // The values form a ladder, and each rung is made in one place only:
 //
-//	Reservation  a Backend listed it
+//	Allocation  a Backend listed it
 //	Orphan       Judge found no owner for it in a complete, later Census
 //	Warrant      Confirm looked again just now: the owner is definitely gone
 //

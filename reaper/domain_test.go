@@ -12,10 +12,10 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 	protected := finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
 	released := finding{reaper.Suspected, reaper.PodAbsent, ""}
 	for _, tt := range []struct {
-		name          string
-		domain, where string // of web's pool and of other's
-		claim         func(*reaper.Reservation)
-		want          finding
+		name           string
+		network, where string // of web's pool and of other's
+		claim          func(*reaper.Allocation)
+		want           finding
 	}{
 		{"in another network", "blue", "red", nil, released},
 		{"in an unnamed network", "blue", "-", nil, released},
@@ -24,11 +24,11 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 		{"while this network is not told", "", "red", nil, protected},
 		{"in networks that are not told", "", "", nil, protected},
 		{"in another network, by an entry that cannot be read", "blue", "red",
-			func(r *reaper.Reservation) { r.Unreadable = "half of it is missing" }, protected},
+			func(r *reaper.Allocation) { r.Unreadable = "half of it is missing" }, protected},
 		{"in another network, at another address", "blue", "red",
-			func(r *reaper.Reservation) { r.IP = ip2 }, protected},
+			func(r *reaper.Allocation) { r.IP = ip2 }, protected},
 		{"in another network, for somebody else", "blue", "red",
-			func(r *reaper.Reservation) { r.Owner.Pod.Namespace = "prod" }, protected},
+			func(r *reaper.Allocation) { r.Owner.Pod.Namespace = "prod" }, protected},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			claim := webEntry()
@@ -36,9 +36,9 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 			if tt.claim != nil {
 				tt.claim(&claim)
 			}
-			here, there := pool(webEntry()), pool(claim)
-			here.Domain, there.Domain, there.Name = tt.domain, tt.where, "there"
-			s := scene{units: []reaper.Unit{here, there}, pods: []reaper.Pod{showing(other, ip1)}}
+			here, there := poolOf(webEntry()), poolOf(claim)
+			here.Network, there.Network, there.Name = tt.network, tt.where, "there"
+			s := scene{pools: []reaper.Pool{here, there}, pods: []reaper.Pod{showing(other, ip1)}}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
 		})
 	}
@@ -49,19 +49,19 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 func TestClaimInAnotherBackendIsNoClaim(t *testing.T) {
 	claim := webEntry()
 	claim.Owner.Pod = other
-	here, there := pool(webEntry()), pool(claim)
-	here.Domain, there.Domain = "blue", "red"
+	here, there := poolOf(webEntry()), poolOf(claim)
+	here.Network, there.Network = "blue", "red"
 	census := []reaper.Pod{showing(other, ip1)}
 	inv := inventory(t, fixedStore{here}, fixedStore{there})
-	verdicts := reaper.Judge(noon, scene{}.terms(), inv, censusOf(census...), reaper.Ledger{})
-	equal(t, "verdict", found(verdicts[0]), finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"})
+	decisions := reaper.Judge(noon, scene{}.terms(), inv, censusOf(census...), reaper.Ledger{})
+	equal(t, "verdict", found(decisions[0]), finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"})
 }
 
 // Promise 1. The entry's own pod is a witness in whatever network.
 func TestOwnPodProtectsWhateverItHoldsElsewhere(t *testing.T) {
-	here, there := pool(webEntry()), pool(webEntry())
-	here.Domain, there.Domain, there.Name = "blue", "red", "there"
-	s := scene{units: []reaper.Unit{here, there}, pods: []reaper.Pod{showing(web, ip1)}}
+	here, there := poolOf(webEntry()), poolOf(webEntry())
+	here.Network, there.Network, there.Name = "blue", "red", "there"
+	s := scene{pools: []reaper.Pool{here, there}, pods: []reaper.Pod{showing(web, ip1)}}
 	for _, v := range s.judge(t, noon) {
 		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
 	}
@@ -72,8 +72,8 @@ func TestTwoPodsShowOneAddressAndOneHoldsItElsewhere(t *testing.T) {
 	third := reaper.PodRef{Namespace: "default", Name: "third"}
 	claim := webEntry()
 	claim.Owner.Pod = other
-	here, there := pool(webEntry()), pool(claim)
-	here.Domain, there.Domain, there.Name = "blue", "red", "there"
-	s := scene{units: []reaper.Unit{here, there}, pods: []reaper.Pod{showing(other, ip1), showing(third, ip1)}}
+	here, there := poolOf(webEntry()), poolOf(claim)
+	here.Network, there.Network, there.Name = "blue", "red", "there"
+	s := scene{pools: []reaper.Pool{here, there}, pods: []reaper.Pod{showing(other, ip1), showing(third, ip1)}}
 	equal(t, "verdict", found(s.judge(t, noon)[0]), finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/third"})
 }

@@ -18,19 +18,19 @@ import (
 // A wrapped backend releases in its own way.
 type wrapped struct {
 	reaper.Backend
-	release func(ctx context.Context, unit string, ws []reaper.Warrant) []error
+	release func(ctx context.Context, pool string, ws []reaper.Warrant) []error
 }
 
-func (w wrapped) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
-	return w.release(ctx, unit, ws)
+func (w wrapped) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	return w.release(ctx, pool, ws)
 }
 
-func (wrapped) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (wrapped) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	return written{}.Record(ctx, rs)
 }
 
-func (wrapped) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, unit, rs)
+func (wrapped) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, pool, rs)
 }
 
 // answering releases nothing and answers for each warrant with that.
@@ -74,20 +74,20 @@ func statuses(r reaper.Report) map[string]string {
 // Promise 9, 11.
 func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	broken := script{"broken", []step{{unit: pool(webEntry())}, {err: errors.New("403 on page 2")}}}
+	broken := script{"broken", []step{{pool: poolOf(webEntry())}, {err: errors.New("403 on page 2")}}}
 	w := newWorld(broken, m.Backend())
 	w.fill(t, m, "live-1", "gone-1")
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"broken: 403 on page 2"})
 	equal(t, "statuses", statuses(report), map[string]string{"broken": "failed: 403 on page 2", "memory": "ok"})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, InUse: 1, Planned: 1, Released: 1})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
 }
 
 // Promise 9, 11.
-func TestUnitThatCannotBeReadStopsNoOther(t *testing.T) {
+func TestPoolThatCannotBeReadStopsNoOther(t *testing.T) {
 	r := webEntry()
 	s := script{"store", []step{
-		{err: &reaper.UnitError{Unit: "torn", Err: errors.New("no range")}}, {unit: pool(r)},
+		{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(r)},
 	}}
 	w := newWorld(s)
 	w.pods.Add(reaper.Pod{Ref: other})
@@ -104,8 +104,8 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	w.fill(t, one, "live-1", "gone-1", "gone-2")
 	w.fill(t, two, "live-1", "gone-3")
 	store := one.Backend()
-	w.backends[0] = wrapped{store, func(ctx context.Context, unit string, ws []reaper.Warrant) []error {
-		answers := store.Release(ctx, unit, ws[1:])
+	w.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+		answers := store.Release(ctx, pool, ws[1:])
 		return append([]error{errors.New("the schema does not allow it")}, answers...)
 	}}
 	report, failures := w.partial(t)
@@ -115,7 +115,7 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 		"1": reaper.Kept, "2": reaper.Failed, "3": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
 	})
 	equal(t, "error", report.Entries[1].Error, "the schema does not allow it")
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
 }
 
 // Promise 7. The address is free, and the run says that it did not do all.
@@ -132,7 +132,7 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Released})
 	equal(t, "error", report.Entries[1].Error, why)
 	equal(t, "error of the other", report.Entries[2].Error, "")
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Released: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
 	equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 1)
 
 	report = w.run(t)
@@ -144,7 +144,7 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 
 // Promise 7. A failure is worse than what is left.
 func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
-	s := wrapped{fixedStore{pool(entries(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
+	s := wrapped{fixedStore{poolOf(entries(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
 		return []error{fmt.Errorf("%w: here", reaper.ErrUnfinished), errors.New("no")}
 	}}
 	w := newWorld(s)

@@ -30,16 +30,16 @@ var (
 	ip2   = netip.MustParseAddr("10.0.0.2")
 )
 
-func webEntry() reaper.Reservation {
-	return reaper.Reservation{
+func webEntry() reaper.Allocation {
+	return reaper.Allocation{
 		Key: "1", IP: ip1, Token: "t1",
 		Owner: reaper.Owner{Pod: web, Sandbox: "s1", Interface: "net1"},
 	}
 }
 
-// pool is a unit of one network that holds the entries.
-func pool(entries ...reaper.Reservation) reaper.Unit {
-	return reaper.Unit{Name: "pool", Domain: "-", Reservations: entries}
+// pool is a pool of one network that holds the entries.
+func poolOf(entries ...reaper.Allocation) reaper.Pool {
+	return reaper.Pool{Name: "pool", Network: "-", Allocations: entries}
 }
 
 // showing returns a pod that shows addresses on net1.
@@ -56,7 +56,7 @@ func finished(pod reaper.Pod) reaper.Pod {
 // A scene is what a verdict is made of.
 type scene struct {
 	policy func(*policy.Policy)
-	units  []reaper.Unit
+	pools  []reaper.Pool
 	pods   []reaper.Pod
 	sets   []reaper.StatefulSet
 	nodes  []reaper.Node
@@ -73,9 +73,9 @@ func (s scene) terms() policy.Policy {
 }
 
 // judge returns the verdicts at a time.
-func (s scene) judge(t *testing.T, now time.Time) []reaper.Verdict {
+func (s scene) judge(t *testing.T, now time.Time) []reaper.Decision {
 	t.Helper()
-	inv := inventory(t, fixedStore(s.units))
+	inv := inventory(t, fixedStore(s.pools))
 	return reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
 }
 
@@ -90,12 +90,12 @@ func inventory(t *testing.T, stores ...reaper.Backend) reaper.Inventory {
 
 // A finding is what tables of verdicts compare.
 type finding struct {
-	Standing reaper.Standing
-	Reason   reaper.Reason
-	Note     string
+	Verdict reaper.Verdict
+	Reason  reaper.Reason
+	Note    string
 }
 
-func found(v reaper.Verdict) finding { return finding{v.Standing, v.Reason, v.Note} }
+func found(v reaper.Decision) finding { return finding{v.Verdict, v.Reason, v.Note} }
 
 // A notebook is a reaper.Ledgers in memory. Like the real one, it keeps the
 // stored form.
@@ -138,7 +138,7 @@ func (n *notebook) Save(_ context.Context, l reaper.Ledger) error {
 // tests make up: it writes down tokens and puts nothing back.
 type written struct{}
 
-func (written) Record(_ context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (written) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
 		records[i] = fmt.Appendf(nil, "%q", r.Token)
@@ -150,10 +150,10 @@ func (written) Restore(_ context.Context, _ string, rs []reaper.Record) []error 
 	return make([]error, len(rs))
 }
 
-// seen returns the ledger after one more run over the scene's units and pods.
+// seen returns the ledger after one more run over the scene's pools and pods.
 func (s scene) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
-	w := newWorld(fixedStore(s.units))
+	w := newWorld(fixedStore(s.pools))
 	w.pods.Add(s.pods...)
 	w.pods.AddSets(s.sets...)
 	w.pods.AddNodes(s.nodes...)

@@ -24,25 +24,25 @@ func releaseAll(p *policy.Policy) {
 func TestForeignEntryIsHeldWithItsWords(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		entry func(*reaper.Reservation)
+		entry func(*reaper.Allocation)
 		pods  []reaper.Pod
 		want  finding
 	}{
-		{"its pod does not exist", func(*reaper.Reservation) {}, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"its pod exists", func(*reaper.Reservation) {}, []reaper.Pod{showing(web, ip1)}, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"it names nobody", func(r *reaper.Reservation) { r.Owner = reaper.Owner{} }, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"it holds no address", func(r *reaper.Reservation) { r.Remnant, r.IP = true, netip.Addr{} }, nil,
+		{"its pod does not exist", func(*reaper.Allocation) {}, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
+		{"its pod exists", func(*reaper.Allocation) {}, []reaper.Pod{showing(web, ip1)}, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
+		{"it names nobody", func(r *reaper.Allocation) { r.Owner = reaper.Owner{} }, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
+		{"it holds no address", func(r *reaper.Allocation) { r.EmptyHandle, r.IP = true, netip.Addr{} }, nil,
 			finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"a run had begun to release it", func(r *reaper.Reservation) { r.Interrupted = true }, nil,
+		{"a run had begun to release it", func(r *reaper.Allocation) { r.Interrupted = true }, nil,
 			finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"it cannot be understood either", func(r *reaper.Reservation) { r.Unreadable = "no JSON" }, nil,
+		{"it cannot be understood either", func(r *reaper.Allocation) { r.Unreadable = "no JSON" }, nil,
 			finding{reaper.Held, reaper.Unreadable, "no JSON"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := webEntry()
 			r.Foreign = "a tunnel"
 			tt.entry(&r)
-			s := scene{units: []reaper.Unit{pool(r)}, pods: tt.pods, policy: releaseAll}
+			s := scene{pools: []reaper.Pool{poolOf(r)}, pods: tt.pods, policy: releaseAll}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
 		})
 	}
@@ -55,25 +55,25 @@ func TestGuessedOwnerProtectsAndNeverCondemns(t *testing.T) {
 	inUse := finding{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name          string
-		entry         func(*reaper.Reservation)
+		entry         func(*reaper.Allocation)
 		pods          []reaper.Pod
 		sets          []reaper.StatefulSet
 		hold, release finding
 	}{
 		{name: "no such pod", pods: []reaper.Pod{showing(other, ip2)}, hold: guess,
 			release: finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{name: "no such pod, and another one does not show its addresses", pods: []reaper.Pod{{Ref: other, Mute: true}},
+		{name: "no such pod, and another one does not show its addresses", pods: []reaper.Pod{{Ref: other, AddressUnknown: true}},
 			hold: guess, release: guess},
 		{name: "another pod shows the address", pods: []reaper.Pod{showing(other, ip1)},
 			hold:    finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 			release: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 		{name: "a pod of that name", pods: []reaper.Pod{{Ref: web}}, hold: inUse, release: inUse},
 		{name: "a pod of that name that is finished", pods: []reaper.Pod{{Ref: web, Finished: true}}, hold: inUse, release: inUse},
-		{name: "a pod of that name with another UID", entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+		{name: "a pod of that name with another UID", entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
 			pods: []reaper.Pod{{Ref: web, UID: "new"}}, hold: inUse, release: inUse},
-		{name: "a pod of that name with another sandbox", entry: func(r *reaper.Reservation) { r.PerSandbox = true },
+		{name: "a pod of that name with another sandbox", entry: func(r *reaper.Allocation) { r.SandboxOwned = true },
 			pods: []reaper.Pod{{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}}}, hold: inUse, release: inUse},
-		{name: "a pod that its StatefulSet brings back", entry: func(r *reaper.Reservation) { r.Owner.Pod.Name = "db-0" },
+		{name: "a pod that its StatefulSet brings back", entry: func(r *reaper.Allocation) { r.Owner.Pod.Name = "db-0" },
 			sets:    []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}},
 			hold:    finding{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"},
 			release: finding{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}},
@@ -87,7 +87,7 @@ func TestGuessedOwnerProtectsAndNeverCondemns(t *testing.T) {
 			for d, want := range map[policy.Disposition]finding{
 				policy.Hold: tt.hold, policy.Release: tt.release, "": tt.hold, "nonsense": tt.hold,
 			} {
-				s := scene{units: []reaper.Unit{pool(r)}, pods: tt.pods, sets: tt.sets}
+				s := scene{pools: []reaper.Pool{poolOf(r)}, pods: tt.pods, sets: tt.sets}
 				s.policy = func(p *policy.Policy) { p.Pods.Unnamed, p.Pods.Finished = d, d }
 				equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]), want)
 			}
@@ -101,21 +101,21 @@ func TestUncertainEntryIsNoClaim(t *testing.T) {
 	protected := finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
 	for _, tt := range []struct {
 		name  string
-		claim func(*reaper.Reservation)
+		claim func(*reaper.Allocation)
 		want  finding
 	}{
-		{"it is sure", func(*reaper.Reservation) {}, finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"it is not a pod's", func(r *reaper.Reservation) { r.Foreign = "nobody: it rests" }, protected},
-		{"its pod is guessed", func(r *reaper.Reservation) { r.Inferred = true }, protected},
-		{"it holds no address any more", func(r *reaper.Reservation) { r.Remnant = true }, protected},
+		{"it is sure", func(*reaper.Allocation) {}, finding{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"it is not a pod's", func(r *reaper.Allocation) { r.Foreign = "nobody: it rests" }, protected},
+		{"its pod is guessed", func(r *reaper.Allocation) { r.Inferred = true }, protected},
+		{"it holds no address any more", func(r *reaper.Allocation) { r.EmptyHandle = true }, protected},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			claim := webEntry()
 			claim.Owner.Pod = other
 			tt.claim(&claim)
-			here, there := pool(webEntry()), pool(claim)
-			here.Domain, there.Domain, there.Name = "blue", "red", "there"
-			s := scene{units: []reaper.Unit{here, there}, pods: []reaper.Pod{showing(other, ip1)}}
+			here, there := poolOf(webEntry()), poolOf(claim)
+			here.Network, there.Network, there.Name = "blue", "red", "there"
+			s := scene{pools: []reaper.Pool{here, there}, pods: []reaper.Pod{showing(other, ip1)}}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
 		})
 	}
@@ -135,7 +135,7 @@ func TestGuessedOwnerIsConfirmedByAllPods(t *testing.T) {
 		{"its pod is back", []reaper.Pod{{Ref: r.Owner.Pod}}, reaper.ErrReturned},
 		{"its pod is back and finished", []reaper.Pod{{Ref: r.Owner.Pod, Finished: true}}, reaper.ErrReturned},
 		{"another pod shows the address", []reaper.Pod{showing(other, r.IP)}, reaper.ErrReturned},
-		{"another pod is mute", []reaper.Pod{{Ref: other, Mute: true}}, reaper.ErrKept},
+		{"another pod is mute", []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestGuessedOwnerIsConfirmedByAllPods(t *testing.T) {
 				ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
 				equal(t, "calls", h.pods.Calls(), []string{"list pods"})
 				if tt.want == nil {
-					if _, err := ws[0].Reservation(); errs[0] != nil || err != nil {
+					if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 					}
 					return
@@ -165,7 +165,7 @@ func TestGuessedOwnerIsRenewedByAllPods(t *testing.T) {
 		time.Sleep(reaper.Freshness + 1)
 		h.pods.Calls()
 		fresh, err := ws[0].Renew(t.Context())
-		if _, stale := fresh.Reservation(); err != nil || stale != nil {
+		if _, stale := fresh.Allocation(); err != nil || stale != nil {
 			t.Fatal(err, stale)
 		}
 		equal(t, "calls", h.pods.Calls(), []string{"list pods"})

@@ -18,7 +18,7 @@ func TestGracePeriod(t *testing.T) {
 		first  time.Duration // after noon
 		later  time.Duration // after noon
 		change func(*scene)
-		want   reaper.Standing
+		want   reaper.Verdict
 	}{
 		{"one nanosecond short", 0, grace - 1, nil, reaper.Suspected},
 		{"exactly over", 0, grace, nil, reaper.Orphaned},
@@ -28,9 +28,9 @@ func TestGracePeriod(t *testing.T) {
 		{"a fraction of a second is not rounded away", 700 * time.Millisecond, grace + 699*time.Millisecond, nil, reaper.Suspected},
 		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, reaper.Orphaned},
 		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
-		{"the token changed", 0, grace, func(s *scene) { s.units[0].Reservations[0].Token = "t2" }, reaper.Suspected},
-		{"it is another key", 0, grace, func(s *scene) { s.units[0].Reservations[0].Key = "2" }, reaper.Suspected},
-		{"it is in another unit", 0, grace, func(s *scene) { s.units[0].Name = "elsewhere" }, reaper.Suspected},
+		{"the token changed", 0, grace, func(s *scene) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
+		{"it is another key", 0, grace, func(s *scene) { s.pools[0].Allocations[0].Key = "2" }, reaper.Suspected},
+		{"it is in another unit", 0, grace, func(s *scene) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
 		{"the policy's grace period grew", 0, grace, func(s *scene) { s.policy = longer(time.Hour) }, reaper.Suspected},
 		{"the policy's grace period shrank", 0, time.Minute, func(s *scene) { s.policy = longer(time.Minute) }, reaper.Orphaned},
 		{"a rule gives it a longer one", 0, grace, func(s *scene) {
@@ -42,17 +42,17 @@ func TestGracePeriod(t *testing.T) {
 			}
 		}, reaper.Suspected},
 		{"an earlier run had begun to release it", 0, 0, func(s *scene) {
-			s.units[0].Reservations[0].Interrupted = true
+			s.pools[0].Allocations[0].Interrupted = true
 		}, reaper.Orphaned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scene{units: []reaper.Unit{pool(webEntry())}}
+			s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
 			s.ledger = s.seen(t, noon.Add(tt.first))
 			if tt.change != nil {
-				s.units = []reaper.Unit{pool(webEntry())}
+				s.pools = []reaper.Pool{poolOf(webEntry())}
 				tt.change(&s)
 			}
-			equal(t, "standing", s.judge(t, noon.Add(tt.later))[0].Standing, tt.want)
+			equal(t, "standing", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
 		})
 	}
 }
@@ -63,14 +63,14 @@ func longer(d time.Duration) func(*policy.Policy) {
 }
 
 func TestWithoutGracePeriodTheFirstSightIsEnough(t *testing.T) {
-	s := scene{units: []reaper.Unit{pool(webEntry())}, policy: longer(0)}
+	s := scene{pools: []reaper.Pool{poolOf(webEntry())}, policy: longer(0)}
 	v := s.judge(t, noon)[0]
-	equal(t, "standing", v.Standing, reaper.Orphaned)
+	equal(t, "standing", v.Verdict, reaper.Orphaned)
 	equal(t, "due", v.Due, noon)
 }
 
-func TestVerdictTellsSinceWhenAndUntilWhen(t *testing.T) {
-	s := scene{units: []reaper.Unit{pool(webEntry())}}
+func TestDecisionTellsSinceWhenAndUntilWhen(t *testing.T) {
+	s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
 	s.ledger = s.seen(t, noon)
 	v := s.judge(t, noon.Add(time.Minute))[0]
 	equal(t, "first seen", v.FirstSeen, noon)
@@ -98,21 +98,21 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 		{"it could not be read", func(s *scene) {
 			r := webEntry()
 			r.Unreadable = "no JSON"
-			s.units = []reaper.Unit{pool(r)}
+			s.pools = []reaper.Pool{poolOf(r)}
 		}},
-		{"it was not listed", func(s *scene) { s.units = nil }},
+		{"it was not listed", func(s *scene) { s.pools = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			first := scene{units: []reaper.Unit{pool(webEntry())}}
+			first := scene{pools: []reaper.Pool{poolOf(webEntry())}}
 			meanwhile := first
 			tt.change(&meanwhile)
 			last := first
 			meanwhile.ledger = first.seen(t, noon)
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
-			equal(t, "standing", last.judge(t, noon.Add(20*time.Minute))[0].Standing, reaper.Suspected)
+			equal(t, "standing", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
 
 			last.ledger = last.seen(t, noon.Add(20*time.Minute))
-			equal(t, "standing later", last.judge(t, noon.Add(35*time.Minute))[0].Standing, reaper.Orphaned)
+			equal(t, "standing later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 // makes no sense, and a report can be printed whatever it says.
 func TestLedgerThatMakesNoSenseKeeps(t *testing.T) {
 	for _, seconds := range []string{"-1", "-9223372036854775808", "9223372036854775807", "253402300800"} {
-		s := scene{units: []reaper.Unit{pool(webEntry())}}
+		s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
 		id := onlyID(t, s.seen(t, noon))
 		damaged, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{%q:%s}}`, id, seconds))
 		if err == nil {
@@ -129,7 +129,7 @@ func TestLedgerThatMakesNoSenseKeeps(t *testing.T) {
 		}
 		s.ledger = damaged
 		v := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, "standing after "+seconds, v.Standing, reaper.Suspected)
+		equal(t, "standing after "+seconds, v.Verdict, reaper.Suspected)
 		if _, err := v.Due.MarshalJSON(); err != nil {
 			t.Errorf("after %s: %v", seconds, err)
 		}

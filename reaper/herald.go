@@ -8,8 +8,8 @@ type Release struct {
 	Entry  Entry
 }
 
-// A Herald tells the cluster what a run did, as events.
-type Herald interface {
+// A EventRecorder tells the cluster what a run did, as events.
+type EventRecorder interface {
 	// Announce tells of the run and of its releases. When it returns, everything
 	// is told. An error does not change what the run did.
 	Announce(ctx context.Context, r Report, released []Release) error

@@ -10,13 +10,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A herald is a reaper.Herald that notes what it is told.
-type herald struct {
+// A event recorder is a reaper.EventRecorder that notes what it is told.
+type eventRecorder struct {
 	err  error
 	told []announcement
 }
 
-// An announcement is what a herald was told at one time.
+// An announcement is what a event recorder was told at one time.
 type announcement struct {
 	report   reaper.Report
 	released []reaper.Release
@@ -25,38 +25,38 @@ type announcement struct {
 }
 
 // of has the runs of the world announced.
-func (h *herald) of(w *world) *herald {
+func (h *eventRecorder) of(w *world) *eventRecorder {
 	change := w.change
 	w.change = func(o *reaper.Options) {
 		if change != nil {
 			change(o)
 		}
-		o.Herald = h
+		o.Events = h
 	}
 	return h
 }
 
-func (h *herald) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
+func (h *eventRecorder) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
 	_, deadline := ctx.Deadline()
 	h.told = append(h.told, announcement{r, released, ctx.Err(), deadline})
 	return h.err
 }
 
-// poolObject is the object of the units of tests.
+// poolObject is the object of the pools of tests.
 var poolObject = reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool", UID: "uid"}
 
 // Promise 7. It is told what the report says, of all looks.
-func TestHeraldIsToldOnce(t *testing.T) {
-	s := fixedStore{pool(entries(2)...)}
+func TestEventRecorderIsToldOnce(t *testing.T) {
+	s := fixedStore{poolOf(entries(2)...)}
 	s[0].Object = poolObject
 	w := newWorld(s)
 	w.pods.Add(reaper.Pod{Ref: other})
 	w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	w.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"app-0"}}, GracePeriod: &policy.Duration{}}}
-	h := (&herald{}).of(w)
+	h := (&eventRecorder{}).of(w)
 	b := (&bed{}).in(w)
 	b.dream = func(int) error {
-		s[0].Reservations = s[0].Reservations[1:]
+		s[0].Allocations = s[0].Allocations[1:]
 		return nil
 	}
 	report := w.run(t)
@@ -67,24 +67,24 @@ func TestHeraldIsToldOnce(t *testing.T) {
 	equal(t, "it has a time to end", h.told[0].deadline, true)
 }
 
-func TestHeraldIsToldOfNoReleaseThatFailed(t *testing.T) {
-	w := newWorld(wrapped{fixedStore{pool(entries(1)...)}, answering(errors.New("no"))})
+func TestEventRecorderIsToldOfNoReleaseThatFailed(t *testing.T) {
+	w := newWorld(wrapped{fixedStore{poolOf(entries(1)...)}, answering(errors.New("no"))})
 	w.pods.Add(reaper.Pod{Ref: other})
-	h := (&herald{}).of(w)
+	h := (&eventRecorder{}).of(w)
 	w.partial(t)
 	equal(t, "released", len(h.told[0].released), 0)
 	equal(t, "failed", h.told[0].report.Summary.Failed, 1)
 }
 
 // An operator wants to see a refusal, too.
-func TestHeraldIsToldOfRunsThatEndEarly(t *testing.T) {
+func TestEventRecorderIsToldOfRunsThatEndEarly(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"a refusal":       func(w *world) { w.pods.Remove(app("live-1").Pod) },
 		"a failed census": func(w *world) { w.pods.OnCall(func(string) error { return forbidden }) },
 	} {
 		w, _ := patient(t)
 		w.policy.GracePeriod = &policy.Duration{}
-		h := (&herald{}).of(w)
+		h := (&eventRecorder{}).of(w)
 		change(w)
 		if _, err := reaper.Run(t.Context(), w.options()); err == nil {
 			t.Errorf("run that ends with %s: no error", name)
@@ -94,9 +94,9 @@ func TestHeraldIsToldOfRunsThatEndEarly(t *testing.T) {
 }
 
 // Promise 7. An interrupted run tells what it did.
-func TestHeraldIsToldOfAnInterruptedRun(t *testing.T) {
+func TestEventRecorderIsToldOfAnInterruptedRun(t *testing.T) {
 	w, _ := patient(t)
-	h := (&herald{}).of(w)
+	h := (&eventRecorder{}).of(w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := reaper.Run(ctx, w.options()); !errors.Is(err, context.Canceled) {
@@ -110,13 +110,13 @@ func TestHeraldIsToldOfAnInterruptedRun(t *testing.T) {
 func TestDryRunIsNotAnnounced(t *testing.T) {
 	w, _ := patient(t)
 	w.policy.DryRun = policy.Default().DryRun
-	h := (&herald{}).of(w)
+	h := (&eventRecorder{}).of(w)
 	w.run(t)
 	equal(t, "announcements", len(h.told), 0)
 }
 
 func TestEventThatWasNotWrittenIsAWarning(t *testing.T) {
 	w, _ := patient(t)
-	(&herald{err: forbidden}).of(w)
+	(&eventRecorder{err: forbidden}).of(w)
 	equal(t, "warnings", w.run(t).Warnings, []string{"not every event was written: " + forbidden.Error()})
 }

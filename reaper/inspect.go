@@ -15,10 +15,10 @@ import (
 //
 // The Cluster, too, is what a file has. Two of the four things that a release
 // needs cannot be had from files, so the report warns of them: nothing says
-// which came first, the reservations or the pods; and there is no ledger, so
+// which came first, the allocations or the pods; and there is no ledger, so
 // grace periods count as over. A limit is only warned of.
 //
-// The error is a *PartialError where some unit could not be read.
+// The error is a *PartialError where some pool could not be read.
 func Inspect(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o}
 	now := o.Now().UTC()
@@ -29,13 +29,13 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		return r.report, fmt.Errorf("census: %w", err)
 	}
 	waiting := Judge(now, o.Policy, inv, census, Ledger{})
-	verdicts := Judge(now, o.Policy, inv, census, elapsed(waiting))
-	for i := range verdicts {
-		verdicts[i].FirstSeen, verdicts[i].Due = time.Time{}, time.Time{}
+	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting))
+	for i := range decisions {
+		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
 	}
-	r.logVerdicts(verdicts)
-	r.report.tell(verdicts)
-	plan := MakePlan(verdicts)
+	r.logDecisions(decisions)
+	r.report.tell(decisions)
+	plan := MakePlan(decisions)
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned
 	}
@@ -73,8 +73,8 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 
 // elapsed returns the ledger by which the grace periods of all that waits are
 // over.
-func elapsed(verdicts []Verdict) Ledger {
-	l := Ledger{}.next(verdicts, Census{}, true)
+func elapsed(decisions []Decision) Ledger {
+	l := Ledger{}.next(decisions, Census{}, true)
 	for id := range l.seen {
 		l.seen[id] = time.Time{}
 	}
@@ -90,7 +90,7 @@ func (r *run) warnOfStrangers(plan Plan, c Census) {
 	}
 	var strange []string
 	for _, o := range plan.Orphans() {
-		namespace := o.Reservation().Owner.Pod.Namespace
+		namespace := o.Allocation().Owner.Pod.Namespace
 		if namespace != "" && !populated[namespace] {
 			strange = append(strange, namespace)
 		}

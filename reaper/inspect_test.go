@@ -11,11 +11,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// inspect looks at units, with the default policy as it is changed, beside pods,
+// inspect looks at pools, with the default policy as it is changed, beside pods,
 // StatefulSets and nodes; without any of these, nobody is asked.
 func inspect(t *testing.T, s scene) reaper.Report {
 	t.Helper()
-	w := newWorld(fixedStore(s.units))
+	w := newWorld(fixedStore(s.pools))
 	w.policy = s.terms()
 	w.pods.Add(s.pods...)
 	w.pods.AddSets(s.sets...)
@@ -34,20 +34,20 @@ func inspect(t *testing.T, s scene) reaper.Report {
 
 // A said is what tables of reports compare.
 type said struct {
-	Verdict reaper.Standing
-	Reason  reaper.Reason
-	Outcome reaper.Outcome
+	Decision reaper.Verdict
+	Reason   reaper.Reason
+	Outcome  reaper.Outcome
 }
 
 func TestInspectJudgesAsARunDoes(t *testing.T) {
 	held := func(r reaper.Reason) said { return said{reaper.Held, r, reaper.Kept} }
 	orphan := func(r reaper.Reason) said { return said{reaper.Orphaned, r, reaper.Planned} }
-	entry := func(change func(*reaper.Reservation)) []reaper.Unit {
+	entry := func(change func(*reaper.Allocation)) []reaper.Pool {
 		r := webEntry()
 		if change != nil {
 			change(&r)
 		}
-		return []reaper.Unit{pool(r)}
+		return []reaper.Pool{poolOf(r)}
 	}
 	sibling := webEntry()
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
@@ -57,39 +57,39 @@ func TestInspectJudgesAsARunDoes(t *testing.T) {
 		scene scene
 		want  said // of the first entry
 	}{
-		{"nobody is asked", scene{units: entry(nil)}, held(reaper.NoCensus)},
-		{"nobody is asked of what names nobody", scene{units: entry(func(r *reaper.Reservation) { r.Owner = reaper.Owner{} })},
+		{"nobody is asked", scene{pools: entry(nil)}, held(reaper.NoCensus)},
+		{"nobody is asked of what names nobody", scene{pools: entry(func(r *reaper.Allocation) { r.Owner = reaper.Owner{} })},
 			held(reaper.OwnerUnknown)},
-		{"nobody is asked of what cannot be read", scene{units: entry(func(r *reaper.Reservation) { r.Unreadable = "odd" })},
+		{"nobody is asked of what cannot be read", scene{pools: entry(func(r *reaper.Allocation) { r.Unreadable = "odd" })},
 			held(reaper.Unreadable)},
-		{"nobody is asked of what is no pod's", scene{units: entry(func(r *reaper.Reservation) { r.Foreign = "a tunnel" })},
+		{"nobody is asked of what is no pod's", scene{pools: entry(func(r *reaper.Allocation) { r.Foreign = "a tunnel" })},
 			held(reaper.NotPodOwned)},
-		{"the pod is there", scene{units: entry(nil), pods: []reaper.Pod{showing(web, ip1)}},
+		{"the pod is there", scene{pools: entry(nil), pods: []reaper.Pod{showing(web, ip1)}},
 			said{reaper.InUse, reaper.PodPresent, reaper.Kept}},
-		{"the pod is gone: its grace period counts as over", scene{units: entry(nil), pods: []reaper.Pod{dns}},
+		{"the pod is gone: its grace period counts as over", scene{pools: entry(nil), pods: []reaper.Pod{dns}},
 			orphan(reaper.PodAbsent)},
-		{"so does the wait for a new sandbox", scene{units: []reaper.Unit{pool(webEntry(), sibling)}, pods: []reaper.Pod{showing(web, ip2)}},
+		{"so does the wait for a new sandbox", scene{pools: []reaper.Pool{poolOf(webEntry(), sibling)}, pods: []reaper.Pod{showing(web, ip2)}},
 			orphan(reaper.SandboxReplaced)},
-		{"and that of a remnant", scene{units: entry(func(r *reaper.Reservation) { r.Remnant = true }), pods: []reaper.Pod{dns}},
-			orphan(reaper.NoAddress)},
-		{"and that of a bond", scene{units: []reaper.Unit{pool(bound(webEntry()), bound(sibling))}, pods: []reaper.Pod{dns}},
+		{"and that of a remnant", scene{pools: entry(func(r *reaper.Allocation) { r.EmptyHandle = true }), pods: []reaper.Pod{dns}},
+			orphan(reaper.EmptyHandle)},
+		{"and that of a bond", scene{pools: []reaper.Pool{poolOf(bound(webEntry()), bound(sibling))}, pods: []reaper.Pod{dns}},
 			orphan(reaper.PodAbsent)},
-		{"age counts", scene{units: entry(func(r *reaper.Reservation) { r.Created = noon.Add(-4 * time.Minute) }), pods: []reaper.Pod{dns}},
+		{"age counts", scene{pools: entry(func(r *reaper.Allocation) { r.Created = noon.Add(-4 * time.Minute) }), pods: []reaper.Pod{dns}},
 			held(reaper.TooYoung)},
 		{"a StatefulSet counts", scene{
-			units: entry(func(r *reaper.Reservation) { r.Owner.Pod.Name = "web-0" }), pods: []reaper.Pod{dns},
+			pools: entry(func(r *reaper.Allocation) { r.Owner.Pod.Name = "web-0" }), pods: []reaper.Pod{dns},
 			sets: []reaper.StatefulSet{{Namespace: "default", Name: "web", Replicas: 1}},
 		}, held(reaper.Retained)},
 		{"a node counts", scene{
-			units: entry(func(r *reaper.Reservation) { r.Owner.Node = "node-a" }), pods: []reaper.Pod{dns},
+			pools: entry(func(r *reaper.Allocation) { r.Owner.Node = "node-a" }), pods: []reaper.Pod{dns},
 			nodes: []reaper.Node{{Name: "node-a"}},
 		}, held(reaper.NodeUnreachable)},
 		{"the policy counts", scene{
-			units: entry(nil), pods: []reaper.Pod{dns},
+			pools: entry(nil), pods: []reaper.Pod{dns},
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} },
 		}, held(reaper.OutOfScope)},
 		{"a limit does not", scene{
-			units: entry(nil), pods: []reaper.Pod{dns},
+			pools: entry(nil), pods: []reaper.Pod{dns},
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 },
 		}, orphan(reaper.PodAbsent)},
 	} {
@@ -115,8 +115,8 @@ func TestInspectJudgesAsARunDoes(t *testing.T) {
 }
 
 // bound ties an entry to the others of its sandbox.
-func bound(r reaper.Reservation) reaper.Reservation {
-	r.Bond = "s1"
+func bound(r reaper.Allocation) reaper.Allocation {
+	r.Group = "s1"
 	return r
 }
 
@@ -137,7 +137,7 @@ func TestInspectWarnsOfWhatFilesCannotTell(t *testing.T) {
 	}
 	sets := []reaper.StatefulSet{{Namespace: "x", Name: "db", Replicas: 1}}
 	ignore := func(p *policy.Policy) {
-		p.Retention.StatefulSets = policy.Ignore
+		p.Protection.StatefulSets = policy.Ignore
 		p.Nodes.Unreachable = policy.Release
 	}
 	for _, tt := range []struct {
@@ -145,17 +145,17 @@ func TestInspectWarnsOfWhatFilesCannotTell(t *testing.T) {
 		scene scene
 		want  []string
 	}{
-		{"no pods", scene{units: []reaper.Unit{pool(onNode)}}, []string{nobody}},
-		{"pods alone", scene{units: []reaper.Unit{pool(webEntry())}, pods: pods("default")}, []string{memory, noSets}},
-		{"pods and StatefulSets", scene{units: []reaper.Unit{pool(webEntry())}, pods: pods("default"), sets: sets}, []string{memory}},
-		{"no nodes beside an entry that names one", scene{units: []reaper.Unit{pool(onNode)}, pods: pods("default"), sets: sets},
+		{"no pods", scene{pools: []reaper.Pool{poolOf(onNode)}}, []string{nobody}},
+		{"pods alone", scene{pools: []reaper.Pool{poolOf(webEntry())}, pods: pods("default")}, []string{memory, noSets}},
+		{"pods and StatefulSets", scene{pools: []reaper.Pool{poolOf(webEntry())}, pods: pods("default"), sets: sets}, []string{memory}},
+		{"no nodes beside an entry that names one", scene{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
 			[]string{memory, noNodes}},
-		{"nodes", scene{units: []reaper.Unit{pool(onNode)}, pods: pods("default"), sets: sets, nodes: []reaper.Node{{Name: "node-b"}}},
+		{"nodes", scene{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []reaper.Node{{Name: "node-b"}}},
 			[]string{memory}},
-		{"a policy that asks for neither", scene{units: []reaper.Unit{pool(onNode)}, pods: pods("default"), policy: ignore}, []string{memory}},
-		{"pods of another namespace", scene{units: []reaper.Unit{pool(webEntry())}, pods: pods("x"), sets: sets}, []string{memory, stranger}},
-		{"no pods in the list", scene{units: []reaper.Unit{pool(webEntry())}, pods: []reaper.Pod{}, sets: sets}, []string{memory, empty}},
-		{"a limit", scene{units: []reaper.Unit{pool(webEntry())}, pods: pods("default"), sets: sets,
+		{"a policy that asks for neither", scene{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory}},
+		{"pods of another namespace", scene{pools: []reaper.Pool{poolOf(webEntry())}, pods: pods("x"), sets: sets}, []string{memory, stranger}},
+		{"no pods in the list", scene{pools: []reaper.Pool{poolOf(webEntry())}, pods: []reaper.Pod{}, sets: sets}, []string{memory, empty}},
+		{"a limit", scene{pools: []reaper.Pool{poolOf(webEntry())}, pods: pods("default"), sets: sets,
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 }}, []string{memory, limit}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,13 +168,13 @@ func TestInspectWarnsOfWhatFilesCannotTell(t *testing.T) {
 }
 
 func TestInspectNamesNoMoreThanFiveNamespaces(t *testing.T) {
-	var entries []reaper.Reservation
+	var entries []reaper.Allocation
 	for _, namespace := range []string{"g", "f", "e", "d", "c", "b", "a", "a"} {
 		r := webEntry()
 		r.Owner.Pod.Namespace = namespace
 		entries = append(entries, r)
 	}
-	report := inspect(t, scene{units: []reaper.Unit{pool(entries...)}, pods: []reaper.Pod{{Ref: web}}})
+	report := inspect(t, scene{pools: []reaper.Pool{poolOf(entries...)}, pods: []reaper.Pod{{Ref: web}}})
 	const want = "the dump has no pod of a, b, c, d, e and 2 more: was it taken of all namespaces?"
 	if got := report.Warnings[len(report.Warnings)-1]; got != want {
 		t.Errorf("warning = %q, want %q", got, want)
@@ -182,7 +182,7 @@ func TestInspectNamesNoMoreThanFiveNamespaces(t *testing.T) {
 }
 
 func TestInspectReportsWhatCannotBeRead(t *testing.T) {
-	w := newWorld(excerpt(&reaper.UnitError{Unit: "kube-system/bad", Err: errors.New("spec.range: no")}, pool(webEntry())))
+	w := newWorld(excerpt(&reaper.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}, poolOf(webEntry())))
 	o := w.options()
 	o.Cluster, o.Ledgers = nil, nil
 	report, err := reaper.Inspect(t.Context(), o)
@@ -192,12 +192,12 @@ func TestInspectReportsWhatCannotBeRead(t *testing.T) {
 	}
 	equal(t, "backend", report.Backends[0], reaper.BackendReport{
 		Name: "whereabouts", Status: reaper.StatusPartial, Message: "kube-system/bad: spec.range: no",
-		Counts: reaper.Counts{Reservations: 1, Held: 1},
+		Counts: reaper.Counts{Entries: 1, Held: 1},
 	})
 }
 
 func TestInspectPassesOverADisabledBackend(t *testing.T) {
-	w := newWorld(excerpt(pool(webEntry())))
+	w := newWorld(excerpt(poolOf(webEntry())))
 	w.policy.Backends["whereabouts"] = policy.Backend{Enabled: policy.Off}
 	o := w.options()
 	o.Cluster = nil

@@ -14,7 +14,7 @@ type Status int
 // The states of a backend, from worst to best.
 const (
 	StatusFailed  Status = iota // nothing is known of its store
-	StatusPartial               // some units or releases failed
+	StatusPartial               // some pools or releases failed
 	StatusSkipped               // it was not looked at, and the message says why
 	StatusOK
 )
@@ -38,7 +38,7 @@ type Listing struct {
 	Backend string
 	Status  Status
 	Message string // why, where the status is not StatusOK
-	Units   []Unit
+	Pools   []Pool
 
 	errs []error
 }
@@ -63,12 +63,12 @@ func TakeInventory(ctx context.Context, backends []Backend, required func(name s
 	return inv
 }
 
-// size returns the number of reservations.
+// size returns the number of allocations.
 func (inv Inventory) size() int {
 	n := 0
 	for _, l := range inv.Listings {
-		for _, u := range l.Units {
-			n += len(u.Reservations)
+		for _, u := range l.Pools {
+			n += len(u.Allocations)
 		}
 	}
 	return n
@@ -81,11 +81,11 @@ func (inv Inventory) complete() bool {
 	})
 }
 
-// namesNodes reports whether any reservation says on which node it is.
+// namesNodes reports whether any allocation says on which node it is.
 func (inv Inventory) namesNodes() bool {
 	for _, l := range inv.Listings {
-		for _, u := range l.Units {
-			if slices.ContainsFunc(u.Reservations, func(r Reservation) bool { return r.Owner.Node != "" }) {
+		for _, u := range l.Pools {
+			if slices.ContainsFunc(u.Allocations, func(r Allocation) bool { return r.Owner.Node != "" }) {
 				return true
 			}
 		}
@@ -96,20 +96,20 @@ func (inv Inventory) namesNodes() bool {
 // list reads one backend to its end.
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := Listing{Backend: b.Name(), Status: StatusOK}
-	for unit, err := range b.List(ctx) {
-		var unreadable *UnitError
+	for pool, err := range b.List(ctx) {
+		var unreadable *PoolError
 		switch {
 		case err == nil:
-			for i := range unit.Reservations {
-				r := &unit.Reservations[i]
-				r.Backend, r.Unit = l.Backend, unit.Name
+			for i := range pool.Allocations {
+				r := &pool.Allocations[i]
+				r.Backend, r.Pool = l.Backend, pool.Name
 				r.IP = asShown(r.IP)
 			}
-			l.Units = append(l.Units, unit)
+			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
-		case errors.Is(err, ErrNotInstalled) && !required && len(l.Units)+len(l.errs) == 0:
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
 			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error()}
 		default:
 			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), errs: append(l.errs, err)}
@@ -126,17 +126,17 @@ func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // claim is one backend's record that a pod has an address.
 type claim struct {
-	*Reservation
-	domain string // of the unit
+	*Allocation
+	network string // of the pool
 }
 
 // claims indexes by address what a listing says of pods.
 func (l Listing) claims() map[netip.Addr][]claim {
 	m := make(map[netip.Addr][]claim)
-	for _, u := range l.Units {
-		for i := range u.Reservations {
-			if r := &u.Reservations[i]; r.saysWhose() {
-				m[r.IP] = append(m[r.IP], claim{r, u.Domain})
+	for _, u := range l.Pools {
+		for i := range u.Allocations {
+			if r := &u.Allocations[i]; r.saysWhose() {
+				m[r.IP] = append(m[r.IP], claim{r, u.Network})
 			}
 		}
 	}

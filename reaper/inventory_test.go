@@ -18,24 +18,24 @@ type script struct {
 }
 
 type step struct {
-	unit reaper.Unit
+	pool reaper.Pool
 	err  error
 }
 
-func (script) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (script) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	return written{}.Record(ctx, rs)
 }
 
-func (script) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, unit, rs)
+func (script) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return written{}.Restore(ctx, pool, rs)
 }
 
 func (s script) Name() string { return s.name }
 
-func (s script) List(context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func (s script) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		for _, st := range s.steps {
-			if !yield(st.unit, st.err) {
+			if !yield(st.pool, st.err) {
 				return
 			}
 		}
@@ -48,10 +48,10 @@ func (s script) Release(_ context.Context, _ string, ws []reaper.Warrant) []erro
 
 // Promise 2, 9, 11.
 func TestListing(t *testing.T) {
-	one, two := step{unit: pool(webEntry())}, step{unit: pool(webEntry())}
-	two.unit.Name = "two"
-	torn := step{pool(), &reaper.UnitError{Unit: "torn", Err: errors.New("no range")}}
-	bent := step{pool(), fmt.Errorf("read: %w", &reaper.UnitError{Unit: "bent", Err: errors.New("no spec")})}
+	one, two := step{pool: poolOf(webEntry())}, step{pool: poolOf(webEntry())}
+	two.pool.Name = "two"
+	torn := step{poolOf(), &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}
+	bent := step{poolOf(), fmt.Errorf("read: %w", &reaper.PoolError{Pool: "bent", Err: errors.New("no spec")})}
 	broken := step{err: errors.New("page 2: 403")}
 	absent := step{err: fmt.Errorf("%w: no such resource", reaper.ErrNotInstalled)}
 	for _, tt := range []struct {
@@ -60,7 +60,7 @@ func TestListing(t *testing.T) {
 		optional bool
 		status   reaper.Status
 		message  string
-		units    []string
+		pools    []string
 	}{
 		{"an empty store", nil, false, reaper.StatusOK, "", nil},
 		{"two units", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
@@ -77,23 +77,23 @@ func TestListing(t *testing.T) {
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{script{"store", tt.steps}, fixedStore{pool(webEntry())}},
+			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{script{"store", tt.steps}, fixedStore{poolOf(webEntry())}},
 				func(string) bool { return !tt.optional })
 			l := inv.Listings[0]
-			var units []string
-			for _, u := range l.Units {
-				units = append(units, u.Name)
+			var pools []string
+			for _, u := range l.Pools {
+				pools = append(pools, u.Name)
 			}
 			equal(t, "backend", l.Backend, "store")
 			equal(t, "status", l.Status, tt.status)
 			equal(t, "message", l.Message, tt.message)
-			equal(t, "units", units, tt.units)
+			equal(t, "units", pools, tt.pools)
 			equal(t, "status of the next store", inv.Listings[1].Status, reaper.StatusOK)
 		})
 	}
 }
 
-func TestWordsOfStatusAndStanding(t *testing.T) {
+func TestWordsOfStatusAndVerdict(t *testing.T) {
 	var words []string
 	for s := reaper.StatusFailed; s <= reaper.StatusOK; s++ {
 		words = append(words, s.String())

@@ -11,7 +11,7 @@ import (
 // A Record is an entry as its store had it before it was released.
 type Record struct {
 	Backend string     `json:"backend"`
-	Unit    string     `json:"unit"`
+	Pool    string     `json:"pool"`
 	Key     string     `json:"key"`
 	IP      string     `json:"ip,omitzero"` // empty where it has none
 	Owner   EntryOwner `json:"owner"`
@@ -22,7 +22,7 @@ type Record struct {
 
 // String names the entry for people.
 func (r Record) String() string {
-	return fmt.Sprintf("the record of backend %q, unit %q, key %q", r.Backend, r.Unit, r.Key)
+	return fmt.Sprintf("the record of backend %q, pool %q, key %q", r.Backend, r.Pool, r.Key)
 }
 
 // A JournalRun says which run a journal is of.

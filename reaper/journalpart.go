@@ -159,7 +159,7 @@ func decodePart(data []byte) (part JournalPart, err error) {
 
 // check returns an error unless the record can be stored and read back.
 func (r Record) check() error {
-	for _, name := range []string{r.Backend, r.Unit, r.Key} {
+	for _, name := range []string{r.Backend, r.Pool, r.Key} {
 		if name == "" || !utf8.ValidString(name) {
 			return fmt.Errorf("%s does not name an entry", r)
 		}

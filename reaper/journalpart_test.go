@@ -19,7 +19,7 @@ var journaled = reaper.JournalRun{ID: "20260301-120000-ABCDEF", StartedAt: noon,
 // record is one with a stored form.
 func record(key, stored string) reaper.Record {
 	return reaper.Record{
-		Backend: "whereabouts", Unit: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0.1",
+		Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0.1",
 		Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web"}, Stored: json.RawMessage(stored),
 	}
 }
@@ -46,14 +46,14 @@ func decoded(parts ...[]byte) []reaper.StoredPart {
 
 func TestJournalForm(t *testing.T) {
 	parts := encode(t, 2, record("7", `{"id":"a"}`), reaper.Record{
-		Backend: "calico", Unit: "b", Key: "handle", Stored: json.RawMessage(`1`),
+		Backend: "calico", Pool: "b", Key: "handle", Stored: json.RawMessage(`1`),
 	})
 	equal(t, "parts", len(parts), 1)
 	equal(t, "the part", string(parts[0]), `{"kind":"ReapJournal","version":1,`+
 		`"run":{"id":"20260301-120000-ABCDEF","startedAt":"2026-03-01T12:00:00Z","version":"v1","cluster":"https://cluster?a=1&b=2"},`+
 		`"write":2,"part":1,"parts":1,"records":[`+
-		`{"backend":"whereabouts","unit":"kube-system/10.0.0.0-24","key":"7","ip":"10.0.0.1","owner":{"namespace":"shop","pod":"web"},"stored":{"id":"a"}},`+
-		`{"backend":"calico","unit":"b","key":"handle","owner":{},"stored":1}]}`)
+		`{"backend":"whereabouts","pool":"kube-system/10.0.0.0-24","key":"7","ip":"10.0.0.1","owner":{"namespace":"shop","pod":"web"},"stored":{"id":"a"}},`+
+		`{"backend":"calico","pool":"b","key":"handle","owner":{},"stored":1}]}`)
 }
 
 // Promise 10: what is put back is what was there.
@@ -137,7 +137,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 		"two values":            record("7", `{} {}`),
 		"a key that is no text": record("\xff7", `{}`),
 		"no backend":            change(func(r *reaper.Record) { r.Backend = "" }),
-		"no unit":               change(func(r *reaper.Record) { r.Unit = "" }),
+		"no unit":               change(func(r *reaper.Record) { r.Pool = "" }),
 		"no key":                change(func(r *reaper.Record) { r.Key = "" }),
 		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
 	} {
@@ -146,7 +146,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 			if err == nil || parts != nil {
 				t.Fatalf("%d parts, %v, want an error", len(parts), err)
 			}
-			for _, word := range []string{r.Backend, r.Unit} {
+			for _, word := range []string{r.Backend, r.Pool} {
 				if !strings.Contains(err.Error(), word) {
 					t.Errorf("%v does not name %q", err, word)
 				}
@@ -200,7 +200,7 @@ func TestDamagedPartIsRefused(t *testing.T) {
 		{`"records":[`, `"records":[{},`, "does not name an entry"},
 		{`"records":[`, `"records":[null,`, "does not name an entry"},
 		{`"backend":"whereabouts",`, ``, "does not name an entry"},
-		{`"unit":"kube-system/10.0.0.0-24",`, ``, "does not name an entry"},
+		{`"pool":"kube-system/10.0.0.0-24",`, ``, "does not name an entry"},
 		{`"key":"7"`, `"key":""`, "does not name an entry"},
 		{`"ip":"10.0.0.1"`, `"ip":"10.0.0"`, "10.0.0"},
 		{`"stored":{"a":1}`, `"stored":null`, "stored"},
@@ -231,7 +231,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		return reaper.Record{
-			Backend: text.Draw(t, "backend"), Unit: text.Draw(t, "unit"), Key: text.Draw(t, "key"),
+			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "unit"), Key: text.Draw(t, "key"),
 			IP:    rapid.SampledFrom([]string{"", "10.0.0.1", "fd00::1%eth0"}).Draw(t, "ip"),
 			Owner: reaper.EntryOwner{Pod: text.Draw(t, "pod"), Node: text.Draw(t, "node")}, Stored: stored,
 		}

@@ -14,20 +14,20 @@ import (
 // minutes: twice its runtimeRequestTimeout of 2 (k8s.io/cri-client, RunPodSandbox).
 const addWindow = 4 * time.Minute
 
-// A Verdict is what Judge concluded of one reservation.
-type Verdict struct {
-	Reservation Reservation
-	Standing    Standing
-	Reason      Reason
+// A Verdict is what Judge concluded of one allocation.
+type Decision struct {
+	Allocation Allocation
+	Verdict    Verdict
+	Reason     Reason
 
 	// Note adds what the reason does not say, such as which other pod shows
-	// the address. A reservation in use with a note is a disagreement that an
+	// the address. A allocation in use with a note is a disagreement that an
 	// operator should see.
 	Note string
 
 	// FirstSeen is when a run first saw it ownerless, without a break since;
-	// Due is when its grace period is over, or that for which it is Reserved.
-	// Both are zero unless it is Suspected, Orphaned or Reserved, or bound to what
+	// Due is when its grace period is over, or that for which it is Protected.
+	// Both are zero unless it is Suspected, Orphaned or Protected, or bound to what
 	// is; Due also where it is kept for good.
 	FirstSeen time.Time
 	Due       time.Time
@@ -39,54 +39,54 @@ type Verdict struct {
 	orphan    Orphan
 }
 
-// An Orphan is a reservation that a complete census has no owner for, and that
+// An Orphan is a allocation that a complete census has no owner for, and that
 // has been ownerless for its grace period. Only Judge makes one. It is a
 // suspicion: only Confirm makes a permission of it.
 type Orphan struct {
-	unit        *Unit
-	reservation Reservation
-	reason      Reason
-	claims      map[netip.Addr][]claim
-	bond        []Orphan // all that it is bound to, itself included
+	pool       *Pool
+	allocation Allocation
+	reason     Reason
+	claims     map[netip.Addr][]claim
+	group      []Orphan // all that it is bound to, itself included
 }
 
-// Reservation returns what is suspected; the zero Reservation for a zero
+// Allocation returns what is suspected; the zero Allocation for a zero
 // Orphan.
-func (o Orphan) Reservation() Reservation { return o.reservation }
+func (o Orphan) Allocation() Allocation { return o.allocation }
 
-// Judge gives every reservation of the inventory one verdict and one reason.
+// Judge gives every allocation of the inventory one verdict and one reason.
 // It is pure: the same arguments give the same verdicts, in the same order. A
 // census that was begun before the inventory was complete is not believed.
-func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Verdict {
+func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Decision {
 	if inv.ended.IsZero() || c.began.Before(inv.ended) {
 		c = Census{}
 	}
-	verdicts := make([]Verdict, 0, inv.size())
-	k := keepersOf(inv)
+	decisions := make([]Decision, 0, inv.size())
+	k := protectionsOf(inv)
 	for _, listing := range inv.Listings {
 		claims := listing.claims()
-		for i := range listing.Units {
-			unit := &listing.Units[i]
-			for _, r := range unit.Reservations {
+		for i := range listing.Pools {
+			pool := &listing.Pools[i]
+			for _, r := range pool.Allocations {
 				node := located(c, l, r)
 				if node != "" {
 					r.Owner.Node = node
 				}
-				v := judge(now, p, c, l, Orphan{unit: unit, reservation: r, claims: claims})
+				v := judge(now, p, c, l, Orphan{pool: pool, allocation: r, claims: claims})
 				v.node = node
 				k.hold(now, &v)
-				verdicts = append(verdicts, v)
+				decisions = append(decisions, v)
 			}
 		}
 	}
-	bind(now, verdicts)
-	k.judge(now, verdicts)
-	return verdicts
+	bind(now, decisions)
+	k.judge(now, decisions)
+	return decisions
 }
 
 // located returns where the pod of an entry is, or was when it was last seen;
 // nothing where the store itself says where the entry is.
-func located(c Census, l Ledger, r Reservation) string {
+func located(c Census, l Ledger, r Allocation) string {
 	if r.Owner.Node != "" || !r.saysWhose() {
 		return ""
 	}
@@ -98,13 +98,13 @@ func located(c Census, l Ledger, r Reservation) string {
 	return known
 }
 
-// judge weighs one reservation, wrapped in the orphan that it may turn out to
+// judge weighs one allocation, wrapped in the orphan that it may turn out to
 // be.
-func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict {
-	r := o.reservation
+func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Decision {
+	r := o.allocation
 	f := assess(p, c, o)
-	v := Verdict{Reservation: r, Standing: f.standing, Reason: f.reason, Note: f.note, ownerless: f.ownerless()}
-	if f.standing != Suspected {
+	v := Decision{Allocation: r, Verdict: f.verdict, Reason: f.reason, Note: f.note, ownerless: f.ownerless()}
+	if f.verdict != Suspected {
 		return v
 	}
 	terms := p.Terms(r.Owner.Pod.Namespace, r.Owner.Pod.Name, r.Backend)
@@ -113,22 +113,22 @@ func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict
 	}
 	switch {
 	case !terms.InScope:
-		v.Standing, v.Reason = Held, OutOfScope
+		v.Verdict, v.Reason = Held, OutOfScope
 	case terms.Hold:
-		v.Standing, v.Reason = Held, RuleHold
+		v.Verdict, v.Reason = Held, RuleHold
 	case r.Token == "":
-		v.Standing, v.Reason = Held, NoToken
+		v.Verdict, v.Reason = Held, NoToken
 	case !r.Interrupted && !r.Created.IsZero() && now.Sub(r.Created) < terms.MinAge:
-		v.Standing, v.Reason = Held, TooYoung
+		v.Verdict, v.Reason = Held, TooYoung
 	}
-	if v.Standing == Held {
+	if v.Verdict == Held {
 		return v
 	}
 
 	wait := terms.Grace
 	// An entry that a sandbox may adopt can be older than the ADD that has it now.
-	settled := r.PerSandbox && !r.Created.IsZero() && now.Sub(r.Created) >= addWindow
-	if f.reason == NoAddress || f.reason == SandboxReplaced && !settled {
+	settled := r.SandboxOwned && !r.Created.IsZero() && now.Sub(r.Created) >= addWindow
+	if f.reason == EmptyHandle || f.reason == SandboxReplaced && !settled {
 		wait = max(wait, terms.MinAge, addWindow)
 	}
 	if r.Interrupted {
@@ -138,24 +138,24 @@ func judge(now time.Time, p policy.Policy, c Census, l Ledger, o Orphan) Verdict
 	v.FirstSeen = l.since(r.id(), now)
 	v.Due = v.FirstSeen.Add(wait)
 	if !now.Before(v.Due) {
-		v.Standing = Orphaned
+		v.Verdict = Orphaned
 		o.reason = f.reason
 		v.orphan = o
 	}
 	return v
 }
 
-// A finding is what the census says of a reservation, before policy terms and
+// A finding is what the census says of a allocation, before policy terms and
 // time have their say: Suspected means that it has no owner.
 type finding struct {
-	standing Standing
-	reason   Reason
-	note     string
+	verdict Verdict
+	reason  Reason
+	note    string
 }
 
 // ownerless reports whether nobody has the entry, whatever keeps it.
 func (f finding) ownerless() bool {
-	return f.standing == Suspected || f.reason == NodeUnreachable || f.reason == Retained || f.reason == Reserved
+	return f.verdict == Suspected || f.reason == NodeUnreachable || f.reason == Retained || f.reason == Protected
 }
 
 // assess looks for an owner. The first row that matches decides; an entry whose
@@ -163,29 +163,29 @@ func (f finding) ownerless() bool {
 // has none, and is held.
 func assess(p policy.Policy, c Census, o Orphan) finding {
 	f := assessOwner(p, c, o)
-	r := o.reservation
+	r := o.allocation
 	switch node := r.Owner.Node; {
-	case f.standing != Suspected:
+	case f.verdict != Suspected:
 	case p.Nodes.Unreachable != policy.Release && c.unreachable(node):
 		return finding{Held, NodeUnreachable, "node " + node + " is not ready"}
-	case r.Reserved != "" && !r.Interrupted:
-		return finding{Held, Reserved, r.Reserved}
+	case r.Protected != "" && !r.Interrupted:
+		return finding{Held, Protected, r.Protected}
 	}
 	return f
 }
 
 // assessOwner looks for the pod.
 func assessOwner(p policy.Policy, c Census, o Orphan) finding {
-	r := o.reservation
+	r := o.allocation
 	switch {
 	case r.Unreadable != "":
 		return finding{Held, Unreadable, r.Unreadable}
 	case r.Foreign != "":
 		return finding{Held, NotPodOwned, r.Foreign}
-	case r.Remnant:
-		return assessRemnant(c, r)
-	case r.Retains != nil:
-		return assessKeeper(p, c, r)
+	case r.EmptyHandle:
+		return assessEmptyHandle(c, r)
+	case r.Protects != nil:
+		return assessProtection(p, c, r)
 	case !r.IP.IsValid():
 		return finding{Held, Unreadable, "the entry has no address"}
 	case r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "":
@@ -208,10 +208,10 @@ func assessOwner(p policy.Policy, c Census, o Orphan) finding {
 		}
 		return assessPresent(p, pod, o)
 	case Absent:
-		if p.Retention.StatefulSets != policy.Ignore && c.wanted(r.Owner.Pod) {
+		if p.Protection.StatefulSets != policy.Ignore && c.wanted(r.Owner.Pod) {
 			return finding{Held, Retained, "its StatefulSet brings the pod back"}
 		}
-		if r.Inferred && (p.Pods.Unnamed != policy.Release || c.mute > 0) {
+		if r.Inferred && (p.Pods.Unnamed != policy.Release || c.addressUnknown > 0) {
 			return finding{Held, OwnerUnknown, "it does not say that it is a pod's"}
 		}
 		return finding{Suspected, PodAbsent, ""}
@@ -224,10 +224,10 @@ func assessOwner(p policy.Policy, c Census, o Orphan) finding {
 // or is finished. A finished pod that shows it is judged as that, whatever else
 // speaks against the entry.
 func assessPresent(p policy.Policy, pod Pod, o Orphan) finding {
-	if pod.Finished && pod.shows(o.reservation.IP) {
+	if pod.Finished && pod.shows(o.allocation.IP) {
 		return disposed(p.Pods.Finished, PodFinished, "")
 	}
-	uid := o.reservation.Owner.UID
+	uid := o.allocation.Owner.UID
 	if uid != "" && pod.UID != "" && uid != pod.UID {
 		return finding{Suspected, PodReplaced, ""}
 	}
@@ -242,7 +242,7 @@ func assessPresent(p policy.Policy, pod Pod, o Orphan) finding {
 
 // assessUnnamed looks for the owner of an entry that names no pod.
 func assessUnnamed(p policy.Policy, c Census, o Orphan) finding {
-	r := o.reservation
+	r := o.allocation
 	if r.Owner.Pod != (PodRef{}) || r.Owner.Sandbox == "" {
 		return finding{Held, OwnerUnknown, "it names no pod"}
 	}
@@ -257,14 +257,14 @@ func assessUnnamed(p policy.Policy, c Census, o Orphan) finding {
 		return finding{InUse, PodPresent, "a pod shows its sandbox"}
 	case p.Pods.Unnamed != policy.Release:
 		return finding{Held, OwnerUnknown, "it names a sandbox only"}
-	case c.mute > 0:
+	case c.addressUnknown > 0:
 		return finding{Held, OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"}
 	}
 	return finding{Suspected, SandboxAbsent, ""}
 }
 
-// assessRemnant looks for whoever may be about to use a remnant.
-func assessRemnant(c Census, r Reservation) finding {
+// assessRemnant looks for whoever may be about to use a empty handle.
+func assessEmptyHandle(c Census, r Allocation) finding {
 	if c.began.IsZero() {
 		return finding{Held, NoCensus, ""}
 	}
@@ -279,7 +279,7 @@ func assessRemnant(c Census, r Reservation) finding {
 	case !named && (r.Owner.Sandbox == "" || r.Owner.Pod != (PodRef{})):
 		return finding{Held, OwnerUnknown, "it names neither a pod nor a sandbox"}
 	}
-	return finding{Suspected, NoAddress, ""}
+	return finding{Suspected, EmptyHandle, ""}
 }
 
 // disposed turns a policy's word into a finding.

@@ -10,14 +10,14 @@ import (
 )
 
 // Promise 1, 2.
-func TestVerdictOnEntryOfPod(t *testing.T) {
+func TestDecisionOnEntryOfPod(t *testing.T) {
 	hold := func(p *policy.Policy) {
 		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 	}
 	exclude := func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }
 	for _, tt := range []struct {
 		name   string
-		entry  func(*reaper.Reservation)
+		entry  func(*reaper.Allocation)
 		policy func(*policy.Policy)
 		pods   []reaper.Pod
 		want   finding
@@ -28,7 +28,7 @@ func TestVerdictOnEntryOfPod(t *testing.T) {
 			want: finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "its pod exists and shows nothing yet",
-			pods: []reaper.Pod{{Ref: web, Mute: true}},
+			pods: []reaper.Pod{{Ref: web, AddressUnknown: true}},
 			want: finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "its pod exists and shows an address of another store",
@@ -56,12 +56,12 @@ func TestVerdictOnEntryOfPod(t *testing.T) {
 			want: finding{reaper.Suspected, reaper.PodAbsent, ""},
 		}, {
 			name:  "a pod of that name exists, with another UID",
-			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web, UID: "new"}},
 			want:  finding{reaper.Suspected, reaper.PodReplaced, ""},
 		}, {
 			name:  "a pod with another UID shows the address",
-			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}},
 			want:  finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
@@ -70,7 +70,7 @@ func TestVerdictOnEntryOfPod(t *testing.T) {
 			want: finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:  "the pod's UID is not known",
-			entry: func(r *reaper.Reservation) { r.Owner.UID = "old" },
+			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web}},
 			want:  finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
@@ -88,35 +88,35 @@ func TestVerdictOnEntryOfPod(t *testing.T) {
 			want:   finding{reaper.Held, reaper.RuleHold, ""},
 		}, {
 			name:   "a rule holds another pod's",
-			entry:  func(r *reaper.Reservation) { r.Owner.Pod = other },
+			entry:  func(r *reaper.Allocation) { r.Owner.Pod = other },
 			policy: hold,
 			want:   finding{reaper.Suspected, reaper.PodAbsent, ""},
 		}, {
 			name:  "the store could not notice that it changed hands",
-			entry: func(r *reaper.Reservation) { r.Token = "" },
+			entry: func(r *reaper.Allocation) { r.Token = "" },
 			want:  finding{reaper.Held, reaper.NoToken, ""},
 		}, {
 			name:  "without a token and in use",
-			entry: func(r *reaper.Reservation) { r.Token = "" },
+			entry: func(r *reaper.Allocation) { r.Token = "" },
 			pods:  []reaper.Pod{showing(web, ip1)},
 			want:  finding{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:  "it could not be understood, although a pod shows its address",
-			entry: func(r *reaper.Reservation) { r.Unreadable = "no JSON" },
+			entry: func(r *reaper.Allocation) { r.Unreadable = "no JSON" },
 			pods:  []reaper.Pod{showing(web, ip1)},
 			want:  finding{reaper.Held, reaper.Unreadable, "no JSON"},
 		}, {
 			name:  "it has no address",
-			entry: func(r *reaper.Reservation) { r.IP = netip.Addr{} },
+			entry: func(r *reaper.Allocation) { r.IP = netip.Addr{} },
 			want:  finding{reaper.Held, reaper.Unreadable, "the entry has no address"},
 		}, {
 			name:  "its address is an IPv4 address in the clothes of IPv6",
-			entry: func(r *reaper.Reservation) { r.IP = netip.MustParseAddr("::ffff:10.0.0.1") },
+			entry: func(r *reaper.Allocation) { r.IP = netip.MustParseAddr("::ffff:10.0.0.1") },
 			pods:  []reaper.Pod{showing(other, ip1)},
 			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name:  "its address has a zone",
-			entry: func(r *reaper.Reservation) { r.IP = netip.MustParseAddr("fd00::1%eth0") },
+			entry: func(r *reaper.Allocation) { r.IP = netip.MustParseAddr("fd00::1%eth0") },
 			pods:  []reaper.Pod{showing(other, netip.MustParseAddr("fd00::1"))},
 			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		},
@@ -126,35 +126,35 @@ func TestVerdictOnEntryOfPod(t *testing.T) {
 			if tt.entry != nil {
 				tt.entry(&r)
 			}
-			verdicts := scene{policy: tt.policy, units: []reaper.Unit{pool(r)}, pods: tt.pods}.judge(t, noon)
-			equal(t, "verdict", found(verdicts[0]), tt.want)
+			decisions := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", found(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 2.
-func TestVerdictOnEntryOfAge(t *testing.T) {
+func TestDecisionOnEntryOfAge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		entry func(*reaper.Reservation)
+		entry func(*reaper.Allocation)
 		want  finding
 	}{
-		{"one second too young", func(r *reaper.Reservation) { r.Created = noon.Add(-5*time.Minute + time.Second) },
+		{"one second too young", func(r *reaper.Allocation) { r.Created = noon.Add(-5*time.Minute + time.Second) },
 			finding{reaper.Held, reaper.TooYoung, ""}},
-		{"old enough", func(r *reaper.Reservation) { r.Created = noon.Add(-5 * time.Minute) },
+		{"old enough", func(r *reaper.Allocation) { r.Created = noon.Add(-5 * time.Minute) },
 			finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"created in the future", func(r *reaper.Reservation) { r.Created = noon.Add(time.Hour) },
+		{"created in the future", func(r *reaper.Allocation) { r.Created = noon.Add(time.Hour) },
 			finding{reaper.Held, reaper.TooYoung, ""}},
-		{"the store does not tell", func(*reaper.Reservation) {},
+		{"the store does not tell", func(*reaper.Allocation) {},
 			finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"young, but an earlier run had begun to release it", func(r *reaper.Reservation) { r.Created, r.Interrupted = noon, true },
+		{"young, but an earlier run had begun to release it", func(r *reaper.Allocation) { r.Created, r.Interrupted = noon, true },
 			finding{reaper.Orphaned, reaper.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := webEntry()
 			tt.entry(&r)
-			verdicts := scene{units: []reaper.Unit{pool(r)}}.judge(t, noon)
-			equal(t, "verdict", found(verdicts[0]), tt.want)
+			decisions := scene{pools: []reaper.Pool{poolOf(r)}}.judge(t, noon)
+			equal(t, "verdict", found(decisions[0]), tt.want)
 		})
 	}
 }
@@ -177,20 +177,20 @@ func TestInterruptedEntryIsJudgedLikeAnyOther(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := webEntry()
 			r.Interrupted = true
-			verdicts := scene{policy: tt.policy, units: []reaper.Unit{pool(r)}, pods: tt.pods}.judge(t, noon)
-			equal(t, "verdict", found(verdicts[0]), tt.want)
+			decisions := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", found(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 7.
-func TestVerdictsComeOneForEachReservationInOrder(t *testing.T) {
-	first, second := pool(webEntry(), webEntry()), pool(webEntry())
-	first.Reservations[1].Key, second.Name = "2", "second"
-	s := scene{units: []reaper.Unit{first, second}}
+func TestDecisionsComeOneForEachAllocationInOrder(t *testing.T) {
+	first, second := poolOf(webEntry(), webEntry()), poolOf(webEntry())
+	first.Allocations[1].Key, second.Name = "2", "second"
+	s := scene{pools: []reaper.Pool{first, second}}
 	var got []string
 	for _, v := range s.judge(t, noon) {
-		got = append(got, v.Reservation.Backend+" "+v.Reservation.Unit+" "+v.Reservation.Key)
+		got = append(got, v.Allocation.Backend+" "+v.Allocation.Pool+" "+v.Allocation.Key)
 	}
 	equal(t, "order", got, []string{"fixed pool 1", "fixed pool 2", "fixed second 1"})
 }

@@ -11,7 +11,7 @@ import (
 
 // A Ledger is what a program that runs every few minutes has for a memory:
 //
-//   - since when reservations have been ownerless without a break;
+//   - since when allocations have been ownerless without a break;
 //   - on which nodes the pods were last seen of those whose store does not say;
 //   - how many pods and nodes the last run found.
 //
@@ -56,25 +56,25 @@ func (l Ledger) since(id string, now time.Time) time.Time {
 
 // node returns where the pod of the entry was last seen; empty where that is not
 // known.
-func (l Ledger) node(r Reservation) string { return l.nodes[hash(r.place())] }
+func (l Ledger) node(r Allocation) string { return l.nodes[hash(r.place())] }
 
 // next returns the ledger that the verdicts call for: what is ownerless now and
 // has to wait, where the others' pods are, the census's figures, and nothing else.
 // Times are rounded up to the second of the stored form, so that no grace period
 // is cut short.
-func (l Ledger) next(verdicts []Verdict, c Census, complete bool) Ledger {
+func (l Ledger) next(decisions []Decision, c Census, complete bool) Ledger {
 	n := Ledger{seen: make(map[string]time.Time), nodes: make(map[string]string), figures: c.figures()}
 	for id, node := range l.nodes {
 		if _, exists := c.nodes[node]; !complete && (exists || c.nodes == nil) {
 			n.nodes[id] = node // of an entry that could not be listed
 		}
 	}
-	for _, v := range verdicts {
+	for _, v := range decisions {
 		if v.remember {
-			n.seen[hash(v.Reservation.id())] = v.FirstSeen.Add(time.Second - 1).Truncate(time.Second)
+			n.seen[hash(v.Allocation.id())] = v.FirstSeen.Add(time.Second - 1).Truncate(time.Second)
 		}
 		if v.node != "" {
-			n.nodes[hash(v.Reservation.place())] = v.node
+			n.nodes[hash(v.Allocation.place())] = v.node
 		}
 	}
 	return n
@@ -86,10 +86,10 @@ func (l Ledger) Equal(other Ledger) bool {
 		maps.Equal(l.nodes, other.nodes) && l.figures == other.figures
 }
 
-// Len returns how many things it remembers of reservations.
+// Len returns how many things it remembers of allocations.
 func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) }
 
-// Waiting returns how many reservations wait for their grace period.
+// Waiting returns how many allocations wait for their grace period.
 func (l Ledger) Waiting() int { return len(l.seen) }
 
 // WithoutNodes returns the ledger without what it remembers of nodes.

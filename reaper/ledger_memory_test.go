@@ -104,7 +104,7 @@ func TestLedgerThatSomebodyEditedKeeps(t *testing.T) {
 		w.notes.stored = []byte(text)
 		w.now = noon.Add(time.Hour)
 		report := w.run(t)
-		equal(t, "summary after "+text, report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2})
+		equal(t, "summary after "+text, report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 		equal(t, "warnings", len(report.Warnings), 1)
 		equal(t, "store", contentsOf(t, m), before)
 		w.now = noon.Add(75 * time.Minute)

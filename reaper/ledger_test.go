@@ -55,7 +55,7 @@ func TestLedgerForm(t *testing.T) {
 func TestLedgerRemembersAHashOfTheIdentity(t *testing.T) {
 	r := webEntry()
 	r.Token = string(make([]byte, 100_000))
-	s := scene{units: []reaper.Unit{pool(r)}}
+	s := scene{pools: []reaper.Pool{poolOf(r)}}
 	if id := onlyID(t, s.seen(t, noon)); len(id) != 22 {
 		t.Errorf("the identity is %q, want 128 bits in base64", id)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// planOf returns a plan that releases some of all reservations.
+// planOf returns a plan that releases some of all allocations.
 func planOf(t *testing.T, planned, all int) reaper.Plan {
 	t.Helper()
-	verdicts := make([]reaper.Verdict, all)
+	decisions := make([]reaper.Decision, all)
 	for i := range planned {
-		verdicts[i].Standing = reaper.Orphaned
+		decisions[i].Verdict = reaper.Orphaned
 	}
-	plan := reaper.MakePlan(verdicts)
+	plan := reaper.MakePlan(decisions)
 	equal(t, "planned", len(plan.Orphans()), planned)
 	return plan
 }
@@ -33,23 +33,23 @@ func TestLimits(t *testing.T) {
 		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), nil},
 		{"nothing to do without a census", 0, 100, nil, reaper.Census{}, nil},
 		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
-			&reaper.LimitError{Limit: "a cluster without a single pod", Planned: 1, Reservations: 1, Allowed: "none"}},
+			&reaper.LimitError{Limit: "a cluster without a single pod", Planned: 1, Allocations: 1, Allowed: "none"}},
 		{"a single release in a cluster of one pod", 1, 1, nil, somebody, nil},
 		{"no limit of releases", 50, 100, nil, somebody, nil},
 		{"as many releases as allowed", 10, 100, maxReleases(10), somebody, nil},
 		{"one release too many", 11, 100, maxReleases(10), somebody,
-			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 11, Reservations: 100, Allowed: "10"}},
+			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 11, Allocations: 100, Allowed: "10"}},
 		{"exactly the fraction", 10, 20, nil, somebody, nil},
 		{"more than the fraction", 11, 20, nil, somebody,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Reservations: 20, Allowed: "a fraction of 0.5"}},
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 20, Allowed: "a fraction of 0.5"}},
 		{"more than the fraction of an odd number", 11, 21, nil, somebody,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Reservations: 21, Allowed: "a fraction of 0.5"}},
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 21, Allowed: "a fraction of 0.5"}},
 		{"more than the fraction of too few", 19, 19, nil, somebody, nil},
 		{"all, where all are allowed", 40, 40, maxFraction(1), somebody, nil},
 		{"a tiny fraction", 1, 1000, maxFraction(0.0001), somebody,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Reservations: 1000, Allowed: "a fraction of 0.0001"}},
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1000, Allowed: "a fraction of 0.0001"}},
 		{"the fraction counts however few", 1, 1, minEntries(0), somebody,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Reservations: 1, Allowed: "a fraction of 0.5"}},
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1, Allowed: "a fraction of 0.5"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -82,18 +82,18 @@ func minEntries(n int) func(*policy.Limits) {
 // neither side.
 func TestLimitsCountAddressesOnly(t *testing.T) {
 	somebody := censusOf(reaper.Pod{Ref: web})
-	verdicts := func(orphans, kept, orphanedRemnants, keptRemnants int) reaper.Plan {
-		var all []reaper.Verdict
-		add := func(n int, standing reaper.Standing, remnant bool) {
+	decisions := func(orphans, kept, orphanedEmptyHandles, keptEmptyHandles int) reaper.Plan {
+		var all []reaper.Decision
+		add := func(n int, verdict reaper.Verdict, emptyHandle bool) {
 			for range n {
-				v := reaper.Verdict{Standing: standing}
-				v.Reservation.Remnant = remnant
+				v := reaper.Decision{Verdict: verdict}
+				v.Allocation.EmptyHandle = emptyHandle
 				all = append(all, v)
 			}
 		}
-		add(orphanedRemnants, reaper.Orphaned, true)
+		add(orphanedEmptyHandles, reaper.Orphaned, true)
 		add(orphans, reaper.Orphaned, false)
-		add(keptRemnants, reaper.Held, true)
+		add(keptEmptyHandles, reaper.Held, true)
 		add(kept, reaper.InUse, false)
 		return reaper.MakePlan(all)
 	}
@@ -104,15 +104,15 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 		census reaper.Census
 		want   *reaper.LimitError
 	}{
-		{"many remnants to release", verdicts(0, 30, 1000, 0), maxReleases(1), somebody, nil},
-		{"many remnants and as many addresses as allowed", verdicts(1, 30, 1000, 0), maxReleases(1), somebody, nil},
-		{"many remnants and one address too many", verdicts(2, 30, 1000, 0), maxReleases(1), somebody,
-			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 2, Reservations: 32, Allowed: "1"}},
-		{"many remnants that stay do not make the share smaller", verdicts(16, 15, 0, 1000), nil, somebody,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 16, Reservations: 31, Allowed: "a fraction of 0.5"}},
-		{"remnants do not make the entries many", verdicts(5, 1, 5, 1000), nil, somebody, nil},
-		{"remnants only", verdicts(0, 0, 1000, 0), minEntries(0), somebody, nil},
-		{"remnants only, in an empty cluster", verdicts(0, 0, 1, 0), nil, censusOf(),
+		{"many remnants to release", decisions(0, 30, 1000, 0), maxReleases(1), somebody, nil},
+		{"many remnants and as many addresses as allowed", decisions(1, 30, 1000, 0), maxReleases(1), somebody, nil},
+		{"many remnants and one address too many", decisions(2, 30, 1000, 0), maxReleases(1), somebody,
+			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 2, Allocations: 32, Allowed: "1"}},
+		{"many remnants that stay do not make the share smaller", decisions(16, 15, 0, 1000), nil, somebody,
+			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 16, Allocations: 31, Allowed: "a fraction of 0.5"}},
+		{"remnants do not make the entries many", decisions(5, 1, 5, 1000), nil, somebody, nil},
+		{"remnants only", decisions(0, 0, 1000, 0), minEntries(0), somebody, nil},
+		{"remnants only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
 			&reaper.LimitError{Limit: "a cluster without a single pod", Allowed: "none"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,6 +132,6 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 
 func TestRefusalTellsTheFigures(t *testing.T) {
 	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
-	want := "limits.maxFraction: the plan releases 11 of 20 reservations, allowed is a fraction of 0.5; nothing was released"
+	want := "limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5; nothing was released"
 	equal(t, "message", fmt.Sprint(err), want)
 }

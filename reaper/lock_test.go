@@ -44,7 +44,7 @@ func taken() *latch {
 func TestRunThatFindsTheLockTakenAsksNobody(t *testing.T) {
 	w, m := patient(t)
 	w.policy.GracePeriod = &policy.Duration{}
-	l, h := taken().on(w), (&herald{}).of(w)
+	l, h := taken().on(w), (&eventRecorder{}).of(w)
 	asked := requests(m)
 	w.notes.onLoad = func() error { t.Error("the ledger was read"); return nil }
 	report, err := reaper.Run(t.Context(), w.options())

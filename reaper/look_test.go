@@ -91,7 +91,7 @@ func TestRenewIsNeverShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
 		ws, _ := h.confirmer(1000).Confirm(t.Context(), h.orphans)
-		h.pods.Add(reaper.Pod{Ref: h.orphans[0].Reservation().Owner.Pod})
+		h.pods.Add(reaper.Pod{Ref: h.orphans[0].Allocation().Owner.Pod})
 		w, err := ws[0].Renew(t.Context())
 		refused(t, w, err, reaper.ErrReturned)
 	})
@@ -108,12 +108,12 @@ func TestSlowListingIsGivenUp(t *testing.T) {
 			return nil
 		})
 		ws, _ := c.Confirm(t.Context(), h.orphans)
-		if _, err := ws[0].Reservation(); !errors.Is(err, reaper.ErrAgain) {
+		if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 			t.Errorf("by a listing of 5 s: %v, want ErrAgain", err)
 		}
 		h.pods.Calls()
 		ws, _ = c.Confirm(t.Context(), h.orphans)
-		if _, err := ws[0].Reservation(); err != nil {
+		if _, err := ws[0].Allocation(); err != nil {
 			t.Errorf("next: %v", err)
 		}
 		equal(t, "calls", h.pods.Calls(), []string{"get pod default/app-0"})
@@ -122,7 +122,7 @@ func TestSlowListingIsGivenUp(t *testing.T) {
 
 // Promise 4. Where reading a whole batch takes longer than a warrant is valid,
 // a part of it is, and the next attempt is for the rest.
-func TestLargeBatchAtASlowServerGetsAhead(t *testing.T) {
+func TestLargeBatchAtASlowServerGetsClockSkew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, &backendtest.Pods{}, entries(reaper.MaxBatch)...)
 		h.pods.OnCall(func(string) error {
@@ -138,7 +138,7 @@ func TestLargeBatchAtASlowServerGetsAhead(t *testing.T) {
 			ws, errs := c.Confirm(t.Context(), left)
 			var expired []reaper.Orphan
 			for i, w := range ws {
-				if _, err := w.Reservation(); errors.Is(err, reaper.ErrAgain) {
+				if _, err := w.Allocation(); errors.Is(err, reaper.ErrAgain) {
 					expired = append(expired, left[i])
 				} else if err != nil || errs[i] != nil {
 					t.Fatal(err, errs[i])
@@ -149,7 +149,7 @@ func TestLargeBatchAtASlowServerGetsAhead(t *testing.T) {
 	})
 }
 
-// Confirmers are shared by the units that are released at the same time.
+// Confirmers are shared by the pools that are released at the same time.
 func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	for _, due := range []int{1, 1000} {
 		h := newHearing(t, &backendtest.Pods{}, entries(20)...)
@@ -158,7 +158,7 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 		for i := range h.orphans {
 			wg.Go(func() {
 				ws, errs := c.Confirm(t.Context(), h.orphans[i:i+1])
-				if _, err := ws[0].Reservation(); err != nil || errs[0] != nil {
+				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
 					t.Error(err, errs[0])
 				}
 			})
@@ -167,8 +167,8 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// Slow listing makes units read their owners by themselves, side by side.
-func TestUnitsAreReadSideBySideWhereListingIsSlow(t *testing.T) {
+// Slow listing makes pools read their owners by themselves, side by side.
+func TestPoolsAreReadSideBySideWhereListingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, &backendtest.Pods{}, entries(2)...)
 		inside, leave := make(chan struct{}), make(chan struct{})

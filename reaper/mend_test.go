@@ -43,17 +43,17 @@ func interrupted(t *testing.T) (*world, *backendtest.Memory) {
 }
 
 // listed returns an entry as the world's first backend lists it.
-func listed(t *testing.T, w *world, place string) reaper.Reservation {
+func listed(t *testing.T, w *world, place string) reaper.Allocation {
 	t.Helper()
-	for _, u := range inventory(t, w.backends[0]).Listings[0].Units {
-		for _, r := range u.Reservations {
+	for _, u := range inventory(t, w.backends[0]).Listings[0].Pools {
+		for _, r := range u.Allocations {
 			if backendtest.Place(r) == place {
 				return r
 			}
 		}
 	}
 	t.Fatalf("%s is not listed", place)
-	return reaper.Reservation{}
+	return reaper.Allocation{}
 }
 
 // Promise 8. The grace period was over before the first run began.
@@ -136,7 +136,7 @@ func TestFailureToGiveBackIsReported(t *testing.T) {
 	report, failures := w.partial(t)
 	equal(t, "outcome", report.Entries[1].Outcome, reaper.Failed)
 	equal(t, "failures", len(failures), 1)
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, InUse: 2, Failed: 1})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 2, Failed: 1})
 	equal(t, "statuses", statuses(report), map[string]string{"two-step": "partial: failed releases: 1"})
 }
 
@@ -172,7 +172,7 @@ type silent struct {
 	mended int
 }
 
-func (s *silent) Mend(context.Context, reaper.Reservation) error {
+func (s *silent) Mend(context.Context, reaper.Allocation) error {
 	s.mended++
 	return errors.New("to whom?")
 }
@@ -182,7 +182,7 @@ func TestInterruptedEntryThatNamesNoOwnerStaysAsItIs(t *testing.T) {
 	for _, pod := range []reaper.PodRef{{}, {Name: "a/b/c"}, {Namespace: "default"}} {
 		r := webEntry()
 		r.Interrupted, r.Owner.Pod = true, pod
-		s := &silent{fixedStore: fixedStore{pool(r)}}
+		s := &silent{fixedStore: fixedStore{poolOf(r)}}
 		w := newWorld(s)
 		e := w.run(t).Entries[0]
 		equal(t, "reason", e.Reason, reaper.OwnerUnknown)

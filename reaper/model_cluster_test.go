@@ -58,7 +58,7 @@ type modelPod struct {
 type grant struct {
 	store   int
 	asks    reaper.Owner
-	got     []reaper.Reservation
+	got     []reaper.Allocation
 	renamed bool // one of them, by mistake
 	noted   bool // in the ledger: on which node it is
 }
@@ -154,7 +154,7 @@ func (m *modelled) add(pod *modelPod, store int) {
 	if store == withoutNodes {
 		owner.Node = ""
 	}
-	for _, pool := range pools(store) {
+	for _, pool := range poolNames(store) {
 		got, err := m.stores[store].Reserve(pool, owner)
 		if err != nil {
 			m.harmed(err.Error())
@@ -182,7 +182,7 @@ func (m *modelled) inFlight(pod *modelPod) {
 }
 
 // pools are where a sandbox gets addresses at one time.
-func pools(store int) []string {
+func poolNames(store int) []string {
 	if store == withHandles {
 		return []string{"a", "b"}
 	}
@@ -191,13 +191,13 @@ func pools(store int) []string {
 
 // free does what a DEL does.
 func (m *modelled) free(g grant) {
-	for _, pool := range pools(g.store) {
+	for _, pool := range poolNames(g.store) {
 		_ = m.stores[g.store].Free(pool, g.asks)
 	}
 }
 
 func (g grant) has(ip netip.Addr) bool {
-	return slices.ContainsFunc(g.got, func(r reaper.Reservation) bool { return r.IP == ip })
+	return slices.ContainsFunc(g.got, func(r reaper.Allocation) bool { return r.IP == ip })
 }
 
 // show ends the pod's ADDs and writes what it has into its status.

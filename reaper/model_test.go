@@ -113,7 +113,7 @@ func (m *modelled) ended(r reaper.Report, err error) {
 	journal := m.journal.Read()
 	for _, e := range r.Entries {
 		written := slices.ContainsFunc(journal.Records, func(rec reaper.Record) bool {
-			return rec.Backend == e.Backend && rec.Unit == e.Pool && rec.Key == e.Key && rec.Owner == e.Owner
+			return rec.Backend == e.Backend && rec.Pool == e.Pool && rec.Key == e.Key && rec.Owner == e.Owner
 		})
 		if e.Outcome == reaper.Released && (!written || journal.Run.ID != m.runID()) {
 			m.harmed(fmt.Sprintf("%s released %s of %s, which its journal does not have", m.runID(), e.Key, e.Owner.Pod))
@@ -169,18 +169,18 @@ func (m *modelled) quiet(t *rapid.T) {
 		t.Fatal(m.harm)
 	}
 	for store, s := range m.stores {
-		listed := make(map[string]reaper.Reservation)
+		listed := make(map[string]reaper.Allocation)
 		for u, err := range s.Backend().List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range u.Reservations {
-				r.Unit = u.Name
+			for _, r := range u.Allocations {
+				r.Pool = u.Name
 				listed[backendtest.Place(r)] = r
 			}
 		}
 		for _, r := range listed {
-			if why := m.leftover(store, r, listed); why != "" && !m.boundToKept(store, r, listed) {
+			if why := m.emptyHandle(store, r, listed); why != "" && !m.boundToKept(store, r, listed) {
 				t.Errorf("%s %s is left in the %s store: %s", r.Key, r.IP, s.Backend().Name(), why)
 			}
 		}
@@ -197,21 +197,21 @@ func (m *modelled) quietRun(t *rapid.T) {
 }
 
 // boundToKept reports whether the entry is bound to one that stays.
-func (m *modelled) boundToKept(store int, r reaper.Reservation, listed map[string]reaper.Reservation) bool {
+func (m *modelled) boundToKept(store int, r reaper.Allocation, listed map[string]reaper.Allocation) bool {
 	for _, tied := range listed {
-		if r.Bond != "" && tied.Bond == r.Bond && m.leftover(store, tied, listed) == "" {
+		if r.Group != "" && tied.Group == r.Group && m.emptyHandle(store, tied, listed) == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// leftover says why an entry should not be there any more.
-func (m *modelled) leftover(store int, r reaper.Reservation, listed map[string]reaper.Reservation) string {
+// empty handle says why an entry should not be there any more.
+func (m *modelled) emptyHandle(store int, r reaper.Allocation, listed map[string]reaper.Allocation) string {
 	switch {
 	case r.Interrupted:
 		return "its release is half done"
-	case r.Remnant:
+	case r.EmptyHandle:
 		return "it is a handle without an address"
 	}
 	pod, exists := m.alive[r.Owner.Pod.Name]

@@ -15,7 +15,7 @@ func ready(name string) reaper.Node { return reaper.Node{Name: name, Ready: true
 func away(name string) reaper.Node  { return reaper.Node{Name: name} }
 
 // on returns the pod of that name as it shows addresses on a node.
-func on(node, name string, rs ...reaper.Reservation) reaper.Pod {
+func on(node, name string, rs ...reaper.Allocation) reaper.Pod {
 	pod := reaper.Pod{Ref: app(name).Pod, UID: app(name).UID, Node: node}
 	for _, r := range rs {
 		pod.Addresses = append(pod.Addresses, r.IP)
@@ -94,7 +94,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 		}, unreachable},
 		{"the ledger was lost", func(_ *testing.T, w *world, _ *backendtest.Memory) { w.notes.stored = nil }, gone},
 		{"the entry names another pod now", func(_ *testing.T, _ *world, m *backendtest.Memory) {
-			m.Rename(reaper.Reservation{Unit: "a", Key: "2"}, other)
+			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
 		}, gone},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestSupersededEntryIsKeptByTheNodeOfTheOldSandbox(t *testing.T) {
 	for range 2 {
 		report := w.run(t)
 		equal(t, "verdict on the old entry", told(t, report, "2"), unreachable)
-		equal(t, "verdict on the new entry", told(t, report, "3").Standing, reaper.InUse)
+		equal(t, "verdict on the new entry", told(t, report, "3").Verdict, reaper.InUse)
 		equal(t, "node of the new entry", entryOf(t, report, "3").Owner.Node, "n2")
 	}
 	w.pods.AddNodes(ready("n1"))
@@ -152,15 +152,15 @@ func TestSupersededEntryIsKeptByTheNodeOfTheOldSandbox(t *testing.T) {
 func TestWhatIsBoundToAnAddressOnANodeThatIsAwayIsKept(t *testing.T) {
 	first, second := webEntry(), webEntry()
 	second.Key, second.IP, second.Token, second.Owner.Pod = "2", ip2, "t2", other
-	first.Bond, second.Bond = "b", "b"
+	first.Group, second.Group = "b", "b"
 	pod := showing(web, ip1)
 	pod.Node = "n1"
-	s := scene{units: []reaper.Unit{pool(first, second)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n1")}}
+	s := scene{pools: []reaper.Pool{poolOf(first, second)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n1")}}
 	s.ledger = s.seen(t, noon)
 	s.pods, s.nodes = nil, []reaper.Node{away("n1")}
-	verdicts := s.judge(t, noon)
-	equal(t, "verdict", found(verdicts[0]), unreachable)
-	equal(t, "verdict on the bound one", verdicts[1].Reason, reaper.BondKept)
+	decisions := s.judge(t, noon)
+	equal(t, "verdict", found(decisions[0]), unreachable)
+	equal(t, "verdict on the bound one", decisions[1].Reason, reaper.SiblingKept)
 }
 
 // Promise 2. A name that was only guessed says nothing of a node.
@@ -169,7 +169,7 @@ func TestGuessedPodIsNotRemembered(t *testing.T) {
 	r.Inferred = true
 	pod := showing(web, ip1)
 	pod.Node = "n1"
-	s := scene{units: []reaper.Unit{pool(r)}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(r)}, pods: []reaper.Pod{pod}}
 	equal(t, "remembered", s.seen(t, noon).Len(), 0)
 }
 
@@ -179,9 +179,9 @@ func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
 	r.Owner.Node = "n2"
 	pod := showing(web, ip1)
 	pod.Node = "n1"
-	s := scene{units: []reaper.Unit{pool(r)}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(r)}, pods: []reaper.Pod{pod}}
 	equal(t, "remembered", s.seen(t, noon).Len(), 0)
 	r.Owner.Node = ""
-	s.units = []reaper.Unit{pool(r)}
+	s.pools = []reaper.Pool{poolOf(r)}
 	equal(t, "remembered where it names none", s.seen(t, noon).Len(), 1)
 }

@@ -36,7 +36,7 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 			for d, want := range map[policy.Disposition]finding{
 				policy.Hold: tt.want, policy.Release: absent, "": tt.want, "nonsense": tt.want,
 			} {
-				s := scene{units: []reaper.Unit{pool(r)}, nodes: tt.nodes}
+				s := scene{pools: []reaper.Pool{poolOf(r)}, nodes: tt.nodes}
 				s.policy = func(p *policy.Policy) { p.Nodes.Unreachable = d }
 				equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]), want)
 			}
@@ -50,27 +50,27 @@ func TestNodeThatIsNotReadyKeepsWhateverIsOwnerless(t *testing.T) {
 	held := finding{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}
 	for _, tt := range []struct {
 		name  string
-		entry func(*reaper.Reservation)
+		entry func(*reaper.Allocation)
 		pods  []reaper.Pod
 		want  finding
 	}{
-		{"PodAbsent", func(*reaper.Reservation) {}, nil, held},
-		{"PodAbsent of a guessed pod", func(r *reaper.Reservation) { r.Inferred = true }, nil, held},
-		{"PodReplaced", func(r *reaper.Reservation) { r.Owner.UID = "old" }, []reaper.Pod{{Ref: web, UID: "new"}}, held},
-		{"PodFinished", func(*reaper.Reservation) {}, []reaper.Pod{{Ref: web, Finished: true}}, held},
-		{"SandboxReplaced", func(r *reaper.Reservation) { r.PerSandbox = true },
+		{"PodAbsent", func(*reaper.Allocation) {}, nil, held},
+		{"PodAbsent of a guessed pod", func(r *reaper.Allocation) { r.Inferred = true }, nil, held},
+		{"PodReplaced", func(r *reaper.Allocation) { r.Owner.UID = "old" }, []reaper.Pod{{Ref: web, UID: "new"}}, held},
+		{"PodFinished", func(*reaper.Allocation) {}, []reaper.Pod{{Ref: web, Finished: true}}, held},
+		{"SandboxReplaced", func(r *reaper.Allocation) { r.SandboxOwned = true },
 			[]reaper.Pod{{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}}}, held},
-		{"SandboxAbsent", func(r *reaper.Reservation) { r.Owner.Pod = reaper.PodRef{} }, nil, held},
-		{"NoAddress", func(r *reaper.Reservation) { r.Remnant = true }, nil, held},
-		{"interrupted", func(r *reaper.Reservation) { r.Interrupted = true }, nil, held},
-		{"in use", func(*reaper.Reservation) {}, []reaper.Pod{showing(web, ip1)}, finding{reaper.InUse, reaper.PodPresent, ""}},
-		{"not a pod's", func(r *reaper.Reservation) { r.Foreign = "a tunnel" }, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
+		{"SandboxAbsent", func(r *reaper.Allocation) { r.Owner.Pod = reaper.PodRef{} }, nil, held},
+		{"EmptyHandle", func(r *reaper.Allocation) { r.EmptyHandle = true }, nil, held},
+		{"interrupted", func(r *reaper.Allocation) { r.Interrupted = true }, nil, held},
+		{"in use", func(*reaper.Allocation) {}, []reaper.Pod{showing(web, ip1)}, finding{reaper.InUse, reaper.PodPresent, ""}},
+		{"not a pod's", func(r *reaper.Allocation) { r.Foreign = "a tunnel" }, nil, finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := webEntry()
 			r.Owner.Node = "n1"
 			tt.entry(&r)
-			s := scene{units: []reaper.Unit{pool(r)}, pods: tt.pods, nodes: []reaper.Node{{Name: "n1"}}}
+			s := scene{pools: []reaper.Pool{poolOf(r)}, pods: tt.pods, nodes: []reaper.Node{{Name: "n1"}}}
 			s.policy = func(p *policy.Policy) {
 				releaseAll(p)
 				p.Nodes.Unreachable = policy.Hold
@@ -85,13 +85,13 @@ func TestNodeThatIsNotReadyKeepsWhateverIsOwnerless(t *testing.T) {
 func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	r := webEntry()
 	r.Owner.Node = "n1"
-	away := scene{units: []reaper.Unit{pool(r)}, nodes: []reaper.Node{{Name: "n1"}}}
+	away := scene{pools: []reaper.Pool{poolOf(r)}, nodes: []reaper.Node{{Name: "n1"}}}
 	back := away
 	back.nodes = []reaper.Node{{Name: "n1", Ready: true}}
 	back.ledger = away.seen(t, noon)
 	equal(t, "remembered while it was away", back.ledger.Len(), 0)
 	grace := policy.Default().GracePeriod.Duration
-	equal(t, "standing", back.judge(t, noon.Add(2*grace))[0].Standing, reaper.Suspected)
+	equal(t, "standing", back.judge(t, noon.Add(2*grace))[0].Verdict, reaper.Suspected)
 }
 
 // Nodes are listed unless no verdict rests on them.
@@ -106,10 +106,10 @@ func TestNodesAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 		want        []string
 	}{
 		{"no reservation", nil, policy.Hold, both},
-		{"none names a node", fixedStore{pool(webEntry())}, policy.Hold, both},
-		{"one names a node", fixedStore{pool(webEntry()), pool(webEntry(), named)}, policy.Hold, both},
-		{"one names a node, and the policy does not say", fixedStore{pool(named)}, "", both},
-		{"one names a node, and the policy does not care", fixedStore{pool(named)}, policy.Release, pods},
+		{"none names a node", fixedStore{poolOf(webEntry())}, policy.Hold, both},
+		{"one names a node", fixedStore{poolOf(webEntry()), poolOf(webEntry(), named)}, policy.Hold, both},
+		{"one names a node, and the policy does not say", fixedStore{poolOf(named)}, "", both},
+		{"one names a node, and the policy does not care", fixedStore{poolOf(named)}, policy.Release, pods},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(tt.store)

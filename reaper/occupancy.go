@@ -13,23 +13,23 @@ type occupancy struct {
 	census   Census
 	listings map[string]Listing
 	claims   map[string]map[netip.Addr][]claim // by backend
-	units    map[[2]string]*Unit               // by backend and name
-	taken    map[netip.Addr][]Orphan           // every entry, in its unit
+	pools    map[[2]string]*Pool               // by backend and name
+	taken    map[netip.Addr][]Orphan           // every entry, in its pool
 }
 
 func newOccupancy(inv Inventory, census Census) occupancy {
 	o := occupancy{
 		census: census, listings: make(map[string]Listing), claims: make(map[string]map[netip.Addr][]claim),
-		units: make(map[[2]string]*Unit), taken: make(map[netip.Addr][]Orphan),
+		pools: make(map[[2]string]*Pool), taken: make(map[netip.Addr][]Orphan),
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend], o.claims[l.Backend] = l, l.claims()
-		for i := range l.Units {
-			u := &l.Units[i]
-			o.units[[2]string{l.Backend, u.Name}] = u
-			for _, r := range u.Reservations {
+		for i := range l.Pools {
+			u := &l.Pools[i]
+			o.pools[[2]string{l.Backend, u.Name}] = u
+			for _, r := range u.Allocations {
 				if r.holdsAddress() {
-					o.taken[r.IP] = append(o.taken[r.IP], Orphan{unit: u, reservation: r})
+					o.taken[r.IP] = append(o.taken[r.IP], Orphan{pool: u, allocation: r})
 				}
 			}
 		}
@@ -38,7 +38,7 @@ func newOccupancy(inv Inventory, census Census) occupancy {
 }
 
 // sort settles what cannot be put back, and returns the other records, by index.
-func (r *restoring) sort(o occupancy) []int {
+func (r *restoration) partition(o occupancy) []int {
 	var free []int
 	for i, rec := range r.report.records {
 		switch l, ok := o.listings[rec.Backend]; {
@@ -66,20 +66,20 @@ func (o occupancy) conflict(rec Record) error {
 		return nil // it has none
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
-	unit := o.units[[2]string{rec.Backend, rec.Unit}]
-	if unit == nil {
-		unit = &Unit{Name: rec.Unit}
+	pool := o.pools[[2]string{rec.Backend, rec.Pool}]
+	if pool == nil {
+		pool = &Pool{Name: rec.Pool}
 	}
 	entry := Orphan{
-		unit: unit, claims: o.claims[rec.Backend],
-		reservation: Reservation{Backend: rec.Backend, Unit: rec.Unit, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}},
+		pool: pool, claims: o.claims[rec.Backend],
+		allocation: Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}},
 	}
 	if by, ok := shownBy(policy.Default(), o.census, entry); ok && by != pod {
 		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by)
 	}
 	for _, other := range o.taken[ip] {
-		if r := other.reservation; entry.competes(other) && !rec.sharesOwner(r) {
-			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, r.Backend, r.Unit, r.Owner.whom())
+		if r := other.allocation; entry.competes(other) && !rec.sharesOwner(r) {
+			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, r.Backend, r.Pool, r.Owner.whom())
 		}
 	}
 	return nil
@@ -88,17 +88,17 @@ func (o occupancy) conflict(rec Record) error {
 // competes reports whether two entries of one address, of which neither is the
 // other, are of the same network, or may be.
 func (o Orphan) competes(other Orphan) bool {
-	a, b := o.reservation, other.reservation
-	if a.Backend == b.Backend && a.Unit == b.Unit && a.Key == b.Key {
+	a, b := o.allocation, other.allocation
+	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
 	}
-	here, there := o.unit.Domain, other.unit.Domain
+	here, there := o.pool.Network, other.pool.Network
 	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
 }
 
 // sharesOwner reports whether another entry is surely for the same pod, or for the
 // same sandbox where the record names none.
-func (r Record) sharesOwner(other Reservation) bool {
+func (r Record) sharesOwner(other Allocation) bool {
 	switch pod := (PodRef{r.Owner.Namespace, r.Owner.Pod}); {
 	case other.Unreadable != "" || other.Foreign != "":
 		return false

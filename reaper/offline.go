@@ -40,31 +40,31 @@ func (d Document) Is(group, kind string) bool {
 // a file is not the store.
 type Excerpt struct {
 	Store string // the name of the backend
-	Units iter.Seq2[Unit, error]
+	Pools iter.Seq2[Pool, error]
 }
 
 // Name implements Backend.
 func (e Excerpt) Name() string { return e.Store }
 
-// List implements Backend. A unit that the files have twice counts once. Where
+// List implements Backend. A pool that the files have twice counts once. Where
 // they have it in two forms, nothing tells which is newer: the first counts, and
 // the other one cannot be read.
-func (e Excerpt) List(context.Context) iter.Seq2[Unit, error] {
-	return func(yield func(Unit, error) bool) {
-		first := make(map[string]Unit)
-		for u, err := range e.Units {
+func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
+	return func(yield func(Pool, error) bool) {
+		first := make(map[string]Pool)
+		for u, err := range e.Pools {
 			if err == nil {
 				u.Object = Object{} // a file may be of another version of the API
 				have, again := first[u.Name]
 				switch {
 				case !again:
 					have = u
-					have.Reservations = slices.Clone(u.Reservations) // whoever lists may change them
+					have.Allocations = slices.Clone(u.Allocations) // whoever lists may change them
 					first[u.Name] = have
 				case reflect.DeepEqual(have, u):
 					continue
 				default:
-					u, err = Unit{}, &UnitError{u.Name, errTwice}
+					u, err = Pool{}, &PoolError{u.Name, errTwice}
 				}
 			}
 			if !yield(u, err) {

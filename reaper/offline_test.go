@@ -34,46 +34,46 @@ func TestDocumentIsOfAKind(t *testing.T) {
 	}
 }
 
-// excerpt is what files have of a store: units, and errors instead of units.
+// excerpt is what files have of a store: pools, and errors instead of pools.
 func excerpt(found ...any) reaper.Excerpt {
-	return reaper.Excerpt{Store: "whereabouts", Units: iter.Seq2[reaper.Unit, error](func(yield func(reaper.Unit, error) bool) {
+	return reaper.Excerpt{Store: "whereabouts", Pools: iter.Seq2[reaper.Pool, error](func(yield func(reaper.Pool, error) bool) {
 		for _, f := range found {
-			unit, _ := f.(reaper.Unit)
+			pool, _ := f.(reaper.Pool)
 			err, _ := f.(error)
-			if !yield(unit, err) {
+			if !yield(pool, err) {
 				return
 			}
 		}
 	})}
 }
 
-func TestExcerptCountsAUnitOnce(t *testing.T) {
+func TestExcerptCountsAPoolOnce(t *testing.T) {
 	changed := webEntry()
 	changed.Token = "t2"
-	elsewhere := pool(changed)
+	elsewhere := poolOf(changed)
 	elsewhere.Name = "elsewhere"
 	const twice = "pool: the files have it twice, and not the same; the first counts"
 	for _, tt := range []struct {
 		name  string
-		units []any
-		want  []string // tokens of the units, or errors
+		pools []any
+		want  []string // tokens of the pools, or errors
 	}{
-		{"the same unit", []any{pool(webEntry()), pool(webEntry())}, []string{"t1"}},
-		{"the same unit, not the same any more", []any{pool(webEntry()), pool(changed)}, []string{"t1", twice}},
-		{"two units", []any{pool(webEntry()), elsewhere}, []string{"t1", "t2"}},
-		{"a unit that cannot be read, and again where it can", []any{&reaper.UnitError{Unit: "pool", Err: errors.New("cut")}, pool(webEntry())},
+		{"the same unit", []any{poolOf(webEntry()), poolOf(webEntry())}, []string{"t1"}},
+		{"the same unit, not the same any more", []any{poolOf(webEntry()), poolOf(changed)}, []string{"t1", twice}},
+		{"two units", []any{poolOf(webEntry()), elsewhere}, []string{"t1", "t2"}},
+		{"a unit that cannot be read, and again where it can", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webEntry())},
 			[]string{"pool: cut", "t1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for unit, err := range excerpt(tt.units...).List(t.Context()) {
-				var unreadable *reaper.UnitError
+			for pool, err := range excerpt(tt.pools...).List(t.Context()) {
+				var unreadable *reaper.PoolError
 				if errors.As(err, &unreadable) {
 					got = append(got, err.Error())
 					continue
 				}
-				got = append(got, unit.Reservations[0].Token)
-				unit.Reservations[0].Backend = "whereabouts" // as TakeInventory does
+				got = append(got, pool.Allocations[0].Token)
+				pool.Allocations[0].Backend = "whereabouts" // as TakeInventory does
 			}
 			equal(t, "units", got, tt.want)
 		})
@@ -81,7 +81,7 @@ func TestExcerptCountsAUnitOnce(t *testing.T) {
 }
 
 func TestExcerptReleasesNothing(t *testing.T) {
-	errs := excerpt(pool(webEntry())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
+	errs := excerpt(poolOf(webEntry())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
 	if len(errs) != 2 || !errors.Is(errs[0], reaper.ErrKept) || !errors.Is(errs[1], reaper.ErrKept) {
 		t.Errorf("Release = %v, want ErrKept twice", errs)
 	}

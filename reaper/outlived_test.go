@@ -10,9 +10,9 @@ import (
 
 // outlivedScene is an entry of sandbox s1, and a pod that names no sandbox, but
 // shows the address of an entry that sandbox s2 got a minute later.
-func outlivedScene() (older, newer reaper.Reservation, pod reaper.Pod) {
+func replacedScene() (older, newer reaper.Allocation, pod reaper.Pod) {
 	older, newer = webEntry(), webEntry()
-	older.PerSandbox, newer.PerSandbox = true, true
+	older.SandboxOwned, newer.SandboxOwned = true, true
 	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
 	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
@@ -21,43 +21,43 @@ func outlivedScene() (older, newer reaper.Reservation, pod reaper.Pod) {
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof. Plugins that only
 // use Calico's IPAM do not write the sandbox into the pod's annotations.
-func TestSandboxIsOutlivedOnlyByALaterOneThatThePodShows(t *testing.T) {
+func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 	kept := finding{reaper.InUse, reaper.PodPresent, ""}
 	replaced := finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
 	for _, tt := range []struct {
 		name   string
-		change func(older, newer *reaper.Reservation, pod *reaper.Pod)
+		change func(older, newer *reaper.Allocation, pod *reaper.Pod)
 		want   finding
 	}{
-		{"all is proved", func(_, _ *reaper.Reservation, _ *reaper.Pod) {}, replaced},
-		{"the other entry is older", func(o, n *reaper.Reservation, _ *reaper.Pod) { o.Created, n.Created = n.Created, o.Created }, kept},
-		{"both are of the same moment", func(o, n *reaper.Reservation, _ *reaper.Pod) { o.Created = n.Created }, kept},
-		{"this entry tells no age", func(o, _ *reaper.Reservation, _ *reaper.Pod) { o.Created = time.Time{} }, kept},
-		{"the other entry tells no age", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Created = time.Time{} }, kept},
-		{"both are of one sandbox", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Owner.Sandbox = "s1" }, kept},
-		{"this entry names no sandbox", func(o, _ *reaper.Reservation, _ *reaper.Pod) { o.Owner.Sandbox = "" }, kept},
-		{"the other entry names no sandbox", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Owner.Sandbox = "" }, kept},
-		{"the other entry is another pod's", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Owner.Pod = other }, kept},
-		{"the other entry cannot be read", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Unreadable = "no JSON" }, kept},
-		{"the other entry's pod is guessed", func(_, n *reaper.Reservation, _ *reaper.Pod) { n.Inferred = true }, kept},
-		{"the pod shows another address", func(_, _ *reaper.Reservation, p *reaper.Pod) {
+		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {}, replaced},
+		{"the other entry is older", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created, n.Created = n.Created, o.Created }, kept},
+		{"both are of the same moment", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created = n.Created }, kept},
+		{"this entry tells no age", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Created = time.Time{} }, kept},
+		{"the other entry tells no age", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Created = time.Time{} }, kept},
+		{"both are of one sandbox", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Sandbox = "s1" }, kept},
+		{"this entry names no sandbox", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Sandbox = "" }, kept},
+		{"the other entry names no sandbox", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Sandbox = "" }, kept},
+		{"the other entry is another pod's", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Pod = other }, kept},
+		{"the other entry cannot be read", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Unreadable = "no JSON" }, kept},
+		{"the other entry's pod is guessed", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Inferred = true }, kept},
+		{"the pod shows another address", func(_, _ *reaper.Allocation, p *reaper.Pod) {
 			p.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")}
 		}, kept},
-		{"the pod shows both addresses", func(_, _ *reaper.Reservation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
-		{"the pod does not show all that it should", func(_, _ *reaper.Reservation, p *reaper.Pod) { p.Mute = true }, kept},
-		{"the pod names this sandbox", func(_, _ *reaper.Reservation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
-		{"this entry is of another node, whose clock may be wrong", func(o, _ *reaper.Reservation, _ *reaper.Pod) { o.Owner.Node = "node-2" }, kept},
-		{"no entry names its node", func(o, n *reaper.Reservation, _ *reaper.Pod) { o.Owner.Node, n.Owner.Node = "", "" }, kept},
-		{"this entry is of another node, and long before", func(o, n *reaper.Reservation, _ *reaper.Pod) {
+		{"the pod shows both addresses", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
+		{"the pod does not show all that it should", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
+		{"the pod names this sandbox", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
+		{"this entry is of another node, whose clock may be wrong", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node = "node-2" }, kept},
+		{"no entry names its node", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node, n.Owner.Node = "", "" }, kept},
+		{"this entry is of another node, and long before", func(o, n *reaper.Allocation, _ *reaper.Pod) {
 			o.Owner.Node, n.Created = "node-2", o.Created.Add(4*time.Minute+time.Second)
 		}, replaced},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := outlivedScene()
+			older, newer, pod := replacedScene()
 			tt.change(&older, &newer, &pod)
-			there := pool(newer)
+			there := poolOf(newer)
 			there.Name = "there" // blocks of one pod's addresses may differ
-			s := scene{units: []reaper.Unit{pool(older), there}, pods: []reaper.Pod{pod}}
+			s := scene{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
 		})
 	}
@@ -65,10 +65,10 @@ func TestSandboxIsOutlivedOnlyByALaterOneThatThePodShows(t *testing.T) {
 
 // Promise 1. While the ADD of the newer sandbox is in flight, the pod still shows the
 // address of the older one.
-func TestLaterSandboxIsNotOutlivedByTheOneBefore(t *testing.T) {
-	older, newer, pod := outlivedScene()
+func TestLaterSandboxIsNotReplacedByTheOneBefore(t *testing.T) {
+	older, newer, pod := replacedScene()
 	pod.Addresses = []netip.Addr{older.IP}
-	s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	for _, v := range s.judge(t, noon) {
 		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
 	}

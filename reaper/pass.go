@@ -30,21 +30,21 @@ func (r *run) pass(ctx context.Context, info RunInfo) error {
 	if *p.DryRun {
 		ledger = ledger.Merge(r.memory) // nobody writes it
 	}
-	verdicts := Judge(now, p, inv, census, ledger)
-	plan := MakePlan(verdicts).after(r.earlier)
-	r.report.tell(verdicts)
-	r.logVerdicts(verdicts)
-	r.progress("judged %d reservations: %d to release", len(verdicts), len(plan.due))
+	decisions := Judge(now, p, inv, census, ledger)
+	plan := MakePlan(decisions).after(r.earlier)
+	r.report.tell(decisions)
+	r.logDecisions(decisions)
+	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	if err := r.refuse(plan, census, ledger); err != nil {
 		return err
 	}
-	next := func(have Ledger, verdicts []Verdict) Ledger { return have.next(verdicts, census, inv.complete()) }
+	next := func(have Ledger, decisions []Decision) Ledger { return have.next(decisions, census, inv.complete()) }
 	if *p.DryRun {
 		for _, i := range plan.due {
 			r.report.Entries[i].Outcome = Planned
 		}
-		r.memory = next(ledger, verdicts)
+		r.memory = next(ledger, decisions)
 		if err := r.checkClock(); err != nil {
 			r.warn(err.Error())
 		}
@@ -58,7 +58,7 @@ func (r *run) pass(ctx context.Context, info RunInfo) error {
 		r.failAndTell(err)
 		return r.keepDue(plan, err)
 	}
-	r.saveLedger(ctx, ledger, verdicts, next, func(l Ledger) []Verdict { return Judge(now, p, inv, census, l) })
+	r.saveLedger(ctx, ledger, decisions, next, func(l Ledger) []Decision { return Judge(now, p, inv, census, l) })
 	plan = r.journal(ctx, info, plan)
 	r.release(ctx, plan, census)
 	if err := r.Journals.Prune(ctx); err != nil {
@@ -81,20 +81,20 @@ func (r *run) keepDue(plan Plan, why error) error {
 
 // maxAhead is by how much a clock may be wrong: it is a part of the shortest time
 // that anything waits for, and more than an API server takes to answer.
-const maxAhead = time.Minute
+const maxClockSkew = time.Minute
 
 // checkClock returns an error where the clock is wrong. No grace period could be
 // believed that it says is over, nor any age.
 func (r *run) checkClock() error {
-	if r.Ahead == nil {
+	if r.ClockSkew == nil {
 		return nil
 	}
-	ahead, known := r.Ahead()
+	clockSkew, known := r.ClockSkew()
 	switch {
-	case known && ahead > maxAhead:
-		return fmt.Errorf("the clock here is %v ahead of the API server's: nothing is released until it is right", ahead)
-	case known && -ahead > maxAhead:
-		return fmt.Errorf("the clock here is %v behind the API server's: nothing is released until it is right", -ahead)
+	case known && clockSkew > maxClockSkew:
+		return fmt.Errorf("the clock here is %v ahead of the API server's: nothing is released until it is right", clockSkew)
+	case known && -clockSkew > maxClockSkew:
+		return fmt.Errorf("the clock here is %v behind the API server's: nothing is released until it is right", -clockSkew)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (r *run) refuse(plan Plan, census Census, last Ledger) error {
 // scope returns what verdicts need to know beside the pods.
 func (r *run) scope() Scope {
 	return Scope{
-		StatefulSets: r.Policy.Retention.StatefulSets != policy.Ignore,
+		StatefulSets: r.Policy.Protection.StatefulSets != policy.Ignore,
 		Nodes:        r.Policy.Nodes.Unreachable != policy.Release,
 	}
 }
@@ -177,12 +177,12 @@ func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
 
 // saveLedger remembers what has to wait. Where another run wrote in between,
 // its ledger is read and judged by again.
-func (r *run) saveLedger(ctx context.Context, have Ledger, verdicts []Verdict,
-	next func(Ledger, []Verdict) Ledger, judge func(Ledger) []Verdict,
+func (r *run) saveLedger(ctx context.Context, have Ledger, decisions []Decision,
+	next func(Ledger, []Decision) Ledger, judge func(Ledger) []Decision,
 ) {
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err := retry.Do(ctx, b, func(ctx context.Context) error {
-		want := next(have, verdicts)
+		want := next(have, decisions)
 		if want.Equal(have) {
 			return nil
 		}
@@ -195,7 +195,7 @@ func (r *run) saveLedger(ctx context.Context, have Ledger, verdicts []Verdict,
 			return loadErr
 		}
 		if have = theirs; have.Len() > 0 {
-			verdicts = judge(have)
+			decisions = judge(have)
 		}
 		return retry.RetryableError(err)
 	})
@@ -204,11 +204,11 @@ func (r *run) saveLedger(ctx context.Context, have Ledger, verdicts []Verdict,
 	}
 }
 
-// logVerdicts says why, one line a reservation.
-func (r *run) logVerdicts(verdicts []Verdict) {
-	for _, v := range verdicts {
-		r.Logger.Debug("judged", "backend", v.Reservation.Backend, "pool", v.Reservation.Unit,
-			"key", v.Reservation.Key, "ip", v.Reservation.IP, "pod", v.Reservation.Owner.Pod,
-			"verdict", v.Standing.String(), "reason", v.Reason, "note", v.Note)
+// logVerdicts says why, one line a allocation.
+func (r *run) logDecisions(decisions []Decision) {
+	for _, v := range decisions {
+		r.Logger.Debug("judged", "backend", v.Allocation.Backend, "pool", v.Allocation.Pool,
+			"key", v.Allocation.Key, "ip", v.Allocation.IP, "pod", v.Allocation.Owner.Pod,
+			"verdict", v.Verdict.String(), "reason", v.Reason, "note", v.Note)
 	}
 }

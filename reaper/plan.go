@@ -9,16 +9,16 @@ import (
 
 // A Plan is what a run is about to release.
 type Plan struct {
-	verdicts []Verdict
-	due      []int // indices of the orphans among the verdicts
-	before   int   // addresses that earlier looks of the same run released
+	decisions []Decision
+	due       []int // indices of the orphans among the verdicts
+	before    int   // addresses that earlier looks of the same run released
 }
 
 // MakePlan collects the orphans among the verdicts.
-func MakePlan(verdicts []Verdict) Plan {
-	p := Plan{verdicts: verdicts}
-	for i, v := range verdicts {
-		if v.Standing == Orphaned {
+func MakePlan(decisions []Decision) Plan {
+	p := Plan{decisions: decisions}
+	for i, v := range decisions {
+		if v.Verdict == Orphaned {
 			p.due = append(p.due, i)
 		}
 	}
@@ -40,7 +40,7 @@ func (p Plan) after(released []Entry) Plan {
 func (p Plan) Orphans() []Orphan {
 	orphans := make([]Orphan, len(p.due))
 	for i, index := range p.due {
-		orphans[i] = p.verdicts[index].orphan
+		orphans[i] = p.decisions[index].orphan
 	}
 	return orphans
 }
@@ -49,7 +49,7 @@ func (p Plan) Orphans() []Orphan {
 func (p Plan) of(backend string) []int {
 	var due []int
 	for _, i := range p.due {
-		if p.verdicts[i].Reservation.Backend == backend {
+		if p.decisions[i].Allocation.Backend == backend {
 			due = append(due, i)
 		}
 	}
@@ -72,12 +72,12 @@ func (p Plan) only(these map[int]bool) Plan {
 // What holds none endangers nobody, and may be more than all addresses together.
 func (p Plan) addresses() (planned, all int) {
 	planned, all = p.before, p.before
-	for _, v := range p.verdicts {
-		if !v.Reservation.holdsAddress() {
+	for _, v := range p.decisions {
+		if !v.Allocation.holdsAddress() {
 			continue
 		}
 		all++
-		if v.Standing == Orphaned {
+		if v.Verdict == Orphaned {
 			planned++
 		}
 	}
@@ -87,10 +87,10 @@ func (p Plan) addresses() (planned, all int) {
 // A LimitError is a plan that is too large to be believed. Nothing of it was
 // carried out.
 type LimitError struct {
-	Limit        string // the policy's field, or what else refused
-	Planned      int    // with what earlier looks of the run released
-	Reservations int
-	Allowed      string
+	Limit       string // the policy's field, or what else refused
+	Planned     int    // with what earlier looks of the run released
+	Allocations int
+	Allowed     string
 
 	// Released is how many entries earlier looks of the run released, which
 	// waited.
@@ -114,20 +114,20 @@ func (e *LimitError) excess() string {
 	if e.Census != "" {
 		return e.Limit + ": " + e.Census
 	}
-	return fmt.Sprintf("%s: the plan releases %d of %d reservations, allowed is %s",
-		e.Limit, e.Planned, e.Reservations, e.Allowed)
+	return fmt.Sprintf("%s: the plan releases %d of %d allocations, allowed is %s",
+		e.Limit, e.Planned, e.Allocations, e.Allowed)
 }
 
 // Check compares the plan with the limits and the census it rests on. It
 // returns a *LimitError, or nil.
 //
-// A census without a single pod beside reservations that name pods is refused
+// A census without a single pod beside allocations that name pods is refused
 // too: an API server that answers for another cluster, or from an empty store,
 // looks like that.
 func (p Plan) Check(limits policy.Limits, c Census) error {
 	planned, all := p.addresses()
 	refuse := func(limit, allowed string) error {
-		return &LimitError{Limit: limit, Planned: planned, Reservations: all, Allowed: allowed}
+		return &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed}
 	}
 	if len(p.due) == 0 {
 		return nil
@@ -153,7 +153,7 @@ const fewNodes = 3
 // *LimitError where so many pods or nodes are gone that the lists may not be whole,
 // and something has lost its owner; or nil.
 func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
-	ownerless := slices.ContainsFunc(p.verdicts, func(v Verdict) bool { return v.ownerless })
+	ownerless := slices.ContainsFunc(p.decisions, func(v Decision) bool { return v.ownerless })
 	now, then := c.figures(), last.figures
 	for _, list := range []struct {
 		what              string

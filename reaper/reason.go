@@ -1,6 +1,6 @@
 package reaper
 
-// A Reason says why a reservation got its verdict. Reasons are stable words
+// A Reason says why a allocation got its verdict. Reasons are stable words
 // that users script against.
 type Reason string
 
@@ -16,31 +16,31 @@ const (
 	OutOfScope      Reason = "OutOfScope"      // the policy's namespaces leave its pod out
 	RuleHold        Reason = "RuleHold"        // a rule of the policy holds it
 	Retained        Reason = "Retained"        // a StatefulSet brings its pod back
-	Reserved        Reason = "Reserved"        // somebody keeps the address back
+	Protected       Reason = "Protected"       // somebody keeps the address back
 	OwnerUnknown    Reason = "OwnerUnknown"    // it names no owner, or none that can be understood
 	NotPodOwned     Reason = "NotPodOwned"     // it was not reserved for a pod
 	NodeUnreachable Reason = "NodeUnreachable" // its node is not ready, and its sandbox may still be running there
-	BondKept        Reason = "BondKept"        // another address of the same sandbox is kept
-	NoAddress       Reason = "NoAddress"       // it holds no address any more
+	SiblingKept     Reason = "SiblingKept"        // another address of the same sandbox is kept
+	EmptyHandle     Reason = "EmptyHandle"       // it holds no address any more
 	TooYoung        Reason = "TooYoung"        // it is younger than minAge
 	NoToken         Reason = "NoToken"         // the store could not notice that it changed hands
 	Unreadable      Reason = "Unreadable"      // it could not be understood
 	NoCensus        Reason = "NoCensus"        // nobody was asked who is alive, or before it was listed
 )
 
-// A Standing is what a verdict concludes. The zero value keeps.
-type Standing int
+// A Verdict is what a verdict concludes. The zero value keeps.
+type Verdict int
 
-// The standings, in the order in which a reservation loses its protection.
+// The verdicts, in the order in which a allocation loses its protection.
 const (
-	Held      Standing = iota // kept, for the reason that is given
-	InUse                     // somebody has it
-	Suspected                 // nobody has it, but not for long enough
-	Orphaned                  // nobody has it, and the grace period is over
+	Held      Verdict = iota // kept, for the reason that is given
+	InUse                    // somebody has it
+	Suspected                // nobody has it, but not for long enough
+	Orphaned                 // nobody has it, and the grace period is over
 )
 
 // String returns the word that reports use.
-func (s Standing) String() string {
+func (s Verdict) String() string {
 	switch s {
 	case InUse:
 		return "inUse"

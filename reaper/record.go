@@ -41,7 +41,7 @@ func (r *run) journal(ctx context.Context, info RunInfo, plan Plan) Plan {
 			}
 		}
 	}
-	r.dropBonds(plan, recorded)
+	r.dropGroups(plan, recorded)
 	plan = plan.only(recorded)
 	if len(plan.due) == 0 {
 		return plan
@@ -61,8 +61,8 @@ func (r *run) journal(ctx context.Context, info RunInfo, plan Plan) Plan {
 func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
 	records := make([]Record, len(plan.due))
 	for n, i := range plan.due {
-		res, e := plan.verdicts[i].Reservation, r.report.Entries[i]
-		records[n] = Record{Backend: res.Backend, Unit: res.Unit, Key: res.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
+		res, e := plan.decisions[i].Allocation, r.report.Entries[i]
+		records[n] = Record{Backend: res.Backend, Pool: res.Pool, Key: res.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
 	}
 	return records
 }
@@ -73,9 +73,9 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 	if !ok {
 		return nil, errNoRecorder
 	}
-	rs := make([]Reservation, len(due))
+	rs := make([]Allocation, len(due))
 	for n, i := range due {
-		rs[n] = plan.verdicts[i].Reservation
+		rs[n] = plan.decisions[i].Allocation
 	}
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
@@ -93,15 +93,15 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 
 // dropBonds takes out what is bound to an entry that is not written down: they go
 // together or not at all.
-func (r *run) dropBonds(plan Plan, recorded map[int]bool) {
+func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
 	broken := make(map[[2]string]bool)
 	for _, i := range plan.due {
-		if res := plan.verdicts[i].Reservation; !recorded[i] && res.Bond != "" {
-			broken[[2]string{res.Backend, res.Bond}] = true
+		if res := plan.decisions[i].Allocation; !recorded[i] && res.Group != "" {
+			broken[[2]string{res.Backend, res.Group}] = true
 		}
 	}
 	for _, i := range plan.due {
-		if res := plan.verdicts[i].Reservation; recorded[i] && broken[[2]string{res.Backend, res.Bond}] {
+		if res := plan.decisions[i].Allocation; recorded[i] && broken[[2]string{res.Backend, res.Group}] {
 			delete(recorded, i)
 			r.settle(i, Kept, fmt.Errorf("%w: another address of its sandbox is not in the journal", ErrKept))
 		}

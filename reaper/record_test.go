@@ -14,11 +14,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// records are the places that the journal has, as backend/unit/key.
+// records are the places that the journal has, as backend/pool/key.
 func records(j *backendtest.Journal) []string {
 	var all []string
 	for _, r := range j.Read().Records {
-		all = append(all, r.Backend+"/"+r.Unit+"/"+r.Key)
+		all = append(all, r.Backend+"/"+r.Pool+"/"+r.Key)
 	}
 	return all
 }
@@ -61,7 +61,7 @@ func TestJournalHasTheEntryAsItWas(t *testing.T) {
 	equal(t, "journal", w.journal.Read(), reaper.Journal{
 		Run: reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"},
 		Records: []reaper.Record{{
-			Backend: "memory", Unit: "a", Key: "2", IP: "10.0.0.2",
+			Backend: "memory", Pool: "a", Key: "2", IP: "10.0.0.2",
 			Owner:  reaper.EntryOwner{Namespace: "default", Pod: "gone-1", Sandbox: "sandbox-gone-1", Interface: "net1"},
 			Stored: asked[0],
 		}},
@@ -74,7 +74,7 @@ type spied struct {
 	see func(stored []json.RawMessage) []json.RawMessage
 }
 
-func (s spied) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (s spied) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	stored, err := s.Recorder.Record(ctx, rs)
 	return s.see(stored), err
 }
@@ -99,7 +99,7 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	why := "no journal, no release: " + forbidden.Error()
 	equal(t, "failures", failures, []string{why})
 	equal(t, "warnings", report.Warnings, []string{why})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 4, InUse: 2, Planned: 2, Failed: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
 	equal(t, "error", entryOf(t, report, "2").Error, "it is not in the journal: "+forbidden.Error())
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "record", "list", "record"})
 }
@@ -170,7 +170,7 @@ func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
 	w.policy = backendtest.Impatient()
 	m.OnRequest(func(request string) error {
 		if request == "record" {
-			m.Rename(reaper.Reservation{Unit: "a", Key: "2"}, other)
+			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
 		}
 		return nil
 	})
@@ -183,7 +183,7 @@ func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
 
 // Promise 1, 7, 10. Addresses of one sandbox go together: where one of them is not
 // written down, none goes. That is no failure.
-func TestBondThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
+func TestGroupThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
 	m := backendtest.NewHandled("handled")
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
 	w := newWorld(m.Backend())
@@ -193,7 +193,7 @@ func TestBondThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
 	}
 	m.OnRequest(func(request string) error {
 		if request == "record" {
-			m.Rename(reaper.Reservation{Unit: "b", Key: "1"}, other)
+			m.Rename(reaper.Allocation{Pool: "b", Key: "1"}, other)
 		}
 		return nil
 	})

@@ -16,29 +16,29 @@ import (
 var errNoAnswer = errors.New("the backend did not answer for it")
 
 // release carries out the plan: backend by backend in their order, since one
-// store's release may rest on another's, and the units of each concurrently.
+// store's release may rest on another's, and the pools of each concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	confirmer := NewConfirmer(r.Policy, r.Cluster, census, len(plan.due))
 	for _, b := range r.Backends {
 		var due []int
 		for _, i := range plan.of(b.Name()) {
-			if err := r.outlived(plan.verdicts[i]); err != nil {
+			if err := r.afterProtected(plan.decisions[i]); err != nil {
 				r.settle(i, Kept, err)
 				continue
 			}
 			due = append(due, i)
 		}
-		unitOf := func(i int) string { return plan.verdicts[i].Reservation.Unit }
-		units := byUnit(due, unitOf)
-		if len(units) > 0 {
-			r.progress("releasing in %s: %d units", b.Name(), len(units))
+		poolOf := func(i int) string { return plan.decisions[i].Allocation.Pool }
+		pools := byPool(due, poolOf)
+		if len(pools) > 0 {
+			r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 		}
 		var g errgroup.Group
 		g.SetLimit(max(1, r.Concurrency))
-		for _, unit := range units {
+		for _, pool := range pools {
 			g.Go(func() error {
-				for batch := range slices.Chunk(unit, MaxBatch) {
-					r.releaseBatch(ctx, b, unitOf(batch[0]), plan, confirmer, batch)
+				for batch := range slices.Chunk(pool, MaxBatch) {
+					r.releaseBatch(ctx, b, poolOf(batch[0]), plan, confirmer, batch)
 				}
 				return nil
 			})
@@ -48,30 +48,30 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	}
 	for _, i := range plan.due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
-			r.released = append(r.released, Release{plan.verdicts[i].orphan.unit.Object, e})
+			r.released = append(r.released, Release{plan.decisions[i].orphan.pool.Object, e})
 		}
 	}
 }
 
-// byUnit groups indices by the unit of what they stand for; units and indices stay
+// byUnit groups indices by the pool of what they stand for; pools and indices stay
 // in their order.
-func byUnit(indices []int, unitOf func(i int) string) [][]int {
-	var units [][]int
+func byPool(indices []int, poolOf func(i int) string) [][]int {
+	var pools [][]int
 	place := make(map[string]int)
 	for _, i := range indices {
-		at, known := place[unitOf(i)]
+		at, known := place[poolOf(i)]
 		if !known {
-			at = len(units)
-			place[unitOf(i)] = at
-			units = append(units, nil)
+			at = len(pools)
+			place[poolOf(i)] = at
+			pools = append(pools, nil)
 		}
-		units[at] = append(units[at], i)
+		pools[at] = append(pools[at], i)
 	}
-	return units
+	return pools
 }
 
 // outlived returns an error unless everything was released that has to go before.
-func (r *run) outlived(v Verdict) error {
+func (r *run) afterProtected(v Decision) error {
 	for _, i := range v.after {
 		if r.report.Entries[i].Outcome != Released {
 			return fmt.Errorf("%w: %s, which it keeps back, was not released", ErrKept, r.report.Entries[i].IP)
@@ -80,9 +80,9 @@ func (r *run) outlived(v Verdict) error {
 	return nil
 }
 
-// releaseBatch releases some entries of one unit, and tries again for those
+// releaseBatch releases some entries of one pool, and tries again for those
 // that were not decided, each time with fresh warrants.
-func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Plan, confirmer *Confirmer, batch []int) {
+func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) {
 	undecided := batch
 	var last []error
 	var asked time.Duration // to wait, by the API server
@@ -95,7 +95,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Pla
 		if last != nil {
 			confirmer.Forget()
 		}
-		undecided, last = r.attempt(ctx, b, unit, plan, confirmer, undecided)
+		undecided, last = r.attempt(ctx, b, pool, plan, confirmer, undecided)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -111,16 +111,16 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, unit string, plan Pla
 		r.settle(i, Failed, last[n])
 	}
 	if len(undecided) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), unit, len(undecided), err))
+		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(undecided), err))
 	}
 }
 
 // attempt confirms and releases once. It settles what was decided and returns
 // the rest, with an error for each.
-func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, confirmer *Confirmer, batch []int) ([]int, []error) {
+func (r *run) attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) ([]int, []error) {
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
-		orphans[n] = plan.verdicts[i].orphan
+		orphans[n] = plan.decisions[i].orphan
 	}
 	warrants, errs := confirmer.Confirm(ctx, orphans)
 	var sure []Warrant
@@ -132,7 +132,7 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 		}
 	}
 	if len(sure) > 0 {
-		answers := b.Release(ctx, unit, sure)
+		answers := b.Release(ctx, pool, sure)
 		for n := range sure {
 			errs[where[n]] = errNoAnswer
 			if n < len(answers) {
@@ -165,16 +165,16 @@ func (r *run) attempt(ctx context.Context, b Backend, unit string, plan Plan, co
 		}
 	}
 	if len(final) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), unit, len(final), final[0]))
+		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(final), final[0]))
 	}
 	if len(unfinished) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d: %w", b.Name(), unit, len(unfinished), unfinished[0]))
+		r.fail(fmt.Errorf("%s: %s: %d: %w", b.Name(), pool, len(unfinished), unfinished[0]))
 	}
 	return undecided, why
 }
 
-// settle writes down what became of one reservation. Units are released
-// concurrently, but each entry belongs to one unit.
+// settle writes down what became of one allocation. Pools are released
+// concurrently, but each entry belongs to one pool.
 func (r *run) settle(i int, outcome Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
@@ -193,15 +193,15 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	if !ok {
 		return
 	}
-	for i, v := range plan.verdicts {
-		owner, outcome := v.Reservation.Owner.Pod, r.report.Entries[i].Outcome
-		half := outcome == Returned || outcome == Kept && v.Reservation.Interrupted
-		if v.Reservation.Backend != b.Name() || !half || owner.Namespace == "" || owner.Name == "" || ctx.Err() != nil {
+	for i, v := range plan.decisions {
+		owner, outcome := v.Allocation.Owner.Pod, r.report.Entries[i].Outcome
+		half := outcome == Returned || outcome == Kept && v.Allocation.Interrupted
+		if v.Allocation.Backend != b.Name() || !half || owner.Namespace == "" || owner.Name == "" || ctx.Err() != nil {
 			continue
 		}
-		if err := mender.Mend(ctx, v.Reservation); err != nil {
+		if err := mender.Mend(ctx, v.Allocation); err != nil {
 			r.settle(i, Failed, err)
-			r.fail(fmt.Errorf("%s: give %s back: %w", b.Name(), v.Reservation.Key, err))
+			r.fail(fmt.Errorf("%s: give %s back: %w", b.Name(), v.Allocation.Key, err))
 			continue
 		}
 		r.settle(i, Returned, nil)

@@ -28,10 +28,10 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				rs = entries(60)
 			}
 			var attempts [][]reaper.Warrant
-			s := wrapped{fixedStore{pool(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+			s := wrapped{fixedStore{poolOf(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 				attempts = append(attempts, ws)
 				for _, w := range ws {
-					if _, err := w.Reservation(); err != nil {
+					if _, err := w.Allocation(); err != nil {
 						t.Errorf("attempt %d: %v", len(attempts), err)
 					}
 				}
@@ -60,7 +60,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
 			}
 			for _, ws := range attempts[:3] {
-				if _, err := ws[0].Reservation(); !errors.Is(err, reaper.ErrAgain) {
+				if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
 				}
 			}
@@ -78,7 +78,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		s := wrapped{fixedStore{pool(entries(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
+		s := wrapped{fixedStore{poolOf(entries(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
 			attempts++
 			if attempts == 1 {
 				return []error{reaper.Transient(apierrors.NewTooManyRequests("busy", 7))}
@@ -138,7 +138,7 @@ func TestOutcomes(t *testing.T) {
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
 			}
-			s := wrapped{fixedStore{pool(webEntry())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
+			s := wrapped{fixedStore{poolOf(webEntry())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
 			w := newWorld(s)
 			w.pods.Add(reaper.Pod{Ref: other})
 			report, err := reaper.Run(t.Context(), w.options())
@@ -151,7 +151,7 @@ func TestOutcomes(t *testing.T) {
 			if answer != nil {
 				equal(t, "error", e.Error, answer.Error())
 			}
-			tt.counts.Reservations, tt.counts.Planned = 1, 1
+			tt.counts.Entries, tt.counts.Planned = 1, 1
 			equal(t, "summary", report.Summary, tt.counts)
 		})
 	}
@@ -159,27 +159,27 @@ func TestOutcomes(t *testing.T) {
 
 // A store is written once for many entries of a unit, and never twice at the
 // same time.
-func TestUnitsAreReleasedInBatchesSideBySide(t *testing.T) {
+func TestPoolsAreReleasedInBatchesSideBySide(t *testing.T) {
 	all := entries(2*reaper.MaxBatch + 200)
-	first, second := pool(all[:2*reaper.MaxBatch+100]...), pool(all[2*reaper.MaxBatch+100:]...)
+	first, second := poolOf(all[:2*reaper.MaxBatch+100]...), poolOf(all[2*reaper.MaxBatch+100:]...)
 	second.Name = "second"
 	var mu sync.Mutex
 	batches, busy := make(map[string][]int), make(map[string]bool)
-	s := wrapped{fixedStore{first, second}, func(_ context.Context, unit string, ws []reaper.Warrant) []error {
+	s := wrapped{fixedStore{first, second}, func(_ context.Context, pool string, ws []reaper.Warrant) []error {
 		mu.Lock()
-		if busy[unit] {
-			t.Errorf("%s is released twice at the same time", unit)
+		if busy[pool] {
+			t.Errorf("%s is released twice at the same time", pool)
 		}
-		busy[unit] = true
-		batches[unit] = append(batches[unit], len(ws))
+		busy[pool] = true
+		batches[pool] = append(batches[pool], len(ws))
 		mu.Unlock()
 		for _, w := range ws {
-			if r, err := w.Reservation(); err != nil || r.Unit != unit {
-				t.Errorf("a warrant of %s for %s: %v", r.Unit, unit, err)
+			if r, err := w.Allocation(); err != nil || r.Pool != pool {
+				t.Errorf("a warrant of %s for %s: %v", r.Pool, pool, err)
 			}
 		}
 		mu.Lock()
-		busy[unit] = false
+		busy[pool] = false
 		mu.Unlock()
 		return make([]error, len(ws))
 	}}
@@ -191,18 +191,18 @@ func TestUnitsAreReleasedInBatchesSideBySide(t *testing.T) {
 	equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
 }
 
-func TestConcurrencyIsTheNumberOfUnitsAtATime(t *testing.T) {
+func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
 		synctest.Test(t, func(t *testing.T) {
-			var units []reaper.Unit
+			var pools []reaper.Pool
 			for i, r := range entries(10) {
-				u := pool(r)
+				u := poolOf(r)
 				u.Name = fmt.Sprint(i)
-				units = append(units, u)
+				pools = append(pools, u)
 			}
 			var mu sync.Mutex
 			running, most := 0, 0
-			s := wrapped{fixedStore(units), func(context.Context, string, []reaper.Warrant) []error {
+			s := wrapped{fixedStore(pools), func(context.Context, string, []reaper.Warrant) []error {
 				mu.Lock()
 				running++
 				most = max(most, running)
@@ -233,9 +233,9 @@ func TestCancelledRunKeepsWhatItHadNotBegun(t *testing.T) {
 	beforeTwo := contentsOf(t, two)
 	askedTwo := requests(two)
 	store := one.Backend()
-	w.backends[0] = wrapped{store, func(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+	w.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 		defer cancel()
-		return store.Release(ctx, unit, ws)
+		return store.Release(ctx, pool, ws)
 	}}
 	report, err := reaper.Run(ctx, w.options())
 	if !errors.Is(err, context.Canceled) {

@@ -35,18 +35,18 @@ type RunInfo struct {
 	Cluster    string    `json:"cluster"` // the API server's address
 }
 
-// Counts are numbers of reservations. Every reservation is in exactly one of
+// Counts are numbers of allocations. Every allocation is in exactly one of
 // InUse, Held, Suspected and Planned; what was planned may also be Released,
 // Changed or Failed.
 type Counts struct {
-	Reservations int `json:"reservations"`
-	InUse        int `json:"inUse"`
-	Held         int `json:"held"`
-	Suspected    int `json:"suspected"`
-	Planned      int `json:"planned"`
-	Released     int `json:"released"`
-	Changed      int `json:"changed"` // also those whose owner came back
-	Failed       int `json:"failed"`
+	Entries   int `json:"entries"`
+	InUse     int `json:"inUse"`
+	Held      int `json:"held"`
+	Suspected int `json:"suspected"`
+	Planned   int `json:"planned"`
+	Released  int `json:"released"`
+	Changed   int `json:"changed"` // also those whose owner came back
+	Failed    int `json:"failed"`
 }
 
 // BackendReport is how one backend did.
@@ -69,7 +69,7 @@ type PoolReport struct {
 	AllocatedAfter  int      `json:"allocatedAfter"`
 }
 
-// An Outcome is what became of a reservation.
+// An Outcome is what became of a allocation.
 type Outcome string
 
 // The outcomes.
@@ -82,14 +82,14 @@ const (
 	Failed   Outcome = "failed"   // not known to be released
 )
 
-// An Entry is one reservation with its verdict.
+// An Entry is one allocation with its verdict.
 type Entry struct {
 	Backend   string     `json:"backend"`
 	Pool      string     `json:"pool"`
 	Key       string     `json:"key"`
 	IP        string     `json:"ip"` // empty where it could not be read
 	Owner     EntryOwner `json:"owner"`
-	Verdict   Standing   `json:"verdict"`
+	Verdict   Verdict    `json:"verdict"`
 	Reason    Reason     `json:"reason"`
 	Note      string     `json:"note,omitempty"`
 	FirstSeen *time.Time `json:"firstSeen,omitempty"`
@@ -123,8 +123,8 @@ func (r Report) Brief() Report {
 // MarshalJSON writes the status as its word.
 func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// MarshalJSON writes the standing as its word.
-func (s Standing) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+// MarshalJSON writes the verdict as its word.
+func (s Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // newReport tells what was listed.
 func newReport(info RunInfo, inv Inventory) Report {
@@ -138,11 +138,11 @@ func newReport(info RunInfo, inv Inventory) Report {
 	}
 	for _, l := range inv.Listings {
 		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message})
-		for _, u := range l.Units {
+		for _, u := range l.Pools {
 			if u.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
 					Backend: l.Backend, Name: u.Name, Range: u.Range.String(),
-					Capacity: u.Capacity, AllocatedBefore: len(u.Reservations),
+					Capacity: u.Capacity, AllocatedBefore: len(u.Allocations),
 				})
 			}
 		}
@@ -151,9 +151,9 @@ func newReport(info RunInfo, inv Inventory) Report {
 }
 
 // tell adds what the verdicts were, with nothing done yet.
-func (r *Report) tell(verdicts []Verdict) {
-	r.Entries = make([]Entry, 0, len(verdicts))
-	for _, v := range verdicts {
+func (r *Report) tell(decisions []Decision) {
+	r.Entries = make([]Entry, 0, len(decisions))
+	for _, v := range decisions {
 		r.Entries = append(r.Entries, newEntry(v))
 	}
 }
@@ -176,15 +176,15 @@ func (r *Report) resume(earlier []Entry) {
 }
 
 // newEntry is a verdict as the report tells it; zero times are left out.
-func newEntry(v Verdict) Entry {
-	res := v.Reservation
+func newEntry(v Decision) Entry {
+	res := v.Allocation
 	e := Entry{
-		Backend: res.Backend, Pool: res.Unit, Key: res.Key,
+		Backend: res.Backend, Pool: res.Pool, Key: res.Key,
 		Owner: EntryOwner{
 			res.Owner.Pod.Namespace, res.Owner.Pod.Name, res.Owner.Sandbox,
 			res.Owner.Interface, res.Owner.Node,
 		},
-		Verdict: v.Standing, Reason: v.Reason, Note: v.Note, Outcome: Kept,
+		Verdict: v.Verdict, Reason: v.Reason, Note: v.Note, Outcome: Kept,
 	}
 	if res.IP.IsValid() {
 		e.IP = res.IP.String()

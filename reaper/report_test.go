@@ -11,8 +11,8 @@ import (
 
 // Promise 7.
 func TestBriefReportLeavesOutOnlyWhatGoesWithoutSaying(t *testing.T) {
-	entry := func(key string, verdict reaper.Standing, note string, outcome reaper.Outcome) reaper.Entry {
-		return reaper.Entry{Key: key, Verdict: verdict, Note: note, Outcome: outcome}
+	entry := func(key string, decision reaper.Verdict, note string, outcome reaper.Outcome) reaper.Entry {
+		return reaper.Entry{Key: key, Verdict: decision, Note: note, Outcome: outcome}
 	}
 	r := reaper.Report{Entries: []reaper.Entry{
 		entry("in use", reaper.InUse, "", reaper.Kept),
@@ -53,7 +53,7 @@ func TestReportInJSON(t *testing.T) {
   "cluster": "https://cluster"
  },
  "summary": {
-  "reservations": 2,
+  "entries": 2,
   "inUse": 1,
   "held": 0,
   "suspected": 0,
@@ -66,7 +66,7 @@ func TestReportInJSON(t *testing.T) {
   {
    "name": "memory",
    "status": "ok",
-   "reservations": 2,
+   "entries": 2,
    "inUse": 1,
    "held": 0,
    "suspected": 0,
@@ -79,7 +79,7 @@ func TestReportInJSON(t *testing.T) {
    "name": "broken",
    "status": "failed",
    "message": "no list",
-   "reservations": 0,
+   "entries": 0,
    "inUse": 0,
    "held": 0,
    "suspected": 0,
@@ -153,7 +153,7 @@ func TestReportOfNothingInJSON(t *testing.T) {
 
 // What was stored in words that only a machine should read is still reported.
 func TestUnreadableEntryInTheReport(t *testing.T) {
-	w := newWorld(fixedStore{pool(reaper.Reservation{Key: "abc", Unreadable: "offset abc is no number"})})
+	w := newWorld(fixedStore{poolOf(reaper.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
 	e := w.run(t).Entries[0]
 	equal(t, "entry", e, reaper.Entry{
 		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable,

@@ -41,11 +41,11 @@ func (o Owner) whom() string {
 	}
 }
 
-// A Reservation is one address that a store holds, as it was listed.
-type Reservation struct {
+// A Allocation is one address that a store holds, as it was listed.
+type Allocation struct {
 	Backend string // set by TakeInventory
-	Unit    string // set by TakeInventory: the name of the unit that holds it
-	Key     string // the entry's own name within the unit
+	Pool    string // set by TakeInventory: the name of the pool that holds it
+	Key     string // the entry's own name within the pool
 	IP      netip.Addr
 	Owner   Owner
 
@@ -66,32 +66,32 @@ type Reservation struct {
 	// never released.
 	Foreign string
 
-	// Reserved says in words by what somebody keeps the address back, such as a
+	// Protected says in words by what somebody keeps the address back, such as a
 	// range that is excluded from a network. Such an entry is not released when
 	// it has no owner.
-	Reserved string
+	Protected string
 
-	// Retains is set for an entry that holds no address itself, but keeps some
+	// Protects is set for an entry that holds no address itself, but keeps some
 	// back while their pod is gone (ReservedIP).
-	Retains *Retention
+	Protects *Protection
 
 	// Inferred is set where the store does not name the pod, and the backend
 	// read the name out of something else.
 	Inferred bool
 
-	// Bond names what ties entries together that one sandbox got at one time,
-	// also in other units: the same within a backend. They are released
+	// Group names what ties entries together that one sandbox got at one time,
+	// also in other pools: the same within a backend. They are released
 	// together or not at all. Empty for an entry that stands alone.
-	Bond string
+	Group string
 
-	// PerSandbox is set where each sandbox gets an entry of its own and adopts
+	// SandboxOwned is set where each sandbox gets an entry of its own and adopts
 	// none, so that the entry of another sandbox than its pod shows has been
 	// replaced.
-	PerSandbox bool
+	SandboxOwned bool
 
-	// Remnant is set for what is left of a reservation and holds no address any
+	// EmptyHandle is set for what is left of a allocation and holds no address any
 	// more; IP is not valid. It may also be the beginning of one.
-	Remnant bool
+	EmptyHandle bool
 
 	// Interrupted is set for an entry whose release a crash cut short. Its
 	// owner is the one it had before, and the suspicion is ripe: the run that
@@ -101,27 +101,27 @@ type Reservation struct {
 
 // id is the identity that the ledger remembers. It contains the token, so that
 // an entry that changed hands is a new one.
-func (r Reservation) id() string {
-	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Token
+func (r Allocation) id() string {
+	return r.Backend + "\x00" + r.Pool + "\x00" + r.Key + "\x00" + r.Token
 }
 
 // place is where the entry stands and for which pod, whoever of its sandboxes has
 // it.
-func (r Reservation) place() string {
-	return r.Backend + "\x00" + r.Unit + "\x00" + r.Key + "\x00" + r.Owner.Pod.String()
+func (r Allocation) place() string {
+	return r.Backend + "\x00" + r.Pool + "\x00" + r.Key + "\x00" + r.Owner.Pod.String()
 }
 
 // saysWhose reports whether the store itself says that the pod which the entry
 // names has the address: what another verdict may rest on.
-func (r Reservation) saysWhose() bool {
+func (r Allocation) saysWhose() bool {
 	return r.Unreadable == "" && r.Foreign == "" && !r.Inferred && r.holdsAddress()
 }
 
 // holdsAddress reports whether the entry takes an address of a store.
-func (r Reservation) holdsAddress() bool { return !r.Remnant && r.Retains == nil }
+func (r Allocation) holdsAddress() bool { return !r.EmptyHandle && r.Protects == nil }
 
 // what names the entry for people: by its address if it has one.
-func (r Reservation) what() string {
+func (r Allocation) what() string {
 	if r.IP.IsValid() {
 		return r.IP.String()
 	}
@@ -138,26 +138,26 @@ type Object struct {
 	UID        string
 }
 
-// A Unit is one stored object that holds reservations, and that is written as
-// a whole: a pool, a block, a reservation object of its own.
-type Unit struct {
+// A Pool is one stored object that holds allocations, and that is written as
+// a whole: a pool, a block, a allocation object of its own.
+type Pool struct {
 	Name string // unique within the backend, such as kube-system/10.0.0.0-24
 
-	// Range is what the unit hands addresses out of. It is not valid for a
-	// unit that is no pool; such a unit is left out of the report's pools.
+	// Range is what the pool hands addresses out of. It is not valid for a
+	// pool that is no pool; such a pool is left out of the report's pools.
 	Range netip.Prefix
 
 	// Capacity is how many addresses Range can give to pods; nil if unknown.
 	Capacity *big.Int
 
-	// Object is the unit in the Kubernetes API; zero where it is not there, or
+	// Object is the pool in the Kubernetes API; zero where it is not there, or
 	// not there any more when its entries are released.
 	Object Object
 
-	// Domain names the network that the addresses belong to. The same address
-	// may be in use in two networks at once, and units of different domains
+	// Network names the network that the addresses belong to. The same address
+	// may be in use in two networks at once, and pools of different networks
 	// never compete for it. Empty means that the store does not tell.
-	Domain string
+	Network string
 
-	Reservations []Reservation
+	Allocations []Allocation
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A shelf is a reaper.ReservedIPs in memory, of one resource. Every write compares
+// A fakeStore is a reaper.ReservedIPs in memory, of one resource. Every write compares
 // and swaps.
-type shelf struct {
+type fakeStore struct {
 	mu      sync.Mutex
 	objects []reaper.ReservedIP
 	version int
@@ -25,24 +25,24 @@ type shelf struct {
 	hook    func(request string) error // of "list", "delete key" and "restore key"
 }
 
-// shelfUnit is the resource of all objects on a shelf.
-const shelfUnit = "reservedips.v1.example.com"
+// shelfUnit is the resource of all objects on a fakeStore.
+const fakeStorePool = "reservedips.v1.example.com"
 
-// add puts objects on the shelf, or new versions of them.
-func (s *shelf) add(objects ...reaper.ReservedIP) {
+// add puts objects on the fakeStore, or new versions of them.
+func (s *fakeStore) add(objects ...reaper.ReservedIP) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
 		s.version++
-		o.Unit, o.Token, o.Stored = shelfUnit, fmt.Sprint("v", s.version), nil
+		o.Pool, o.Token, o.Stored = fakeStorePool, fmt.Sprint("v", s.version), nil
 		o.Stored, _ = json.Marshal(o) // it has nothing that does not marshal
 		s.objects = slices.DeleteFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Key == o.Key })
 		s.objects = append(s.objects, o)
 	}
 }
 
-// keys are the names of what is on the shelf.
-func (s *shelf) keys() []string {
+// keys are the names of what is on the fakeStore.
+func (s *fakeStore) keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []string
@@ -54,7 +54,7 @@ func (s *shelf) keys() []string {
 }
 
 // begin is the beginning of each request.
-func (s *shelf) begin(ctx context.Context, request string) error {
+func (s *fakeStore) begin(ctx context.Context, request string) error {
 	s.mu.Lock()
 	s.asked = append(s.asked, request)
 	hook := s.hook
@@ -67,7 +67,7 @@ func (s *shelf) begin(ctx context.Context, request string) error {
 	return ctx.Err()
 }
 
-func (s *shelf) List(ctx context.Context) ([]reaper.ReservedIP, error) {
+func (s *fakeStore) List(ctx context.Context) ([]reaper.ReservedIP, error) {
 	if err := s.begin(ctx, "list"); err != nil {
 		return nil, err
 	}
@@ -76,13 +76,13 @@ func (s *shelf) List(ctx context.Context) ([]reaper.ReservedIP, error) {
 	return slices.Clone(s.objects), nil
 }
 
-func (s *shelf) Delete(ctx context.Context, r reaper.ReservedIP) error {
+func (s *fakeStore) Delete(ctx context.Context, r reaper.ReservedIP) error {
 	if err := s.begin(ctx, "delete "+r.Key); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Unit == r.Unit && have.Key == r.Key })
+	i := slices.IndexFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Pool == r.Pool && have.Key == r.Key })
 	switch {
 	case i < 0:
 		return nil
@@ -93,7 +93,7 @@ func (s *shelf) Delete(ctx context.Context, r reaper.ReservedIP) error {
 	return nil
 }
 
-func (s *shelf) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	errs := make([]error, len(rs))
 	for i, r := range rs {
 		if errs[i] = s.begin(ctx, "restore "+r.Key); errs[i] != nil {
@@ -101,7 +101,7 @@ func (s *shelf) Restore(ctx context.Context, unit string, rs []reaper.Record) []
 		}
 		var o reaper.ReservedIP
 		switch err := json.Unmarshal(r.Stored, &o); {
-		case err != nil || unit != shelfUnit:
+		case err != nil || pool != fakeStorePool:
 			errs[i] = errors.Join(err, errors.New("it is of no such resource"))
 		case slices.Contains(s.keys(), r.Key):
 			errs[i] = reaper.ErrPresent
@@ -141,10 +141,10 @@ func deletedAt(o reaper.ReservedIP, at time.Time) reaper.ReservedIP {
 }
 
 // retaining is a world of the living live-1, which has 10.0.0.1, and the dead
-// gone-1, which had 10.0.0.2, with these objects on the shelf.
-func retaining(t *testing.T, objects ...reaper.ReservedIP) (*world, *backendtest.Memory, *shelf) {
+// gone-1, which had 10.0.0.2, with these objects on the fakeStore.
+func retaining(t *testing.T, objects ...reaper.ReservedIP) (*world, *backendtest.Memory, *fakeStore) {
 	t.Helper()
-	m, s := backendtest.NewMemory("memory"), &shelf{}
+	m, s := backendtest.NewMemory("memory"), &fakeStore{}
 	s.add(objects...)
 	w := newWorld(m.Backend(), reaper.NewReservedIPs(s))
 	w.fill(t, m, "live-1", "gone-1")

@@ -15,7 +15,7 @@ const ReservedIPsName = "reservedIPs"
 // A ReservedIP is an object by which somebody keeps addresses back while their
 // pod is gone: one of a resource that the policy names.
 type ReservedIP struct {
-	Unit string // the resource, as resource.version.group
+	Pool string // the resource, as resource.version.group
 	Key  string // namespace/name of the object, or its name alone
 
 	// Whose addresses it keeps: these, or those of the pod. Either may be empty,
@@ -41,14 +41,14 @@ type ReservedIPs interface {
 	List(ctx context.Context) ([]ReservedIP, error)
 
 	// Delete deletes the object if it is still as it was listed, and answers as
-	// Backend.Release does. Of r it is given Unit, Key and Token.
+	// Backend.Release does. Of r it is given Pool, Key and Token.
 	Delete(ctx context.Context, r ReservedIP) error
 
 	// Restore puts deleted objects back, as Recorder.Restore does.
-	Restore(ctx context.Context, unit string, rs []Record) []error
+	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
-// reservedIPs is the backend over ReservedIPs: every resource is a unit, every
+// reservedIPs is the backend over ReservedIPs: every resource is a pool, every
 // object an entry, which is released after the addresses that it keeps back.
 type reservedIPs struct{ ReservedIPs }
 
@@ -60,22 +60,22 @@ func NewReservedIPs(r ReservedIPs) Recorder { return reservedIPs{r} }
 func (reservedIPs) Name() string { return ReservedIPsName }
 
 // List implements Backend.
-func (b reservedIPs) List(ctx context.Context) iter.Seq2[Unit, error] {
-	return func(yield func(Unit, error) bool) {
+func (b reservedIPs) List(ctx context.Context) iter.Seq2[Pool, error] {
+	return func(yield func(Pool, error) bool) {
 		all, err := b.ReservedIPs.List(ctx)
 		if err != nil {
-			yield(Unit{}, err)
+			yield(Pool{}, err)
 			return
 		}
-		var units []Unit
+		var pools []Pool
 		for _, r := range all {
-			if len(units) == 0 || units[len(units)-1].Name != r.Unit {
-				units = append(units, Unit{Name: r.Unit})
+			if len(pools) == 0 || pools[len(pools)-1].Name != r.Pool {
+				pools = append(pools, Pool{Name: r.Pool})
 			}
-			last := &units[len(units)-1]
-			last.Reservations = append(last.Reservations, r.reservation())
+			last := &pools[len(pools)-1]
+			last.Allocations = append(last.Allocations, r.allocation())
 		}
-		for _, u := range units {
+		for _, u := range pools {
 			if !yield(u, nil) {
 				return
 			}
@@ -83,14 +83,14 @@ func (b reservedIPs) List(ctx context.Context) iter.Seq2[Unit, error] {
 	}
 }
 
-// reservation is the object as an entry. Its address is shown where it has one.
-func (r ReservedIP) reservation() Reservation {
-	entry := Reservation{
+// allocation is the object as an entry. Its address is shown where it has one.
+func (r ReservedIP) allocation() Allocation {
+	entry := Allocation{
 		Key: r.Key, Token: r.Token, Owner: Owner{Pod: r.Pod},
-		Retains: &Retention{TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired},
+		Protects: &Protection{TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired},
 	}
 	for _, ip := range r.IPs {
-		entry.Retains.IPs = append(entry.Retains.IPs, asShown(ip))
+		entry.Protects.IPs = append(entry.Protects.IPs, asShown(ip))
 	}
 	if len(r.IPs) == 1 {
 		entry.IP = r.IPs[0]
@@ -99,12 +99,12 @@ func (r ReservedIP) reservation() Reservation {
 }
 
 // Release implements Backend.
-func (b reservedIPs) Release(ctx context.Context, unit string, ws []Warrant) []error {
+func (b reservedIPs) Release(ctx context.Context, pool string, ws []Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
-		r, err := w.Reservation()
+		r, err := w.Allocation()
 		if err == nil {
-			err = b.Delete(ctx, ReservedIP{Unit: unit, Key: r.Key, Token: r.Token})
+			err = b.Delete(ctx, ReservedIP{Pool: pool, Key: r.Key, Token: r.Token})
 		}
 		errs[i] = err
 	}
@@ -112,18 +112,18 @@ func (b reservedIPs) Release(ctx context.Context, unit string, ws []Warrant) []e
 }
 
 // Record implements Recorder: the objects are read once more.
-func (b reservedIPs) Record(ctx context.Context, rs []Reservation) ([]json.RawMessage, error) {
+func (b reservedIPs) Record(ctx context.Context, rs []Allocation) ([]json.RawMessage, error) {
 	all, err := b.ReservedIPs.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stored := make(map[[3]string]json.RawMessage, len(all))
 	for _, r := range all {
-		stored[[3]string{r.Unit, r.Key, r.Token}] = r.Stored
+		stored[[3]string{r.Pool, r.Key, r.Token}] = r.Stored
 	}
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
-		records[i] = stored[[3]string{r.Unit, r.Key, r.Token}]
+		records[i] = stored[[3]string{r.Pool, r.Key, r.Token}]
 	}
 	return records, nil
 }

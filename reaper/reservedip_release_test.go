@@ -33,12 +33,12 @@ func TestExpiredReservedIPIsDeletedAfterItsAddresses(t *testing.T) {
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
 		"1": reaper.Kept, "2": reaper.Released, "ns/a": reaper.Released, "ns/b": reaper.Kept,
 	})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 4, InUse: 1, Held: 1, Planned: 2, Released: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Held: 1, Planned: 2, Released: 2})
 	equal(t, "objects left", s.keys(), []string{"ns/b"})
 	records := w.journal.Read().Records
 	equal(t, "records", len(records), 2)
 	equal(t, "record of the object", records[1], reaper.Record{
-		Backend: reaper.ReservedIPsName, Unit: shelfUnit, Key: "ns/a", Stored: []byte(stored),
+		Backend: reaper.ReservedIPsName, Pool: fakeStorePool, Key: "ns/a", Stored: []byte(stored),
 		Owner: reaper.EntryOwner{Namespace: "default", Pod: "gone-1"},
 	})
 }
@@ -67,7 +67,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 		}
 	}
 	renamed := func(_ *world, m *backendtest.Memory) error {
-		m.Rename(reaper.Reservation{Unit: "a", Key: "2"}, app("somebody").Pod)
+		m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, app("somebody").Pod)
 		return nil
 	}
 	for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestReservedIPWhoseAddressAnotherOneKeepsStays(t *testing.T) {
 		second reaper.ReservedIP
 		want   finding
 	}{
-		{"for good", keeping("b", nil, ip2), finding{reaper.Held, reaper.Reserved, "10.0.0.2 is held: Reserved"}},
+		{"for good", keeping("b", nil, ip2), finding{reaper.Held, reaper.Protected, "10.0.0.2 is held: Protected"}},
 		{"for longer", keeping("b", hours(5), ip2), finding{reaper.Suspected, reaper.PodAbsent, ""}},
 	} {
 		w, _, s := retaining(t, expiring(keeping("a", hours(1), ip2)), tt.second)
@@ -131,19 +131,19 @@ func TestReservedIPWhoseAddressAnotherOneKeepsStays(t *testing.T) {
 func TestReservedIPIsDeletedAsItWasListedOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(*shelf) error
+		do   func(*fakeStore) error
 		want reaper.Outcome
 		left []string
 	}{
-		{"changed", func(s *shelf) error {
+		{"changed", func(s *fakeStore) error {
 			s.add(expiring(keeping("a", hours(9), ip2)))
 			return nil
 		}, reaper.Changed, []string{"ns/a"}},
-		{"deleted", func(s *shelf) error {
+		{"deleted", func(s *fakeStore) error {
 			s.objects = nil
 			return nil
 		}, reaper.Released, nil},
-		{"forbidden", func(*shelf) error { return forbidden }, reaper.Failed, []string{"ns/a"}},
+		{"forbidden", func(*fakeStore) error { return forbidden }, reaper.Failed, []string{"ns/a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, _, s := retaining(t, expiring(keeping("a", hours(0), ip2)))
@@ -185,7 +185,7 @@ func TestReservedAddressIsNotWaitedFor(t *testing.T) {
 	w, _, _ := retaining(t, expiring(keeping("a", hours(100), ip2)))
 	w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	b := (&bed{}).in(w)
-	equal(t, "verdict", told(t, w.run(t), "2").Reason, reaper.Reserved)
+	equal(t, "verdict", told(t, w.run(t), "2").Reason, reaper.Protected)
 	equal(t, "naps", len(b.slept), 0)
 }
 
@@ -200,8 +200,8 @@ func TestLimitsDoNotCountReservedIPs(t *testing.T) {
 
 // Promise 1. One address of a sandbox is kept back: so is the other, whose time goes
 // on to be counted, and the object of that waits too.
-func TestReservedIPKeepsTheWholeBond(t *testing.T) {
-	m, s := backendtest.NewHandled("handled"), &shelf{}
+func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
+	m, s := backendtest.NewHandled("handled"), &fakeStore{}
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
 	w := newWorld(m.Backend(), reaper.NewReservedIPs(s))
 	w.fill(t, m, "live-1", "gone-1")
@@ -214,9 +214,9 @@ func TestReservedIPKeepsTheWholeBond(t *testing.T) {
 	w.run(t)
 	w.now = noon.Add(time.Hour)
 	report := w.run(t)
-	equal(t, "verdict on the bound one", found(reaper.Verdict{Standing: report.Entries[2].Verdict, Reason: report.Entries[2].Reason}),
-		finding{reaper.Held, reaper.BondKept, ""})
-	equal(t, "verdict on its object", told(t, report, "ns/short"), finding{reaper.Held, reaper.Reserved, other.IP.String() + " is held: BondKept"})
+	equal(t, "verdict on the bound one", found(reaper.Decision{Verdict: report.Entries[2].Verdict, Reason: report.Entries[2].Reason}),
+		finding{reaper.Held, reaper.SiblingKept, ""})
+	equal(t, "verdict on its object", told(t, report, "ns/short"), finding{reaper.Held, reaper.Protected, other.IP.String() + " is held: SiblingKept"})
 	equal(t, "store", contentsOf(t, m), before)
 
 	w.now = noon.Add(2 * time.Hour)

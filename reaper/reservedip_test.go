@@ -15,7 +15,7 @@ import (
 // the time that is wanted, not before.
 func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 	const never = -1
-	const held = shelfUnit + " ns/a keeps it "
+	const held = fakeStorePool + " ns/a keeps it "
 	wrapped := netip.MustParseAddr("::ffff:10.0.0.2")
 	for _, tt := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 			w, _, _ := retaining(t, tt.objects...)
 			w.policy.GracePeriod = &policy.Duration{Duration: tt.grace}
 			report := w.run(t)
-			want := finding{reaper.Held, reaper.Reserved, tt.note}
+			want := finding{reaper.Held, reaper.Protected, tt.note}
 			switch {
 			case tt.want == 0:
 				want = finding{reaper.Orphaned, reaper.PodAbsent, ""}
@@ -88,7 +88,7 @@ func TestReservedIPCountsFromTheLastTimeThatTheOwnerWasThere(t *testing.T) {
 	w.run(t)
 	w.pods.Remove(app("gone-1").Pod)
 	w.now = noon.Add(40 * time.Minute)
-	equal(t, "verdict", told(t, w.run(t), "2").Note, shelfUnit+" ns/a keeps it until 2026-03-01T13:40:00Z")
+	equal(t, "verdict", told(t, w.run(t), "2").Note, fakeStorePool+" ns/a keeps it until 2026-03-01T13:40:00Z")
 }
 
 // Promise 2, 9, 11. Nobody knows what is kept back where that cannot be listed.
@@ -99,7 +99,7 @@ func TestNothingIsReleasedWhereReservedIPsCannotBeRead(t *testing.T) {
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"reservedIPs: " + forbidden.Error()})
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "failed: " + forbidden.Error()})
-	equal(t, "verdict", told(t, report, "2"), finding{reaper.Held, reaper.Reserved, "what is reserved could not be read: " + forbidden.Error()})
+	equal(t, "verdict", told(t, report, "2"), finding{reaper.Held, reaper.Protected, "what is reserved could not be read: " + forbidden.Error()})
 	equal(t, "verdict on the living", told(t, report, "1"), finding{reaper.InUse, reaper.PodPresent, ""})
 	equal(t, "store", contentsOf(t, m), before)
 
@@ -112,7 +112,7 @@ func TestNothingIsReleasedWhereReservedIPsCannotBeRead(t *testing.T) {
 func TestReservedIPsThatWereNotLookedAtKeep(t *testing.T) {
 	w, _, _ := retaining(t, keeping("a", nil, ip2))
 	w.policy.Backends[reaper.ReservedIPsName] = policy.Backend{Enabled: policy.Off}
-	equal(t, "verdict", told(t, w.run(t), "2").Reason, reaper.Reserved)
+	equal(t, "verdict", told(t, w.run(t), "2").Reason, reaper.Protected)
 }
 
 // Grace goes on to be counted while an entry is kept back.
@@ -131,7 +131,7 @@ func TestGracePeriodRunsWhileAnAddressIsReserved(t *testing.T) {
 func TestInterruptedReleaseIsFinishedWhateverIsReserved(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		w, _ := interrupted(t)
-		s := &shelf{}
+		s := &fakeStore{}
 		s.add(keeping("a", nil, ip2))
 		if broken {
 			s.hook = func(string) error { return forbidden }
@@ -146,9 +146,9 @@ func TestInterruptedReleaseIsFinishedWhateverIsReserved(t *testing.T) {
 }
 
 // Promise 2. The objects themselves, while what they keep back is not over.
-func TestVerdictsOnReservedIPs(t *testing.T) {
+func TestDecisionsOnReservedIPs(t *testing.T) {
 	free := netip.MustParseAddr("10.9.9.9")
-	reserved := func(note string) finding { return finding{reaper.Held, reaper.Reserved, note} }
+	reserved := func(note string) finding { return finding{reaper.Held, reaper.Protected, note} }
 	for _, tt := range []struct {
 		name   string
 		object reaper.ReservedIP
@@ -190,7 +190,7 @@ func TestVerdictsOnReservedIPs(t *testing.T) {
 			}
 			report := w.run(t)
 			equal(t, "verdict", told(t, report, "ns/a"), tt.want)
-			stays := tt.want.Standing != reaper.Orphaned
+			stays := tt.want.Verdict != reaper.Orphaned
 			equal(t, "it is still there", slices.Contains(s.keys(), "ns/a"), stays)
 		})
 	}

@@ -33,8 +33,8 @@ type RestoreOptions struct {
 	Logger *slog.Logger
 }
 
-// A restoring is one call of Restore.
-type restoring struct {
+// A restoration is one call of Restore.
+type restoration struct {
 	RestoreOptions
 	report   RestoreReport
 	failures []error
@@ -50,7 +50,7 @@ type restoring struct {
 // something is not back that was to be, that of ctx where it ended in the midst, or,
 // before anything was written, any other.
 func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
-	r := &restoring{RestoreOptions: o}
+	r := &restoration{RestoreOptions: o}
 	r.report = newRestoreReport(o)
 	r.tellDamage()
 	err := r.restore(ctx)
@@ -63,7 +63,7 @@ func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
 }
 
 // tellDamage says what is lost with the parts of the journal that could not be read.
-func (r *restoring) tellDamage() {
+func (r *restoration) tellDamage() {
 	if r.Damage == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (r *restoring) tellDamage() {
 }
 
 // restore is Restore from the lock to the last write.
-func (r *restoring) restore(ctx context.Context) error {
+func (r *restoration) restore(ctx context.Context) error {
 	if r.Lock != nil && !r.DryRun {
 		unlock, err := r.Lock.Acquire(ctx, "restore "+r.ID)
 		if held := (*LockedError)(nil); errors.As(err, &held) {
@@ -94,7 +94,7 @@ func (r *restoring) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("census: %w", err)
 	}
-	free := r.sort(newOccupancy(inv, census))
+	free := r.partition(newOccupancy(inv, census))
 	if r.DryRun {
 		for _, i := range free {
 			r.settle(i, Restorable, nil)
@@ -112,25 +112,25 @@ func (r *restoring) restore(ctx context.Context) error {
 }
 
 // restoreBackend puts back what is free of one backend and of one write of the
-// journal, unit by unit.
-func (r *restoring) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
+// journal, pool by pool.
+func (r *restoration) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
 	var mine []int
 	for _, i := range free {
 		if r.report.records[i].Backend == b.Name() && r.report.writes[i] == write {
 			mine = append(mine, i)
 		}
 	}
-	unitOf := func(i int) string { return r.report.records[i].Unit }
-	for _, unit := range byUnit(mine, unitOf) {
-		for batch := range slices.Chunk(unit, MaxBatch) {
-			r.restoreBatch(ctx, b, unitOf(batch[0]), batch)
+	poolOf := func(i int) string { return r.report.records[i].Pool }
+	for _, pool := range byPool(mine, poolOf) {
+		for batch := range slices.Chunk(pool, MaxBatch) {
+			r.restoreBatch(ctx, b, poolOf(batch[0]), batch)
 		}
 	}
 }
 
-// restoreBatch puts back some entries of one unit, and tries again for those that
+// restoreBatch puts back some entries of one pool, and tries again for those that
 // were not decided.
-func (r *restoring) restoreBatch(ctx context.Context, b Backend, unit string, batch []int) {
+func (r *restoration) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
 	recorder, ok := b.(Recorder)
 	if !ok {
 		for _, i := range batch {
@@ -142,7 +142,7 @@ func (r *restoring) restoreBatch(ctx context.Context, b Backend, unit string, ba
 	var last []error
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-		undecided, last = r.attempt(ctx, recorder, unit, undecided)
+		undecided, last = r.attempt(ctx, recorder, pool, undecided)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -159,12 +159,12 @@ func (r *restoring) restoreBatch(ctx context.Context, b Backend, unit string, ba
 
 // attempt restores once. It settles what was decided and returns the rest, with an
 // error for each.
-func (r *restoring) attempt(ctx context.Context, b Recorder, unit string, batch []int) (undecided []int, why []error) {
+func (r *restoration) attempt(ctx context.Context, b Recorder, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]Record, len(batch))
 	for n, i := range batch {
 		records[n] = r.report.records[i]
 	}
-	errs := b.Restore(ctx, unit, records)
+	errs := b.Restore(ctx, pool, records)
 	for n, i := range batch {
 		err := errNoAnswer
 		if n < len(errs) {
@@ -187,7 +187,7 @@ func (r *restoring) attempt(ctx context.Context, b Recorder, unit string, batch 
 }
 
 // settle writes down what became of one record.
-func (r *restoring) settle(i int, outcome Restoration, err error) {
+func (r *restoration) settle(i int, outcome RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {

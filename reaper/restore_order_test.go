@@ -13,13 +13,13 @@ type logged struct {
 	calls *[][]string
 }
 
-func (l logged) Restore(ctx context.Context, unit string, records []reaper.Record) []error {
+func (l logged) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
 	var keys []string
 	for _, r := range records {
 		keys = append(keys, r.Key)
 	}
 	*l.calls = append(*l.calls, keys)
-	return l.Recorder.Restore(ctx, unit, records)
+	return l.Recorder.Restore(ctx, pool, records)
 }
 
 // A run that looked twice wrote down what it released last as it was when the rest

@@ -15,18 +15,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A town is a world of one store of each kind, and a shelf, in which anything may
+// A town is a world of one store of each kind, and a fakeStore, in which anything may
 // be leaked.
 type town struct {
 	*world
-	stores []*backendtest.Memory
-	shelf  *shelf
+	stores    []*backendtest.Memory
+	fakeStore *fakeStore
 }
 
 // drawTown fills the stores for pods of which some do not exist, and has a run see
 // it, so that nothing has to wait any more.
 func drawTown(t *rapid.T) *town {
-	w := &town{shelf: &shelf{}, stores: []*backendtest.Memory{
+	w := &town{fakeStore: &fakeStore{}, stores: []*backendtest.Memory{
 		backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step"),
 		backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 	}}
@@ -49,14 +49,14 @@ func drawTown(t *rapid.T) *town {
 				t.Fatal(err)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "reserved") == 0 {
-				w.shelf.add(expiring(keeping(fmt.Sprint(m.Backend().Name(), i), hours(0), r.IP)))
+				w.fakeStore.add(expiring(keeping(fmt.Sprint(m.Backend().Name(), i), hours(0), r.IP)))
 			}
 		}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "handles without an address") {
 		w.stores[withHandles].Begin(fmt.Sprint("lost-", i))
 	}
-	w.backends = append(w.backends, reaper.NewReservedIPs(w.shelf))
+	w.backends = append(w.backends, reaper.NewReservedIPs(w.fakeStore))
 	for i := range 5 {
 		if rapid.Bool().Draw(t, "exists") {
 			w.pods.Add(reaper.Pod{Ref: app(fmt.Sprintf("app-%d", i)).Pod})
@@ -86,7 +86,7 @@ func (w *town) contents(t *rapid.T) map[string]string {
 			all[m.Backend().Name()+"/"+place] = content
 		}
 	}
-	for _, key := range w.shelf.keys() {
+	for _, key := range w.fakeStore.keys() {
 		all["shelf/"+key] = "an object"
 	}
 	return all
@@ -179,9 +179,9 @@ func TestRestoreTouchesNothingThatWasGivenToOthers(t *testing.T) {
 					t.Fatalf("%s is gone", place)
 				}
 			}
-			fate := make(map[string]reaper.Restoration)
+			fate := make(map[string]reaper.RestoreOutcome)
 			for _, e := range report.Entries {
-				fate[e.Backend+"/"+backendtest.Place(reaper.Reservation{Unit: e.Pool, Key: e.Key})] = e.Outcome
+				fate[e.Backend+"/"+backendtest.Place(reaper.Allocation{Pool: e.Pool, Key: e.Key})] = e.Outcome
 			}
 			for _, place := range slices.Sorted(maps.Keys(fate)) {
 				if there := got[place] == before[place]; there != (fate[place] == reaper.Restored) && between[place] != before[place] {

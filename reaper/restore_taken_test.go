@@ -30,16 +30,16 @@ func (d dam) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
 	return slices.Repeat([]error{d.answer}, len(rs))
 }
 
-// undoOver restores the record of web's entry, 10.0.0.1 in unit "pool" of the store
-// "fixed", over a store that has these units by now.
-func undoOver(t *testing.T, pods []reaper.Pod, units ...reaper.Unit) (entry reaper.RestoreEntry, written bool) {
+// undoOver restores the record of web's entry, 10.0.0.1 in pool "pool" of the store
+// "fixed", over a store that has these pools by now.
+func undoOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reaper.RestoreEntry, written bool) {
 	t.Helper()
 	calls := 0
-	w := newWorld(dam{fixedStore: units, calls: &calls})
+	w := newWorld(dam{fixedStore: pools, calls: &calls})
 	w.pods.Add(pods...)
 	report, _ := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
 		o.Journal.Records = []reaper.Record{{
-			Backend: "fixed", Unit: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
+			Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
 			Owner: reaper.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
 		}}
 	}))
@@ -49,50 +49,50 @@ func undoOver(t *testing.T, pods []reaper.Pod, units ...reaper.Unit) (entry reap
 // Promise 1, 2. An address that somebody has by now is not given to its old owner,
 // however free its place is.
 func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
-	entry := func(change func(*reaper.Reservation)) reaper.Reservation {
+	entry := func(change func(*reaper.Allocation)) reaper.Allocation {
 		r := webEntry()
 		change(&r)
 		return r
 	}
-	others := entry(func(r *reaper.Reservation) { r.Owner.Pod = other })
-	in := func(name, domain string, rs ...reaper.Reservation) reaper.Unit {
-		return reaper.Unit{Name: name, Domain: domain, Reservations: rs}
+	others := entry(func(r *reaper.Allocation) { r.Owner.Pod = other })
+	in := func(name, network string, rs ...reaper.Allocation) reaper.Pool {
+		return reaper.Pool{Name: name, Network: network, Allocations: rs}
 	}
 	empty := in("pool", "blue")
 	for _, tt := range []struct {
 		name  string
 		pods  []reaper.Pod
-		units []reaper.Unit
+		pools []reaper.Pool
 		taken string // why it is not put back, if it is not empty
 	}{
-		{"nobody has it", nil, []reaper.Unit{empty}, ""},
+		{"nobody has it", nil, []reaper.Pool{empty}, ""},
 		{"its pool is gone", nil, nil, ""},
-		{"its pod shows it", []reaper.Pod{showing(web, ip1)}, []reaper.Unit{empty}, ""},
-		{"another pod shows it", []reaper.Pod{showing(other, ip1)}, []reaper.Unit{empty}, "pod default/other shows the address"},
-		{"another pod that is finished shows it", []reaper.Pod{finished(showing(other, ip1))}, []reaper.Unit{empty}, "pod default/other shows the address"},
-		{"its pod and another one show it", []reaper.Pod{showing(other, ip1), showing(web, ip1)}, []reaper.Unit{empty}, "pod default/other shows the address"},
+		{"its pod shows it", []reaper.Pod{showing(web, ip1)}, []reaper.Pool{empty}, ""},
+		{"another pod shows it", []reaper.Pod{showing(other, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
+		{"another pod that is finished shows it", []reaper.Pod{finished(showing(other, ip1))}, []reaper.Pool{empty}, "pod default/other shows the address"},
+		{"its pod and another one show it", []reaper.Pod{showing(other, ip1), showing(web, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
 		{"another pod shows it, and has it in another network", []reaper.Pod{showing(other, ip1)},
-			[]reaper.Unit{empty, in("there", "red", others)}, ""},
+			[]reaper.Pool{empty, in("there", "red", others)}, ""},
 		{"another pod shows it, and nobody knows in which network", []reaper.Pod{showing(other, ip1)},
-			[]reaper.Unit{empty, in("there", "", others)}, "pod default/other shows the address"},
-		{"another entry of the network has it", nil, []reaper.Unit{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
-		{"an entry of another network has it", nil, []reaper.Unit{empty, in("there", "red", others)}, ""},
-		{"an entry of some network has it", nil, []reaper.Unit{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
-		{"an entry of a network has it, and nobody knows which its own is", nil, []reaper.Unit{in("there", "red", others)},
+			[]reaper.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
+		{"another entry of the network has it", nil, []reaper.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
+		{"an entry of another network has it", nil, []reaper.Pool{empty, in("there", "red", others)}, ""},
+		{"an entry of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
+		{"an entry of a network has it, and nobody knows which its own is", nil, []reaper.Pool{in("there", "red", others)},
 			"fixed there has the address for pod default/other"},
-		{"another entry is for the same pod", nil, []reaper.Unit{empty, in("there", "blue", webEntry())}, ""},
-		{"another entry cannot be read", nil, []reaper.Unit{empty, in("there", "blue", entry(func(r *reaper.Reservation) { r.Unreadable = "no JSON" }))},
+		{"another entry is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webEntry())}, ""},
+		{"another entry cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) { r.Unreadable = "no JSON" }))},
 			"fixed there has the address for pod default/web"},
-		{"another entry is a tunnel's", nil, []reaper.Unit{empty, in("there", "blue", entry(func(r *reaper.Reservation) {
+		{"another entry is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
 			r.Foreign, r.Owner = "a tunnel", reaper.Owner{}
 		}))}, "fixed there has the address for somebody that it does not name"},
-		{"another entry names a sandbox only", nil, []reaper.Unit{empty, in("there", "blue", entry(func(r *reaper.Reservation) {
+		{"another entry names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
 			r.Owner.Pod = reaper.PodRef{}
 		}))}, "fixed there has the address for sandbox s1"},
-		{"its own entry is there, as another pod's", nil, []reaper.Unit{in("pool", "blue", others)}, ""}, // the store knows better
+		{"its own entry is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store knows better
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, written := undoOver(t, tt.pods, tt.units...)
+			got, written := undoOver(t, tt.pods, tt.pools...)
 			equal(t, "written", written, tt.taken == "")
 			want := reaper.RestoreEntry{Outcome: reaper.Restored}
 			if tt.taken != "" {
@@ -103,20 +103,20 @@ func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
 	}
 }
 
-// Promise 1. Pools and the reservations that rest on them are two stores, of the
+// Promise 1. Pools and the allocations that rest on them are two stores, of the
 // same networks.
 func TestAddressThatAnotherStoreGaveInItsNetworkIsNotPutBack(t *testing.T) {
-	there := pool(webEntry())
-	there.Reservations[0].Owner.Pod = other
-	for domain, want := range map[string]reaper.Restoration{"blue": reaper.Taken, "red": reaper.Restored, "": reaper.Restored} {
+	there := poolOf(webEntry())
+	there.Allocations[0].Owner.Pod = other
+	for network, want := range map[string]reaper.RestoreOutcome{"blue": reaper.Taken, "red": reaper.Restored, "": reaper.Restored} {
 		calls := 0
-		w := newWorld(dam{fixedStore{reaper.Unit{Name: "pool", Domain: "blue"}}, nil, &calls})
-		there.Domain = domain
-		w.backends = append(w.backends, script{"second", []step{{unit: there}}})
+		w := newWorld(dam{fixedStore{reaper.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
+		there.Network = network
+		w.backends = append(w.backends, script{"second", []step{{pool: there}}})
 		report, _ := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []reaper.Record{{Backend: "fixed", Unit: "pool", Key: "1", IP: "10.0.0.1"}}
+			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
-		equal(t, "outcome where the other store has it in "+domain, report.Entries[0].Outcome, want)
+		equal(t, "outcome where the other store has it in "+network, report.Entries[0].Outcome, want)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestRecordThatCannotBePutBackSpoilsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*ruin)
-		want   reaper.Restoration // of both records of the first store
+		want   reaper.RestoreOutcome // of both records of the first store
 		why    string
 	}{
 		{"the store cannot be listed", func(r *ruin) {
@@ -169,9 +169,9 @@ func TestFatesOfRecords(t *testing.T) {
 		errors.New("no such resource"): {Records: 1, Failed: 1},
 	} {
 		calls := 0
-		w := newWorld(dam{fixedStore{pool()}, answer, &calls})
+		w := newWorld(dam{fixedStore{poolOf()}, answer, &calls})
 		report, err := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []reaper.Record{{Backend: "fixed", Unit: "pool", Key: "1", IP: "10.0.0.1"}}
+			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
 		equal(t, "summary", report.Summary, want)
 		equal(t, "times it was put back", calls, 1)
@@ -202,7 +202,7 @@ func TestRunThatWaitedIsUndoneAsAWhole(t *testing.T) {
 	equal(t, "store", contentsOf(t, m), before)
 }
 
-// Promise 1, 10. Objects of retention.reservedIPs are back before what they keep.
+// Promise 1, 10. Objects of protection.reservedIPs are back before what they keep.
 func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	w, m, s := retaining(t, expiring(keeping("a", hours(0), ip2)))
 	before := contentsOf(t, m)
@@ -217,7 +217,7 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 }
 
 // Handles without an address have none to be named by.
-func TestRestorePutsRemnantsBack(t *testing.T) {
+func TestRestorePutsEmptyHandlesBack(t *testing.T) {
 	m := backendtest.NewHandled("handled")
 	w := newWorld(m.Backend())
 	w.fill(t, m, "live-1")

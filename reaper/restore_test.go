@@ -49,7 +49,7 @@ func (w *world) undoPartly(t *testing.T, change ...func(*reaper.RestoreOptions))
 	return report, err
 }
 
-// fates are what became of the records, as backend/unit/key outcome.
+// fates are what became of the records, as backend/pool/key outcome.
 func fates(r reaper.RestoreReport) []string {
 	all := make([]string, len(r.Entries))
 	for i, e := range r.Entries {

@@ -9,16 +9,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A Restoration is what became of a record that was to be put back.
-type Restoration string
+// A RestoreOutcome is what became of a record that was to be put back.
+type RestoreOutcome string
 
 // The restorations.
 const (
-	Restorable   Restoration = "planned"  // a real run would try
-	Restored     Restoration = "restored" // the store holds the entry again
-	AlreadyThere Restoration = "present"  // it did so before: nothing was written
-	Taken        Restoration = "taken"    // its place, or its address, is somebody else's: nothing was written
-	NotRestored  Restoration = "failed"   // not known to be there
+	Restorable   RestoreOutcome = "planned"  // a real run would try
+	Restored     RestoreOutcome = "restored" // the store holds the entry again
+	AlreadyThere RestoreOutcome = "present"  // it did so before: nothing was written
+	Taken        RestoreOutcome = "taken"    // its place, or its address, is somebody else's: nothing was written
+	NotRestored  RestoreOutcome = "failed"   // not known to be there
 )
 
 // A RestoreReport is what became of the records of a journal. Its JSON form is a
@@ -50,13 +50,13 @@ type RestoreCounts struct {
 
 // A RestoreEntry is one record and what became of it.
 type RestoreEntry struct {
-	Backend string      `json:"backend"`
-	Pool    string      `json:"pool"`
-	Key     string      `json:"key"`
-	IP      string      `json:"ip"` // empty where it has none
-	Owner   EntryOwner  `json:"owner"`
-	Outcome Restoration `json:"outcome"`
-	Error   string      `json:"error,omitempty"`
+	Backend string         `json:"backend"`
+	Pool    string         `json:"pool"`
+	Key     string         `json:"key"`
+	IP      string         `json:"ip"` // empty where it has none
+	Owner   EntryOwner     `json:"owner"`
+	Outcome RestoreOutcome `json:"outcome"`
+	Error   string         `json:"error,omitempty"`
 }
 
 // newRestoreReport lists the records that are to be put back. What a run tried to
@@ -74,7 +74,7 @@ func newRestoreReport(o RestoreOptions) RestoreReport {
 		if ip, err := netip.ParseAddr(rec.IP); len(o.Only) > 0 && (err != nil || !slices.Contains(o.Only, ip)) {
 			continue
 		}
-		id := [4]string{rec.Backend, rec.Unit, rec.Key, string(rec.Stored)}
+		id := [4]string{rec.Backend, rec.Pool, rec.Key, string(rec.Stored)}
 		if first, ok := seen[id]; ok {
 			r.writes[first] = o.Journal.writeOf(n)
 			continue
@@ -82,7 +82,7 @@ func newRestoreReport(o RestoreOptions) RestoreReport {
 		seen[id] = len(r.records)
 		r.records, r.writes = append(r.records, rec), append(r.writes, o.Journal.writeOf(n))
 		r.Entries = append(r.Entries, RestoreEntry{
-			Backend: rec.Backend, Pool: rec.Unit, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
+			Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
 		})
 	}
 	return r
@@ -91,7 +91,7 @@ func newRestoreReport(o RestoreOptions) RestoreReport {
 // tally fills in the figures.
 func (r *RestoreReport) tally() {
 	r.Summary = RestoreCounts{Records: len(r.Entries)}
-	counts := map[Restoration]*int{
+	counts := map[RestoreOutcome]*int{
 		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
 		Taken: &r.Summary.Taken, NotRestored: &r.Summary.Failed,
 	}

@@ -52,22 +52,22 @@ func TestStatefulSetKeepsWhatItsPodsComeBackFor(t *testing.T) {
 			if tt.want {
 				want = retained
 			}
-			s := scene{units: []reaper.Unit{pool(r)}, sets: tt.sets}
+			s := scene{pools: []reaper.Pool{poolOf(r)}, sets: tt.sets}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), want)
 
-			s.policy = func(p *policy.Policy) { p.Retention.StatefulSets = policy.Ignore }
+			s.policy = func(p *policy.Policy) { p.Protection.StatefulSets = policy.Ignore }
 			equal(t, "verdict where the policy ignores them", found(s.judge(t, noon)[0]), released)
 		})
 	}
 }
 
-// A word that the judge does not know must not make it forget retention.
+// A word that the judge does not know must not make it forget protection.
 func TestUnknownRetentionKeeps(t *testing.T) {
 	r := webEntry()
 	r.Owner.Pod.Name = "db-0"
-	s := scene{units: []reaper.Unit{pool(r)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
-	s.policy = func(p *policy.Policy) { p.Retention.StatefulSets = "" }
-	equal(t, "standing", s.judge(t, noon)[0].Standing, reaper.Held)
+	s := scene{pools: []reaper.Pool{poolOf(r)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
+	s.policy = func(p *policy.Policy) { p.Protection.StatefulSets = "" }
+	equal(t, "standing", s.judge(t, noon)[0].Verdict, reaper.Held)
 }
 
 // Promise 2, 4. Whatever becomes of the set between the runs, the one that is there

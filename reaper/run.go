@@ -27,17 +27,17 @@ type Options struct {
 	Cluster  Cluster
 	Ledgers  Ledgers
 	Journals Journals
-	Lock     Lock   // may be nil: then nothing keeps another run away
-	Herald   Herald // may be nil: then nobody is told
+	Lock     Lock          // may be nil: then nothing keeps another run away
+	Events   EventRecorder // may be nil: then nobody is told
 
-	// Ahead tells how far the clock is ahead of the API server's, and false where
+	// ClockSkew tells how far the clock is ahead of the API server's, and false where
 	// nobody knows. May be nil: then it is believed.
-	Ahead func() (time.Duration, bool)
+	ClockSkew func() (time.Duration, bool)
 
 	Now          func() time.Time
 	Logger       *slog.Logger
 	Progress     func(line string) // told at each phase; may be nil
-	Concurrency  int               // units that are released at the same time
+	Concurrency  int               // pools that are released at the same time
 	Timeout      time.Duration     // of one look and what follows from it; 0 is none
 	IgnoreLimits bool
 
@@ -46,7 +46,7 @@ type Options struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// A PartialError is a run that did what it could: some backend, unit or release
+// A PartialError is a run that did what it could: some backend, pool or release
 // failed, the rest is done.
 type PartialError struct{ failures *multierror.Error }
 
@@ -121,12 +121,12 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 // announce tells the cluster, also when the run was interrupted.
 func (r *run) announce(ctx context.Context, err error) {
 	var held *LockedError
-	if r.Herald == nil || *r.Policy.DryRun || errors.As(err, &held) {
+	if r.Events == nil || *r.Policy.DryRun || errors.As(err, &held) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
 	defer cancel()
-	if err := r.Herald.Announce(ctx, r.report, r.released); err != nil {
+	if err := r.Events.Announce(ctx, r.report, r.released); err != nil {
 		r.warn("not every event was written: " + err.Error())
 	}
 }

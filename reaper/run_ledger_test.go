@@ -31,11 +31,11 @@ func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
 		want  reaper.Counts
 		saves int
 	}{
-		{0, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2}, 1},
-		{14 * time.Minute, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2}, 1},
-		{15 * time.Minute, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Released: 2}, 1},
-		{16 * time.Minute, reaper.Counts{Reservations: 1, InUse: 1}, 2},
-		{17 * time.Minute, reaper.Counts{Reservations: 1, InUse: 1}, 2},
+		{0, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{14 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{15 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 1},
+		{16 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
+		{17 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
 	} {
 		w.now = noon.Add(step.after)
 		equal(t, "after "+step.after.String(), w.run(t).Summary, step.want)
@@ -52,7 +52,7 @@ func TestDamagedLedgerCountsAsFirstSeenNow(t *testing.T) {
 	w.notes.stored = []byte(whole[:len(whole)-5])
 	w.now = noon.Add(time.Hour)
 	report := w.run(t)
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "warnings", len(report.Warnings), 1)
 	w.now = noon.Add(time.Hour + 15*time.Minute)
 	equal(t, "released later", w.run(t).Summary.Released, 2)
@@ -68,7 +68,7 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 	w.now = noon.Add(time.Hour)
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "ledger", string(w.notes.stored), stored)
 	equal(t, "writes of the ledger", w.notes.saves, saves)
@@ -85,7 +85,7 @@ func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
 	w.notes.onLoad = func() error { return forbidden }
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 	equal(t, "store", contentsOf(t, m), before)
 }
 
@@ -103,7 +103,7 @@ func TestLedgerThatCannotBeSavedIsAFailureOfItsOwn(t *testing.T) {
 	w.notes.onSave = func() error { return forbidden }
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"save the ledger: " + forbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Suspected: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "writes of the ledger", w.notes.saves, 1)
 }
 

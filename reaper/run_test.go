@@ -25,9 +25,9 @@ func app(name string) reaper.Owner {
 
 // fill reserves addresses in pool a for these pods. Those whose name begins
 // with live exist.
-func (w *world) fill(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Reservation {
+func (w *world) fill(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Allocation {
 	t.Helper()
-	var rs []reaper.Reservation
+	var rs []reaper.Allocation
 	for _, name := range names {
 		r, err := m.Reserve("a", app(name))
 		if err != nil {
@@ -79,18 +79,18 @@ func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
 	w.fill(t, m, "live-1", "gone-1", "live-2", "gone-2")
 	got := w.run(t)
 
-	entry := func(key, pod string, verdict reaper.Standing, reason reaper.Reason, outcome reaper.Outcome) reaper.Entry {
+	entry := func(key, pod string, decision reaper.Verdict, reason reaper.Reason, outcome reaper.Outcome) reaper.Entry {
 		e := reaper.Entry{
 			Backend: "memory", Pool: "a", Key: key, IP: "10.0.0." + key,
 			Owner:   reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
-			Verdict: verdict, Reason: reason, Outcome: outcome,
+			Verdict: decision, Reason: reason, Outcome: outcome,
 		}
-		if verdict == reaper.Orphaned {
+		if decision == reaper.Orphaned {
 			e.FirstSeen, e.Due = &noon, &noon
 		}
 		return e
 	}
-	counts := reaper.Counts{Reservations: 4, InUse: 2, Planned: 2, Released: 2}
+	counts := reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Released: 2}
 	want := reaper.Report{
 		APIVersion: "ip-reaper/v1alpha1",
 		Kind:       "ReapReport",
@@ -113,11 +113,11 @@ func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
 	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
 		t.Errorf("left are %v, want those of the living", left)
 	}
-	equal(t, "released by the next run", w.run(t).Summary, reaper.Counts{Reservations: 2, InUse: 2})
+	equal(t, "released by the next run", w.run(t).Summary, reaper.Counts{Entries: 2, InUse: 2})
 }
 
 // Promise 3. A pod that is born while the stores are listed is in the census.
-func TestReservationsAreListedBeforeOwners(t *testing.T) {
+func TestAllocationsAreListedBeforeOwners(t *testing.T) {
 	first, second := backendtest.NewMemory("first"), backendtest.NewMemory("second")
 	w := newWorld(first.Backend(), second.Backend())
 	w.fill(t, first, "live-1")
@@ -158,8 +158,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 			t.Errorf("%s: a dry run confirms nothing", call)
 		}
 	}
-	equal(t, "suspected", suspected.Summary, reaper.Counts{Reservations: 5, InUse: 2, Suspected: 3})
-	equal(t, "planned", planned.Summary, reaper.Counts{Reservations: 5, InUse: 2, Planned: 3})
+	equal(t, "suspected", suspected.Summary, reaper.Counts{Entries: 5, InUse: 2, Suspected: 3})
+	equal(t, "planned", planned.Summary, reaper.Counts{Entries: 5, InUse: 2, Planned: 3})
 	equal(t, "outcomes", outcomes(planned), map[string]reaper.Outcome{
 		"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned,
 		"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Planned,
@@ -184,7 +184,7 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 		}
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "writes of the ledger", w.notes.saves, 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2})
+		equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
 		equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 3)
 		for key, outcome := range outcomes(report) {
 			equal(t, "outcome of "+key, outcome, reaper.Kept)
@@ -213,7 +213,7 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 	report := w.run(t)
 	equal(t, "released", report.Summary.Released, 1)
 	equal(t, "warnings", report.Warnings, []string{
-		"limits are ignored: a cluster without a single pod: the plan releases 1 of 1 reservations, allowed is none",
+		"limits are ignored: a cluster without a single pod: the plan releases 1 of 1 allocations, allowed is none",
 	})
 }
 
@@ -237,7 +237,7 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 		}
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "writes of the ledger", w.notes.saves, 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Reservations: 2, Held: 2})
+		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, Held: 2})
 		for _, e := range report.Entries {
 			equal(t, "reason of "+e.Key, e.Reason, reaper.NoCensus)
 		}
@@ -248,7 +248,7 @@ func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 	w := newWorld()
 	w.run(t)
 	equal(t, "calls", w.pods.Calls(), []string{"list pods", "list statefulsets", "list nodes"})
-	w.policy.Retention.StatefulSets = policy.Ignore
+	w.policy.Protection.StatefulSets = policy.Ignore
 	w.run(t)
 	equal(t, "calls where they are ignored", w.pods.Calls(), []string{"list pods", "list nodes"})
 }
@@ -261,6 +261,6 @@ func TestRunTellsItsProgress(t *testing.T) {
 	w.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
 	w.run(t)
 	equal(t, "lines", lines, []string{
-		"listed 1 stores", "found 1 pods", "judged 2 reservations: 1 to release", "releasing in memory: 1 units", "done",
+		"listed 1 stores", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
 	})
 }

@@ -12,9 +12,9 @@ import (
 
 // sandboxScene is an entry of sandbox s1, and its pod, which shows sandbox s2 and
 // another address. No sibling proves anything.
-func sandboxScene() (reaper.Reservation, reaper.Pod) {
+func sandboxScene() (reaper.Allocation, reaper.Pod) {
 	r := webEntry()
-	r.PerSandbox = true
+	r.SandboxOwned = true
 	return r, reaper.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}}
 }
 
@@ -24,25 +24,25 @@ func TestSandboxOfItsOwnEntryIsReplacedOnlyWithTheProof(t *testing.T) {
 	replaced := finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
 	for _, tt := range []struct {
 		name   string
-		change func(*reaper.Reservation, *reaper.Pod)
+		change func(*reaper.Allocation, *reaper.Pod)
 		want   finding
 	}{
-		{"all is proved", func(*reaper.Reservation, *reaper.Pod) {}, replaced},
-		{"the entry names no interface", func(r *reaper.Reservation, _ *reaper.Pod) { r.Owner.Interface = "" }, replaced},
-		{"the pod shows the same sandbox", func(_ *reaper.Reservation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
-		{"the pod shows no sandbox", func(_ *reaper.Reservation, p *reaper.Pod) { p.Sandbox = "" }, kept},
-		{"the entry names no sandbox", func(r *reaper.Reservation, _ *reaper.Pod) { r.Owner.Sandbox = "" }, kept},
-		{"the pod shows no address", func(_ *reaper.Reservation, p *reaper.Pod) { p.Addresses = nil }, kept},
-		{"the pod does not show all that it should", func(_ *reaper.Reservation, p *reaper.Pod) { p.Mute = true }, kept},
-		{"the pod shows this address too", func(_ *reaper.Reservation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
-		{"sandboxes may adopt entries of others", func(r *reaper.Reservation, _ *reaper.Pod) { r.PerSandbox = false }, kept},
-		{"another pod shows the address", func(r *reaper.Reservation, _ *reaper.Pod) { r.IP = netip.MustParseAddr("10.0.0.9") },
+		{"all is proved", func(*reaper.Allocation, *reaper.Pod) {}, replaced},
+		{"the entry names no interface", func(r *reaper.Allocation, _ *reaper.Pod) { r.Owner.Interface = "" }, replaced},
+		{"the pod shows the same sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
+		{"the pod shows no sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "" }, kept},
+		{"the entry names no sandbox", func(r *reaper.Allocation, _ *reaper.Pod) { r.Owner.Sandbox = "" }, kept},
+		{"the pod shows no address", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = nil }, kept},
+		{"the pod does not show all that it should", func(_ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
+		{"the pod shows this address too", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
+		{"sandboxes may adopt entries of others", func(r *reaper.Allocation, _ *reaper.Pod) { r.SandboxOwned = false }, kept},
+		{"another pod shows the address", func(r *reaper.Allocation, _ *reaper.Pod) { r.IP = netip.MustParseAddr("10.0.0.9") },
 			finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, pod := sandboxScene()
 			tt.change(&r, &pod)
-			s := scene{units: []reaper.Unit{pool(r)}, pods: []reaper.Pod{pod, showing(other, netip.MustParseAddr("10.0.0.9"))}}
+			s := scene{pools: []reaper.Pool{poolOf(r)}, pods: []reaper.Pod{pod, showing(other, netip.MustParseAddr("10.0.0.9"))}}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
 		})
 	}
@@ -50,15 +50,15 @@ func TestSandboxOfItsOwnEntryIsReplacedOnlyWithTheProof(t *testing.T) {
 
 // Promise 1. A sibling says whose address it is only if it is sure.
 func TestUncertainSiblingProvesNothing(t *testing.T) {
-	for name, change := range map[string]func(*reaper.Reservation){
-		"it is not a pod's":            func(r *reaper.Reservation) { r.Foreign = "nobody: it rests" },
-		"its pod is guessed":           func(r *reaper.Reservation) { r.Inferred = true },
-		"it holds no address any more": func(r *reaper.Reservation) { r.Remnant = true },
+	for name, change := range map[string]func(*reaper.Allocation){
+		"it is not a pod's":            func(r *reaper.Allocation) { r.Foreign = "nobody: it rests" },
+		"its pod is guessed":           func(r *reaper.Allocation) { r.Inferred = true },
+		"it holds no address any more": func(r *reaper.Allocation) { r.EmptyHandle = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			older, newer, pod := supersededScene()
 			change(&newer)
-			s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+			s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 			equal(t, "verdict", found(s.judge(t, noon)[0]), finding{reaper.InUse, reaper.PodPresent, ""})
 		})
 	}
@@ -67,7 +67,7 @@ func TestUncertainSiblingProvesNothing(t *testing.T) {
 func TestReplacedSandboxOfItsOwnEntryIsHeldWhereThePolicySaysSo(t *testing.T) {
 	r, pod := sandboxScene()
 	for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
-		s := scene{units: []reaper.Unit{pool(r)}, pods: []reaper.Pod{pod}}
+		s := scene{pools: []reaper.Pool{poolOf(r)}, pods: []reaper.Pod{pod}}
 		s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
 		equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]),
 			finding{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
@@ -80,7 +80,7 @@ func TestReplacedSandboxOfItsOwnEntryIsHeldWhereThePolicySaysSo(t *testing.T) {
 func TestReplacedSandboxWaitsOutTheAddThatItsEntryMayBeOf(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
-		change        func(*reaper.Reservation)
+		change        func(*reaper.Allocation)
 		created       time.Time
 		grace, minAge time.Duration
 		want          time.Duration // after noon
@@ -98,17 +98,17 @@ func TestReplacedSandboxWaitsOutTheAddThatItsEntryMayBeOf(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, pod := sandboxScene()
 			r.Created = tt.created
-			s := scene{units: []reaper.Unit{pool(r)}, pods: []reaper.Pod{pod}}
+			s := scene{pools: []reaper.Pool{poolOf(r)}, pods: []reaper.Pod{pod}}
 			s.policy = func(p *policy.Policy) {
 				p.GracePeriod, p.MinAge = &policy.Duration{Duration: tt.grace}, &policy.Duration{Duration: tt.minAge}
 			}
 			s.ledger = s.seen(t, noon)
 			if tt.want > 0 {
-				if v := s.judge(t, noon.Add(tt.want-time.Second))[0]; v.Standing == reaper.Orphaned {
+				if v := s.judge(t, noon.Add(tt.want-time.Second))[0]; v.Verdict == reaper.Orphaned {
 					t.Errorf("a second before %v it is an orphan", tt.want)
 				}
 			}
-			equal(t, "standing", s.judge(t, noon.Add(tt.want))[0].Standing, reaper.Orphaned)
+			equal(t, "standing", s.judge(t, noon.Add(tt.want))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestReplacedSandboxWaitsOutTheAddThatItsEntryMayBeOf(t *testing.T) {
 func TestAgeSaysNothingWhereEntriesAreAdopted(t *testing.T) {
 	older, newer, pod := supersededScene()
 	older.Created = noon.Add(-24 * time.Hour)
-	s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	s.policy = func(p *policy.Policy) {
 		p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}
 	}
@@ -155,7 +155,7 @@ func TestConfirmSeesTheSandboxAgain(t *testing.T) {
 				refused(t, ws[0], errs[0], tt.want)
 				return
 			}
-			if _, err := ws[0].Reservation(); errs[0] != nil || err != nil {
+			if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 				t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 			}
 		})

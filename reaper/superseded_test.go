@@ -11,7 +11,7 @@ import (
 
 // supersededScene is a pod that shows 10.0.0.2 on net1, and has an entry for it
 // beside that for 10.0.0.1.
-func supersededScene() (older, newer reaper.Reservation, pod reaper.Pod) {
+func supersededScene() (older, newer reaper.Allocation, pod reaper.Pod) {
 	older, newer = webEntry(), webEntry()
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
 	return older, newer, showing(web, ip2)
@@ -22,56 +22,56 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 	kept := finding{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name   string
-		change func(older, newer *reaper.Reservation, pod *reaper.Pod)
+		change func(older, newer *reaper.Allocation, pod *reaper.Pod)
 		want   finding
 	}{
-		{"all is proved", func(_, _ *reaper.Reservation, _ *reaper.Pod) {},
+		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {},
 			finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"neither entry names an interface", func(older, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"neither entry names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface, newer.Owner.Interface = "", ""
 		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"this entry names no interface", func(older, _ *reaper.Reservation, _ *reaper.Pod) {
+		{"this entry names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface = ""
 		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface", func(_, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"the other entry names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = ""
 		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface, and the pod shows it on another one", func(_, newer *reaper.Reservation, pod *reaper.Pod) {
+		{"the other entry names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
 			newer.Owner.Interface, pod.Interfaces = "", map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
-		{"the pod shows both addresses", func(_, _ *reaper.Reservation, pod *reaper.Pod) {
+		{"the pod shows both addresses", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			*pod = showing(web, ip1, ip2)
 		}, kept},
-		{"the pod shows the other address, but on no interface", func(_, _ *reaper.Reservation, pod *reaper.Pod) {
+		{"the pod shows the other address, but on no interface", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			pod.Interfaces = nil
 		}, kept},
-		{"the pod shows the other address on another interface", func(_, _ *reaper.Reservation, pod *reaper.Pod) {
+		{"the pod shows the other address on another interface", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			pod.Interfaces = map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
-		{"the other entry is for another interface", func(_, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"the other entry is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = "net2"
 		}, kept},
-		{"the other entry is another pod's", func(_, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"the other entry is another pod's", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Pod = other
 		}, kept},
-		{"the other entry cannot be read", func(_, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"the other entry cannot be read", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Unreadable = "no JSON"
 		}, kept},
-		{"the other entry is for the same address", func(older, newer *reaper.Reservation, _ *reaper.Pod) {
+		{"the other entry is for the same address", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.IP = older.IP
 		}, kept},
-		{"the pod's status cannot be read as a whole", func(_, _ *reaper.Reservation, pod *reaper.Pod) {
-			pod.Mute = true
+		{"the pod's status cannot be read as a whole", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
+			pod.AddressUnknown = true
 		}, kept},
-		{"the pod shows another address, which this pool does not hold", func(_, _ *reaper.Reservation, pod *reaper.Pod) {
+		{"the pod shows another address, which this pool does not hold", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			*pod = showing(web, netip.MustParseAddr("10.0.0.3"))
 		}, kept},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			older, newer, pod := supersededScene()
 			tt.change(&older, &newer, &pod)
-			verdicts := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
-			equal(t, "verdict", found(verdicts[0]), tt.want)
+			decisions := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
+			equal(t, "verdict", found(decisions[0]), tt.want)
 		})
 	}
 }
@@ -79,9 +79,9 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 // Promise 1.
 func TestOtherEntryInAnotherPoolProvesNothing(t *testing.T) {
 	older, newer, pod := supersededScene()
-	there := pool(newer)
+	there := poolOf(newer)
 	there.Name = "there"
-	s := scene{units: []reaper.Unit{pool(older), there}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
 	for _, v := range s.judge(t, noon) {
 		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
 	}
@@ -90,7 +90,7 @@ func TestOtherEntryInAnotherPoolProvesNothing(t *testing.T) {
 func TestReplacedSandboxIsHeldWhereThePolicySaysSo(t *testing.T) {
 	older, newer, pod := supersededScene()
 	for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
-		s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+		s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 		s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
 		equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]),
 			finding{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
@@ -112,18 +112,18 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			older, newer, pod := supersededScene()
-			s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+			s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 			s.policy = func(p *policy.Policy) {
 				p.GracePeriod, p.MinAge = &policy.Duration{Duration: tt.grace}, &policy.Duration{Duration: tt.minAge}
 			}
 			s.ledger = s.seen(t, noon)
-			for at, want := range map[time.Time]reaper.Standing{
+			for at, want := range map[time.Time]reaper.Verdict{
 				noon:                               reaper.Suspected,
 				noon.Add(tt.want - time.Second):    reaper.Suspected,
 				noon.Add(tt.want):                  reaper.Orphaned,
 				noon.Add(tt.want + 24*7*time.Hour): reaper.Orphaned,
 			} {
-				equal(t, "standing", s.judge(t, at)[0].Standing, want)
+				equal(t, "standing", s.judge(t, at)[0].Verdict, want)
 			}
 		})
 	}
@@ -132,10 +132,10 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 // Promise 1.
 func TestReplacedSandboxIsForgottenOnceThePodShowsItsAddress(t *testing.T) {
 	older, newer, pod := supersededScene()
-	s := scene{units: []reaper.Unit{pool(older, newer)}, pods: []reaper.Pod{pod}}
+	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	s.ledger = s.seen(t, noon)
 	s.pods = []reaper.Pod{showing(web, ip1)} // it was the new one, in flight
 	s.ledger = s.seen(t, noon.Add(time.Minute))
 	s.pods = []reaper.Pod{pod}
-	equal(t, "standing", s.judge(t, noon.Add(time.Hour))[0].Standing, reaper.Suspected)
+	equal(t, "standing", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
 }

@@ -41,7 +41,7 @@ func (r *Report) tally() {
 
 // add counts one entry.
 func (c *Counts) add(e Entry) {
-	c.Reservations++
+	c.Entries++
 	switch e.Verdict {
 	case InUse:
 		c.InUse++

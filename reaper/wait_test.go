@@ -62,7 +62,7 @@ func TestWaitingRunReleasesWhenTheGracePeriodIsOver(t *testing.T) {
 	b := (&bed{}).in(w)
 	report := w.run(t)
 	equal(t, "slept", b.slept, []time.Duration{15*time.Minute + time.Second})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Released: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
 	equal(t, "began", report.Run.StartedAt, noon)
 	equal(t, "finished", report.Run.FinishedAt, noon.Add(15*time.Minute+time.Second))
 	equal(t, "first seen", *entryOf(t, report, "2").FirstSeen, noon)
@@ -93,7 +93,7 @@ func TestReportOfAWaitingRunHasWhatEarlierLooksReleased(t *testing.T) {
 		order = append(order, e.Key+" "+string(e.Outcome))
 	}
 	equal(t, "entries", order, []string{"4 released", "2 released", "1 kept", "3 released"})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 4, InUse: 1, Planned: 3, Released: 3})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Planned: 3, Released: 3})
 	equal(t, "summary of the backend", report.Backends[0].Counts, report.Summary)
 	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{4, 1})
 	equal(t, "records", len(w.journal.Read().Records), 3)
@@ -110,7 +110,7 @@ func TestDryRunThatWaitsPlans(t *testing.T) {
 	asked := requests(m)
 	report := w.run(t)
 	equal(t, "slept", b.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned})
 	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{3, 1})
 	equal(t, "store", contentsOf(t, m), before)
@@ -143,14 +143,14 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 	}
 	report := w.run(t)
 	equal(t, "naps", len(b.slept), 1)
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
 // Promise 7, 8. The report is that of the last look, and nothing is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 	for nap, want := range map[int]reaper.Counts{
-		1: {Reservations: 3, InUse: 1, Suspected: 2},
-		2: {Reservations: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1},
+		1: {Entries: 3, InUse: 1, Suspected: 2},
+		2: {Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1},
 	} {
 		w, m := patient(t)
 		sooner(w, 5*time.Minute)
@@ -177,8 +177,8 @@ func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 // before stays in the report.
 func TestWaitingRunEndsWithALookThatFails(t *testing.T) {
 	for name, want := range map[string]reaper.Counts{
-		"a limit":  {Reservations: 3, InUse: 1, Planned: 2, Released: 1},
-		"a census": {Reservations: 3, Held: 2, Planned: 1, Released: 1},
+		"a limit":  {Entries: 3, InUse: 1, Planned: 2, Released: 1},
+		"a census": {Entries: 3, Held: 2, Planned: 1, Released: 1},
 	} {
 		w, m := patient(t)
 		sooner(w, 5*time.Minute)
@@ -245,7 +245,7 @@ func TestWarningsOfSeveralLooksAreToldOnce(t *testing.T) {
 	report, _ := w.partial(t)
 	equal(t, "naps", len(b.slept), 2)
 	equal(t, "warnings", report.Warnings, []string{"no journal, no release: " + forbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Reservations: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 
 // The timeout is that of a look, not of the waiting.

@@ -10,7 +10,7 @@ import (
 // write that rests on it.
 const Freshness = 2 * time.Second
 
-// A Warrant permits the release of one reservation, for as long as Freshness.
+// A Warrant permits the release of one allocation, for as long as Freshness.
 // Only Confirm and Renew make one. The zero Warrant permits nothing.
 type Warrant struct {
 	orphan    Orphan
@@ -18,17 +18,17 @@ type Warrant struct {
 	renew     func(ctx context.Context, o Orphan) (Warrant, error)
 }
 
-// Reservation returns what may be released, as it was listed. A backend calls
+// Allocation returns what may be released, as it was listed. A backend calls
 // it just before the write: it returns an error that wraps ErrNoWarrant for the
 // zero Warrant, and one that wraps ErrAgain when the warrant has expired.
-func (w Warrant) Reservation() (Reservation, error) {
+func (w Warrant) Allocation() (Allocation, error) {
 	if w.confirmed.IsZero() {
-		return Reservation{}, ErrNoWarrant
+		return Allocation{}, ErrNoWarrant
 	}
 	if age := time.Since(w.confirmed); age > Freshness {
-		return Reservation{}, fmt.Errorf("%w: the owner was confirmed gone %v ago", ErrAgain, age.Round(time.Millisecond))
+		return Allocation{}, fmt.Errorf("%w: the owner was confirmed gone %v ago", ErrAgain, age.Round(time.Millisecond))
 	}
-	return w.orphan.reservation, nil
+	return w.orphan.allocation, nil
 }
 
 // Renew looks at the owner again, now, and returns a fresh warrant. It is for

@@ -16,11 +16,11 @@ func TestWarrantExpires(t *testing.T) {
 		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
 		ws, _ := h.confirmer(1).Confirm(t.Context(), h.orphans)
 		time.Sleep(reaper.Freshness)
-		if _, err := ws[0].Reservation(); err != nil {
+		if _, err := ws[0].Allocation(); err != nil {
 			t.Errorf("after %v: %v", reaper.Freshness, err)
 		}
 		time.Sleep(time.Nanosecond)
-		if _, err := ws[0].Reservation(); !errors.Is(err, reaper.ErrAgain) {
+		if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 			t.Errorf("a nanosecond later: %v, want ErrAgain", err)
 		}
 	})
@@ -39,7 +39,7 @@ func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 			if errs[0] != nil {
 				t.Fatal(errs[0])
 			}
-			if _, err := ws[0].Reservation(); !errors.Is(err, reaper.ErrAgain) {
+			if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 				t.Errorf("%d due: %v, want ErrAgain", due, err)
 			}
 		})
@@ -63,7 +63,7 @@ func TestRenewLooksAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := fresh.Reservation(); err != nil {
+				if _, err := fresh.Allocation(); err != nil {
 					t.Errorf("the fresh warrant: %v", err)
 				}
 				h.pods.OnCall(func(string) error { return errors.New("no answer") })

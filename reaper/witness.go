@@ -7,7 +7,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// shownBy returns a pod that shows the reservation's address, and so protects
+// shownBy returns a pod that shows the allocation's address, and so protects
 // it, whoever the entry names.
 //
 // A pod that another entry of the same backend gives this very address, in
@@ -15,7 +15,7 @@ import (
 // finished pod is none where the policy releases what finished pods hold, nor
 // for its own entry.
 func shownBy(p policy.Policy, c Census, o Orphan) (PodRef, bool) {
-	r := o.reservation
+	r := o.allocation
 	for _, pod := range c.showing(r.IP) {
 		if pod.Finished && (pod.Ref == r.Owner.Pod || p.Pods.Finished == policy.Release) {
 			continue
@@ -28,11 +28,11 @@ func shownBy(p policy.Policy, c Census, o Orphan) (PodRef, bool) {
 }
 
 // claimedElsewhere reports whether the pod has an entry of its own for this
-// address, in another unit of another domain.
+// address, in another pool of another network.
 func (o Orphan) claimedElsewhere(pod PodRef) bool {
-	for _, c := range o.claims[o.reservation.IP] {
-		known := c.domain != "" && o.unit.Domain != ""
-		if c.Owner.Pod == pod && c.Unit != o.reservation.Unit && known && c.domain != o.unit.Domain {
+	for _, c := range o.claims[o.allocation.IP] {
+		known := c.network != "" && o.pool.Network != ""
+		if c.Owner.Pod == pod && c.Pool != o.allocation.Pool && known && c.network != o.pool.Network {
 			return true
 		}
 	}
@@ -45,24 +45,24 @@ func (o Orphan) claimedElsewhere(pod PodRef) bool {
 // Where each sandbox has an entry of its own, the proof is that the pod shows
 // another sandbox, and addresses; or, where it shows no sandbox, an address that a
 // later sandbox got. Elsewhere it is that the interface of this
-// entry has another address of the same unit now: one that the pod shows on that
+// entry has another address of the same pool now: one that the pod shows on that
 // interface and that a sibling entry gives to it. An entry that names no
 // interface, as old versions of plugins wrote them, may be any interface's.
 func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
-	r := o.reservation
-	if r.PerSandbox {
+	r := o.allocation
+	if r.SandboxOwned {
 		switch {
-		case pod.Mute || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0:
+		case pod.AddressUnknown || r.Owner.Sandbox == "" || pod.Sandbox == r.Owner.Sandbox || len(pod.Addresses) == 0:
 			return netip.Addr{}, false
 		case pod.Sandbox == "":
-			return o.outlived(pod)
+			return o.laterSandbox(pod)
 		}
 		return pod.Addresses[0], true
 	}
-	if pod.Mute || len(pod.Interfaces) == 0 {
+	if pod.AddressUnknown || len(pod.Interfaces) == 0 {
 		return netip.Addr{}, false
 	}
-	for _, sibling := range o.unit.Reservations {
+	for _, sibling := range o.pool.Allocations {
 		if sibling.Owner.Pod != r.Owner.Pod || !sibling.saysWhose() || sibling.IP == r.IP {
 			continue
 		}
@@ -76,15 +76,15 @@ func superseded(pod Pod, o Orphan) (netip.Addr, bool) {
 }
 
 // mayBe reports whether the entry may be that of the interface.
-func mayBe(r Reservation, name string) bool {
+func mayBe(r Allocation, name string) bool {
 	return r.Owner.Interface == "" || r.Owner.Interface == name
 }
 
 // outlived returns an address that the pod shows and that a later sandbox of its
 // got. The kubelet makes a sandbox only when the one before is dead; that a pod of
 // that name had on another node may have gone by another clock.
-func (o Orphan) outlived(pod Pod) (netip.Addr, bool) {
-	r := o.reservation
+func (o Orphan) laterSandbox(pod Pod) (netip.Addr, bool) {
+	r := o.allocation
 	if r.Created.IsZero() {
 		return netip.Addr{}, false
 	}

@@ -13,16 +13,16 @@ import (
 // Promise 2, 3.
 func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 	before := time.Now()
-	inv := inventory(t, fixedStore{pool(webEntry())})
+	inv := inventory(t, fixedStore{poolOf(webEntry())})
 	sandboxOnly := webEntry()
 	sandboxOnly.Owner = reaper.Owner{Sandbox: "s1"}
-	unnamed := inventory(t, fixedStore{pool(sandboxOnly)})
+	unnamed := inventory(t, fixedStore{poolOf(sandboxOnly)})
 	guessed, ownSandbox := webEntry(), webEntry()
-	guessed.Inferred, ownSandbox.PerSandbox = true, true
-	inferred, perSandbox := inventory(t, fixedStore{pool(guessed)}), inventory(t, fixedStore{pool(ownSandbox)})
-	nobodys := remnant()
+	guessed.Inferred, ownSandbox.SandboxOwned = true, true
+	inferred, perSandbox := inventory(t, fixedStore{poolOf(guessed)}), inventory(t, fixedStore{poolOf(ownSandbox)})
+	nobodys := emptyHandle()
 	nobodys.Owner = reaper.Owner{}
-	remnants, nobodysRemnants := inventory(t, fixedStore{pool(remnant())}), inventory(t, fixedStore{pool(nobodys)})
+	emptyHandles, nobodysEmptyHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(nobodys)})
 	later := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
 	for _, tt := range []struct {
 		name   string
@@ -33,8 +33,8 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 		{"the zero census and an entry without a name", unnamed, reaper.Census{}},
 		{"the zero census and a guessed name", inferred, reaper.Census{}},
 		{"the zero census and a sandbox of its own", perSandbox, reaper.Census{}},
-		{"the zero census and a remnant", remnants, reaper.Census{}},
-		{"the zero census and a remnant of nobody", nobodysRemnants, reaper.Census{}},
+		{"the zero census and a remnant", emptyHandles, reaper.Census{}},
+		{"the zero census and a remnant of nobody", nobodysEmptyHandles, reaper.Census{}},
 		{"a census that was begun before the listing ended", inv, reaper.NewCensus(before, nil, nil)},
 		{"an empty census from before", inv, reaper.NewCensus(time.Time{}, nil, nil)},
 		{"an inventory that nobody took", reaper.Inventory{Listings: inv.Listings}, later},
@@ -42,42 +42,42 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := backendtest.Impatient()
 			p.Pods.Unnamed = policy.Release
-			verdicts := reaper.Judge(noon, p, tt.inv, tt.census, reaper.Ledger{})
-			equal(t, "verdict", found(verdicts[0]), finding{reaper.Held, reaper.NoCensus, ""})
-			equal(t, "plan", len(reaper.MakePlan(verdicts).Orphans()), 0)
+			decisions := reaper.Judge(noon, p, tt.inv, tt.census, reaper.Ledger{})
+			equal(t, "verdict", found(decisions[0]), finding{reaper.Held, reaper.NoCensus, ""})
+			equal(t, "plan", len(reaper.MakePlan(decisions).Orphans()), 0)
 		})
 	}
-	verdicts := reaper.Judge(noon, backendtest.Impatient(), inv, later, reaper.Ledger{})
-	equal(t, "verdict with a good census", found(verdicts[0]), finding{reaper.Orphaned, reaper.PodAbsent, ""})
+	decisions := reaper.Judge(noon, backendtest.Impatient(), inv, later, reaper.Ledger{})
+	equal(t, "verdict with a good census", found(decisions[0]), finding{reaper.Orphaned, reaper.PodAbsent, ""})
 }
 
 // Promise 2.
 func TestZeroValuesKeep(t *testing.T) {
-	inv := inventory(t, fixedStore{pool(webEntry())})
-	verdicts := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
-	equal(t, "verdict by the zero policy", found(verdicts[0]), finding{reaper.Held, reaper.OutOfScope, ""})
+	inv := inventory(t, fixedStore{poolOf(webEntry())})
+	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
+	equal(t, "verdict by the zero policy", found(decisions[0]), finding{reaper.Held, reaper.OutOfScope, ""})
 
-	equal(t, "zero standing", reaper.Verdict{}.Standing, reaper.Held)
-	equal(t, "zero standing's word", reaper.Standing(0).String(), "held")
-	equal(t, "a standing that does not exist", reaper.Standing(99).String(), "held")
+	equal(t, "zero standing", reaper.Decision{}.Verdict, reaper.Held)
+	equal(t, "zero standing's word", reaper.Verdict(0).String(), "held")
+	equal(t, "a standing that does not exist", reaper.Verdict(99).String(), "held")
 	equal(t, "zero presence", reaper.Presence(0), reaper.Unknown)
 	equal(t, "zero status", reaper.Status(0), reaper.StatusFailed)
 	equal(t, "zero status's word", reaper.Status(0).String(), "failed")
 	equal(t, "a status that does not exist", reaper.Status(99).String(), "failed")
 	equal(t, "verdicts of the zero inventory", len(reaper.Judge(noon, policy.Default(), reaper.Inventory{}, censusOf(), reaper.Ledger{})), 0)
 	equal(t, "orphans of the zero plan", len(reaper.Plan{}.Orphans()), 0)
-	equal(t, "what the zero orphan releases", reaper.Orphan{}.Reservation(), reaper.Reservation{}, asValues)
+	equal(t, "what the zero orphan releases", reaper.Orphan{}.Allocation(), reaper.Allocation{}, asValues)
 }
 
 // Promise 4. A verdict that somebody else made up is no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
-	plan := reaper.MakePlan([]reaper.Verdict{{Reservation: webEntry(), Standing: reaper.Orphaned, Reason: reaper.PodAbsent}})
+	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webEntry(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
 	confirmer := reaper.NewConfirmer(policy.Default(), &backendtest.Pods{}, censusOf(), 1)
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], reaper.ErrNoWarrant) {
 		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])
 	}
-	if _, err := warrants[0].Reservation(); !errors.Is(err, reaper.ErrNoWarrant) {
+	if _, err := warrants[0].Allocation(); !errors.Is(err, reaper.ErrNoWarrant) {
 		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
 // Promise 4.
 func TestZeroWarrantPermitsNothing(t *testing.T) {
 	var w reaper.Warrant
-	if _, err := w.Reservation(); !errors.Is(err, reaper.ErrNoWarrant) {
+	if _, err := w.Allocation(); !errors.Is(err, reaper.ErrNoWarrant) {
 		t.Errorf("Reservation: %v, want ErrNoWarrant", err)
 	}
 	if _, err := w.Renew(t.Context()); !errors.Is(err, reaper.ErrNoWarrant) {

@@ -16,20 +16,20 @@ func bound(s *stage) {
 	both := []entry{s.reserve("a", owner), s.reserve("b", owner)}
 	alone := s.leak("a", "other")
 	listed := s.list()
-	bond := func(e entry) string { return listed[Place(e.Reservation)].Bond }
-	if bond(both[0]) == "" {
+	group := func(e entry) string { return listed[Place(e.Allocation)].Group }
+	if group(both[0]) == "" {
 		s.Skip("the backend binds nothing")
 	}
-	if bond(both[1]) != bond(both[0]) || bond(alone[0]) == bond(both[0]) {
-		s.Fatalf("the bonds are %q and %q, and that of another sandbox is %q", bond(both[0]), bond(both[1]), bond(alone[0]))
+	if group(both[1]) != group(both[0]) || group(alone[0]) == group(both[0]) {
+		s.Fatalf("the bonds are %q and %q, and that of another sandbox is %q", group(both[0]), group(both[1]), group(alone[0]))
 	}
 
 	stranger := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "stranger"}, Addresses: []netip.Addr{both[0].IP}}
 	s.pods.Add(stranger)
 	orphans, _ := Orphans(s, s.store.Backend(), s.pods)
 	for _, e := range both {
-		if _, ok := orphans[Place(e.Reservation)]; ok {
-			s.Errorf("%s is an orphan, and a pod has %s", Place(e.Reservation), both[0].IP)
+		if _, ok := orphans[Place(e.Allocation)]; ok {
+			s.Errorf("%s is an orphan, and a pod has %s", Place(e.Allocation), both[0].IP)
 		}
 	}
 	s.pods.Remove(stranger.Ref)
@@ -53,32 +53,32 @@ func unfinished(s *stage) {
 	fumbler.Fumble()
 	errs := d.settle(d.confirm())
 	if errs[0] == nil {
-		if left := s.remnants(); len(left) > 0 {
+		if left := s.emptyHandles(); len(left) > 0 {
 			s.Fatalf("the answer does not say that there is left %+v", left)
 		}
 		s.Skip("the backend's release is one write")
 	}
 	s.want(errs, reaper.ErrUnfinished)
-	if _, held := s.snapshot()[Place(leaked[0].Reservation)]; held {
+	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; held {
 		s.Error("the answer says that the entry is gone, and it is not")
 	}
 
-	if !slices.ContainsFunc(s.remnants(), func(r reaper.Reservation) bool { return r.Token != "" && !r.IP.IsValid() }) {
-		s.Fatalf("the remnants are %+v, want one with a token and no address", s.remnants())
+	if !slices.ContainsFunc(s.emptyHandles(), func(r reaper.Allocation) bool { return r.Token != "" && !r.IP.IsValid() }) {
+		s.Fatalf("the remnants are %+v, want one with a token and no address", s.emptyHandles())
 	}
 	s.runs(0, time.Hour)
-	if left := s.remnants(); len(left) != 0 {
+	if left := s.emptyHandles(); len(left) != 0 {
 		s.Errorf("after two runs there still are %+v", left)
 	}
 	s.holds(before, leaked...)
 }
 
-// remnants are the listed entries that hold no address.
-func (s *stage) remnants() []reaper.Reservation {
+// empty handles are the listed entries that hold no address.
+func (s *stage) emptyHandles() []reaper.Allocation {
 	s.Helper()
-	var all []reaper.Reservation
+	var all []reaper.Allocation
 	for _, r := range s.list() {
-		if r.Remnant {
+		if r.EmptyHandle {
 			all = append(all, r)
 		}
 	}

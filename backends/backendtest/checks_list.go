@@ -22,9 +22,9 @@ func emptyListing(s *stage) {
 // Promise 7. Nothing is left out, nothing is told twice, and looking changes
 // nothing.
 func completeListing(s *stage) {
-	want := make(map[string]reaper.Reservation)
+	want := make(map[string]reaper.Allocation)
 	for _, e := range append(s.live("a", "a-1", "a-2"), s.leak("b", "b-1", "b-2")...) {
-		want[Place(e.Reservation)] = e.Reservation
+		want[Place(e.Allocation)] = e.Allocation
 		if e.Owner.Pod != e.asks.Pod {
 			s.Errorf("the harness reserved %s for %s, want %s", e.Key, e.Owner.Pod, e.asks.Pod)
 		}
@@ -38,12 +38,12 @@ func completeListing(s *stage) {
 		cmpopts.EquateComparable(reaper.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
-			case ".Backend", ".Token", ".Created", ".Bond", ".PerSandbox":
+			case ".Backend", ".Token", ".Created", ".Group", ".SandboxOwned":
 				return true
 			}
 			return false
 		}, cmp.Ignore()),
-		cmpopts.EquateComparable(reaper.Reservation{}.IP),
+		cmpopts.EquateComparable(reaper.Allocation{}.IP),
 	}
 	if diff := cmp.Diff(want, listed, asListed); diff != "" {
 		s.Errorf("listed (-want +got):\n%s", diff)
@@ -53,7 +53,7 @@ func completeListing(s *stage) {
 			s.Errorf("%s has no token, so that it can never be released", place)
 		}
 	}
-	if diff := cmp.Diff(listed, s.list(), cmpopts.EquateComparable(reaper.Reservation{})); diff != "" {
+	if diff := cmp.Diff(listed, s.list(), cmpopts.EquateComparable(reaper.Allocation{})); diff != "" {
 		s.Errorf("the second listing is another (-first +second):\n%s", diff)
 	}
 	s.holds(before)

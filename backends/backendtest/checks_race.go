@@ -21,9 +21,9 @@ func (s *stage) comeBack(e entry) (entry, error) {
 // has fails the check unless the entry is listed as its pod's, and whole.
 func (s *stage) has(e entry) {
 	s.Helper()
-	r, ok := s.list()[Place(e.Reservation)]
+	r, ok := s.list()[Place(e.Allocation)]
 	if !ok || r.Owner.Pod != e.asks.Pod || r.Interrupted {
-		s.Errorf("%s lives and got %s, which is now listed as %+v", e.asks.Pod, Place(e.Reservation), r)
+		s.Errorf("%s lives and got %s, which is now listed as %+v", e.asks.Pod, Place(e.Allocation), r)
 	}
 }
 
@@ -40,7 +40,7 @@ func returnedBefore(s *stage) {
 	before := s.snapshot()
 	errs := d.settle(ws)
 	s.has(back)
-	if Place(back.Reservation) != Place(leaked[0].Reservation) {
+	if Place(back.Allocation) != Place(leaked[0].Allocation) {
 		s.Log("the plugin adopts no entries: the pod got another one")
 		s.holds(before, leaked...)
 		return
@@ -60,7 +60,7 @@ func returnedBefore(s *stage) {
 
 // renewing calls the hook at the first look at an owner in the midst of the
 // release, and releases. It skips the check if the backend does not look.
-func (d docket) renewing(ctx context.Context, hook func() error) []error {
+func (d batch) renewing(ctx context.Context, hook func() error) []error {
 	d.Helper()
 	ws := d.confirm()
 	var once sync.Once
@@ -111,7 +111,7 @@ func unknownMeanwhile(s *stage) {
 	before := s.snapshot()
 	errs := d.renewing(s.Context(), func() error { return errors.New("the API server does not answer") })
 	s.want(errs, reaper.ErrAgain)
-	if _, held := s.snapshot()[Place(leaked[0].Reservation)]; !held {
+	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; !held {
 		s.Error("it was released although nobody knows of its owner")
 	}
 	s.want(d.settle(d.confirm()), nil)
@@ -120,7 +120,7 @@ func unknownMeanwhile(s *stage) {
 
 // interrupt cuts a release short in its midst, and returns the entry as a new
 // backend lists it then.
-func (s *stage) interrupt(e entry) reaper.Reservation {
+func (s *stage) interrupt(e entry) reaper.Allocation {
 	s.Helper()
 	ctx, crash := context.WithCancel(s.Context())
 	errs := s.suspect(e).renewing(ctx, func() error {
@@ -128,7 +128,7 @@ func (s *stage) interrupt(e entry) reaper.Reservation {
 		return ctx.Err()
 	})
 	s.want(errs, reaper.ErrAgain)
-	r, ok := s.list()[Place(e.Reservation)]
+	r, ok := s.list()[Place(e.Allocation)]
 	if !ok || !r.Interrupted || r.Owner.Pod != e.asks.Pod || r.IP != e.IP {
 		s.Fatalf("listed as %+v, want it interrupted, with the owner that it had", r)
 	}

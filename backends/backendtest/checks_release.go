@@ -18,8 +18,8 @@ func releaseOne(s *stage) {
 	d := s.suspect(leaked[1])
 	s.want(d.settle(d.confirm()), nil)
 	s.holds(before, leaked[1])
-	if _, still := s.list()[Place(leaked[1].Reservation)]; still {
-		s.Errorf("%s was released and is listed", Place(leaked[1].Reservation))
+	if _, still := s.list()[Place(leaked[1].Allocation)]; still {
+		s.Errorf("%s was released and is listed", Place(leaked[1].Allocation))
 	}
 }
 
@@ -124,7 +124,7 @@ func givenAway(s *stage) {
 	before := s.snapshot()
 	s.want(d.settle(ws), nil, reaper.ErrChanged, nil)
 	s.holds(before, leaked[0], leaked[2])
-	if got := s.list()[Place(heir.Reservation)].Owner.Pod; got != heir.asks.Pod {
+	if got := s.list()[Place(heir.Allocation)].Owner.Pod; got != heir.asks.Pod {
 		s.Errorf("the address is %s's, want %s's", got, heir.asks.Pod)
 	}
 }
@@ -138,7 +138,7 @@ func answers(s *stage) {
 	s.giveAway(leaked[2])
 	s.free(leaked[3])
 	before := s.snapshot()
-	delete(before, Place(leaked[0].Reservation))
+	delete(before, Place(leaked[0].Allocation))
 	s.want(d.settle(ws), nil, reaper.ErrNoWarrant, reaper.ErrChanged, nil, nil)
 	s.holds(before, leaked[4])
 }

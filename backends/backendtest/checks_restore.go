@@ -21,9 +21,9 @@ func (s *stage) recorder() reaper.Recorder {
 func (s *stage) record(entries ...entry) []reaper.Record {
 	s.Helper()
 	listed := s.list()
-	rs := make([]reaper.Reservation, len(entries))
+	rs := make([]reaper.Allocation, len(entries))
 	for i, e := range entries {
-		rs[i] = listed[Place(e.Reservation)]
+		rs[i] = listed[Place(e.Allocation)]
 	}
 	stored, err := s.recorder().Record(s.Context(), rs)
 	if err != nil || len(stored) != len(rs) {
@@ -34,7 +34,7 @@ func (s *stage) record(entries ...entry) []reaper.Record {
 		if !json.Valid(stored[i]) {
 			s.Fatalf("the record of %s is %q", Place(r), stored[i])
 		}
-		records[i] = reaper.Record{Backend: r.Backend, Unit: r.Unit, Key: r.Key, Stored: stored[i]}
+		records[i] = reaper.Record{Backend: r.Backend, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
 		if r.IP.IsValid() {
 			records[i].IP = r.IP.String()
 		}
@@ -42,21 +42,21 @@ func (s *stage) record(entries ...entry) []reaper.Record {
 	return records
 }
 
-// restore puts the records back, unit by unit.
+// restore puts the records back, pool by pool.
 func (s *stage) restore(ctx context.Context, records []reaper.Record) []error {
 	s.Helper()
 	errs := make([]error, len(records))
 	backend := s.recorder()
-	units := make(map[string][]int)
+	pools := make(map[string][]int)
 	for i, r := range records {
-		units[r.Unit] = append(units[r.Unit], i)
+		pools[r.Pool] = append(pools[r.Pool], i)
 	}
-	for unit, indices := range units {
+	for pool, indices := range pools {
 		batch := make([]reaper.Record, len(indices))
 		for n, i := range indices {
 			batch[n] = records[i]
 		}
-		answers := backend.Restore(ctx, unit, batch)
+		answers := backend.Restore(ctx, pool, batch)
 		if len(answers) != len(batch) {
 			s.Fatalf("%d records got %d answers", len(batch), len(answers))
 		}
@@ -149,9 +149,9 @@ func cancelledRestore(s *stage) {
 func changedBeforeRecord(s *stage) {
 	owner := s.owner("gone")
 	e := s.reserve("a", owner)
-	listed := s.list()[Place(e.Reservation)]
+	listed := s.list()[Place(e.Allocation)]
 	s.giveAway(e)
-	stored, err := s.recorder().Record(s.Context(), []reaper.Reservation{listed})
+	stored, err := s.recorder().Record(s.Context(), []reaper.Allocation{listed})
 	if err != nil || len(stored) != 1 {
 		s.Fatalf("%d records: %v", len(stored), err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A docket is some orphans on their way to being released by one backend.
-type docket struct {
+// A batch is some orphans on their way to being released by one backend.
+type batch struct {
 	*stage
 	backend   reaper.Backend
 	entries   []entry
@@ -18,15 +18,15 @@ type docket struct {
 
 // suspect lists and judges the entries, and fails the check if they are no
 // orphans.
-func (s *stage) suspect(entries ...entry) docket {
+func (s *stage) suspect(entries ...entry) batch {
 	s.Helper()
-	d := docket{stage: s, backend: s.store.Backend(), entries: entries}
+	d := batch{stage: s, backend: s.store.Backend(), entries: entries}
 	var found map[string]reaper.Orphan
 	found, d.confirmer = Orphans(s, d.backend, s.pods)
 	for _, e := range entries {
-		o, ok := found[Place(e.Reservation)]
+		o, ok := found[Place(e.Allocation)]
 		if !ok {
-			s.Fatalf("%s is no orphan", Place(e.Reservation))
+			s.Fatalf("%s is no orphan", Place(e.Allocation))
 		}
 		d.orphans = append(d.orphans, o)
 	}
@@ -34,31 +34,31 @@ func (s *stage) suspect(entries ...entry) docket {
 }
 
 // confirm returns a fresh warrant for each.
-func (d docket) confirm() []reaper.Warrant {
+func (d batch) confirm() []reaper.Warrant {
 	d.Helper()
 	ws, errs := d.confirmer.Confirm(d.Context(), d.orphans)
 	for i, err := range errs {
 		if err != nil {
-			d.Fatalf("confirm %s: %v", Place(d.entries[i].Reservation), err)
+			d.Fatalf("confirm %s: %v", Place(d.entries[i].Allocation), err)
 		}
 	}
 	return ws
 }
 
-// release hands the warrants to the backend, unit by unit, once.
-func (d docket) release(ctx context.Context, ws []reaper.Warrant) []error {
+// release hands the warrants to the backend, pool by unit, once.
+func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 	d.Helper()
-	units := make(map[string][]int)
+	pools := make(map[string][]int)
 	for i, e := range d.entries {
-		units[e.Unit] = append(units[e.Unit], i)
+		pools[e.Pool] = append(pools[e.Pool], i)
 	}
 	errs := make([]error, len(ws))
-	for unit, indices := range units {
+	for pool, indices := range pools {
 		batch := make([]reaper.Warrant, len(indices))
 		for n, i := range indices {
 			batch[n] = ws[i]
 		}
-		answers := d.backend.Release(ctx, unit, batch)
+		answers := d.backend.Release(ctx, pool, batch)
 		if len(answers) != len(batch) {
 			d.Fatalf("%d warrants got %d answers", len(batch), len(answers))
 		}
@@ -71,7 +71,7 @@ func (d docket) release(ctx context.Context, ws []reaper.Warrant) []error {
 
 // settle hands the warrants to the backend, and fresh ones for what it did not
 // decide, as a run does.
-func (d docket) settle(ws []reaper.Warrant) []error {
+func (d batch) settle(ws []reaper.Warrant) []error {
 	d.Helper()
 	errs := d.release(d.Context(), ws)
 	for range 4 {

@@ -24,12 +24,12 @@ import (
 //   - NewTwoStep: the pod's entry is adopted and nothing is written, as in the
 //     overlapping-range reservations of Whereabouts. The backend has to put a
 //     tombstone in the owner's place, and then look at the owner again. Each
-//     address is a unit;
+//     address is a pool;
 //   - NewForgetful: the sandbox gets another address;
 //   - NewHandled: the same, and entries say so and tell their age, as in Calico.
 //     Those of one sandbox are bound by its handle, which is written before its
 //     first address and removed by a request of its own after the last. A handle
-//     without addresses is a remnant, in a unit of its own.
+//     without addresses is a empty handle, in a pool of its own.
 type Memory struct {
 	name    string
 	twoStep bool
@@ -49,13 +49,13 @@ type Memory struct {
 
 // A record is one entry.
 type record struct {
-	unit, key string
+	pool, key string
 	ip        netip.Addr
 	owner     reaper.Owner // as it is stored
 	sandbox   string       // that has the address, stored or not
 	version   int          // of the last write
 	created   time.Time    // where the store tells
-	bond      string       // where sandboxes have entries of their own
+	group     string       // where sandboxes have entries of their own
 	buried    bool
 	junk      string
 }
@@ -90,8 +90,8 @@ func (m *Memory) SetClock(now func() time.Time) {
 }
 
 // OnRequest sets what happens at the beginning of each request of the backend:
-// "list", "release unit", with two steps "bury unit", "remove unit", "restore
-// unit", and with handles "settle sandbox". The hook may change the store; an
+// "list", "release pool", with two steps "bury pool", "remove pool", "restore
+// pool", and with handles "settle sandbox". The hook may change the store; an
 // error is what the request fails with.
 func (m *Memory) OnRequest(hook func(request string) error) {
 	m.mu.Lock()
@@ -112,7 +112,7 @@ func (m *Memory) Backend() reaper.Backend {
 }
 
 // Reserve implements Store.
-func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.records {
@@ -125,28 +125,28 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, e
 			e.owner = owner
 			m.wrote(e)
 		}
-		return e.reservation(), nil
+		return e.allocation(), nil
 	}
 	network := m.network(pool)
 	for ip := network.Addr().Next(); ; ip = ip.Next() {
 		if !network.Contains(ip.Next()) {
-			return reaper.Reservation{}, fmt.Errorf("pool %s is full", pool)
+			return reaper.Allocation{}, fmt.Errorf("pool %s is full", pool)
 		}
 		if slices.ContainsFunc(m.records, func(e *record) bool { return e.ip == ip }) {
 			continue
 		}
-		e := &record{unit: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
+		e := &record{pool: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
 		if m.twoStep {
-			e.unit, e.key = pool+"/"+ip.String(), ip.String()
+			e.pool, e.key = pool+"/"+ip.String(), ip.String()
 			e.owner.UID = "" // it would become wrong unnoticed
 		}
 		if m.handled {
 			m.begin(owner.Sandbox)
-			e.bond, e.created = owner.Sandbox, m.now()
+			e.group, e.created = owner.Sandbox, m.now()
 		}
 		m.wrote(e)
 		m.records = append(m.records, e)
-		return e.reservation(), nil
+		return e.allocation(), nil
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *Memory) Free(pool string, owner reaper.Owner) error {
 }
 
 // Rename makes an entry name another pod, as nothing but a mistake does.
-func (m *Memory) Rename(r reaper.Reservation, pod reaper.PodRef) {
+func (m *Memory) Rename(r reaper.Allocation, pod reaper.PodRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.find(r); e != nil {
@@ -178,28 +178,28 @@ func (m *Memory) Snapshot() (map[string]string, error) {
 	snapshot := make(map[string]string, len(m.records))
 	for _, e := range m.records {
 		text := e.String()
-		if _, ok := m.handles[e.bond]; e.bond != "" && !ok {
+		if _, ok := m.handles[e.group]; e.group != "" && !ok {
 			text += " without a handle"
 		}
-		snapshot[Place(reaper.Reservation{Unit: e.unit, Key: e.key})] = text
+		snapshot[Place(reaper.Allocation{Pool: e.pool, Key: e.key})] = text
 	}
-	for _, sandbox := range m.remnants() {
-		snapshot[Place(reaper.Reservation{Unit: leftovers, Key: sandbox})] = "a handle"
+	for _, sandbox := range m.emptyHandles() {
+		snapshot[Place(reaper.Allocation{Pool: emptyHandles, Key: sandbox})] = "a handle"
 	}
 	return snapshot, nil
 }
 
 // Spoil implements Spoiler.
-func (m *Memory) Spoil(pool string) (reaper.Reservation, error) {
+func (m *Memory) Spoil(pool string) (reaper.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := &record{unit: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
+	e := &record{pool: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
 	if m.twoStep {
-		e.unit += "/" + e.key
+		e.pool += "/" + e.key
 	}
 	m.wrote(e)
 	m.records = append(m.records, e)
-	return e.reservation(), nil
+	return e.allocation(), nil
 }
 
 // network returns the range of a pool: the nth pool has 10.n.0.0/24.
@@ -214,7 +214,7 @@ func (m *Memory) network(pool string) netip.Prefix {
 
 // within reports whether the entry is of the pool.
 func (m *Memory) within(e *record, pool string) bool {
-	return e.unit == pool || m.twoStep && strings.HasPrefix(e.unit, pool+"/")
+	return e.pool == pool || m.twoStep && strings.HasPrefix(e.pool, pool+"/")
 }
 
 // wrote gives an entry a version that no other ever had.
@@ -223,9 +223,9 @@ func (m *Memory) wrote(e *record) {
 	e.version = m.version
 }
 
-// find returns the entry at the place of the reservation, or nil.
-func (m *Memory) find(r reaper.Reservation) *record {
-	i := slices.IndexFunc(m.records, func(e *record) bool { return e.unit == r.Unit && e.key == r.Key })
+// find returns the entry at the place of the allocation, or nil.
+func (m *Memory) find(r reaper.Allocation) *record {
+	i := slices.IndexFunc(m.records, func(e *record) bool { return e.pool == r.Pool && e.key == r.Key })
 	if i < 0 {
 		return nil
 	}
@@ -241,12 +241,12 @@ func (e *record) String() string {
 	}, " ")
 }
 
-// reservation is the entry as it is listed.
-func (e *record) reservation() reaper.Reservation {
-	r := reaper.Reservation{
-		Unit: e.unit, Key: e.key, IP: e.ip, Owner: e.owner,
+// allocation is the entry as it is listed.
+func (e *record) allocation() reaper.Allocation {
+	r := reaper.Allocation{
+		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.buried,
-		Created: e.created, Bond: e.bond, PerSandbox: e.bond != "",
+		Created: e.created, Group: e.group, SandboxOwned: e.group != "",
 	}
 	if e.junk != "" {
 		r.Unreadable = "it is " + e.junk
@@ -254,28 +254,28 @@ func (e *record) reservation() reaper.Reservation {
 	return r
 }
 
-// units are the records as they are listed, in a constant order.
-func (m *Memory) units() []reaper.Unit {
-	units := make(map[string]*reaper.Unit)
+// pools are the records as they are listed, in a constant order.
+func (m *Memory) listed() []reaper.Pool {
+	pools := make(map[string]*reaper.Pool)
 	var names []string
 	for _, e := range m.records {
-		u := units[e.unit]
+		u := pools[e.pool]
 		if u == nil {
-			u = &reaper.Unit{Name: e.unit, Domain: "-"}
+			u = &reaper.Pool{Name: e.pool, Network: "-"}
 			if !m.twoStep {
-				u.Range, u.Capacity = m.network(e.unit), big.NewInt(254)
+				u.Range, u.Capacity = m.network(e.pool), big.NewInt(254)
 			}
-			units[e.unit] = u
-			names = append(names, e.unit)
+			pools[e.pool] = u
+			names = append(names, e.pool)
 		}
-		u.Reservations = append(u.Reservations, e.reservation())
+		u.Allocations = append(u.Allocations, e.allocation())
 	}
 	slices.Sort(names)
-	all := make([]reaper.Unit, len(names))
+	all := make([]reaper.Pool, len(names))
 	for i, name := range names {
-		all[i] = *units[name]
+		all[i] = *pools[name]
 	}
-	if left := m.leftovers(); len(left.Reservations) > 0 {
+	if left := m.emptyHandlePool(); len(left.Allocations) > 0 {
 		all = append(all, left)
 	}
 	return all

@@ -19,18 +19,18 @@ type memory struct{ store *Memory }
 func (b memory) Name() string { return b.store.name }
 
 // List implements reaper.Backend.
-func (b memory) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
-		var units []reaper.Unit
+func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		var pools []reaper.Pool
 		err := b.store.request(ctx, "list", func() error {
-			units = b.store.units()
+			pools = b.store.listed()
 			return nil
 		})
 		if err != nil {
-			yield(reaper.Unit{}, fmt.Errorf("list %s: %w", b.store.name, err))
+			yield(reaper.Pool{}, fmt.Errorf("list %s: %w", b.store.name, err))
 			return
 		}
-		for _, u := range units {
+		for _, u := range pools {
 			if !yield(u, nil) {
 				return
 			}
@@ -39,14 +39,14 @@ func (b memory) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
 }
 
 // Release implements reaper.Backend, in one request for all.
-func (b memory) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+func (b memory) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
-	rs := make([]reaper.Reservation, len(ws))
+	rs := make([]reaper.Allocation, len(ws))
 	for i, w := range ws {
-		rs[i], errs[i] = w.Reservation()
+		rs[i], errs[i] = w.Allocation()
 	}
 	answers := slices.Clone(errs)
-	err := b.store.request(ctx, "release "+unit, func() error {
+	err := b.store.request(ctx, "release "+pool, func() error {
 		for i, r := range rs {
 			if errs[i] == nil {
 				answers[i] = b.store.remove(r, r.Token)
@@ -66,7 +66,7 @@ func (b memory) Release(ctx context.Context, unit string, ws []reaper.Warrant) [
 }
 
 // remove removes an entry if its token is the one that is expected.
-func (m *Memory) remove(r reaper.Reservation, token string) error {
+func (m *Memory) remove(r reaper.Allocation, token string) error {
 	e := m.find(r)
 	switch {
 	case e == nil:
@@ -93,12 +93,12 @@ func (b twoSteps) Release(ctx context.Context, _ string, ws []reaper.Warrant) []
 // release puts the tombstone in, looks at the owner again, and then removes the
 // entry or gives it back.
 func (b twoSteps) release(ctx context.Context, w reaper.Warrant) error {
-	r, err := w.Reservation()
+	r, err := w.Allocation()
 	if err != nil {
 		return err
 	}
 	var buried string // the token of the entry with its tombstone
-	err = b.store.request(ctx, "bury "+r.Unit, func() error {
+	err = b.store.request(ctx, "bury "+r.Pool, func() error {
 		e := b.store.find(r)
 		switch {
 		case e == nil:
@@ -124,17 +124,17 @@ func (b twoSteps) release(ctx context.Context, w reaper.Warrant) error {
 		return err
 	}
 	if err == nil {
-		_, err = w.Reservation()
+		_, err = w.Allocation()
 	}
 	if err != nil {
 		return err
 	}
-	return b.store.request(ctx, "remove "+r.Unit, func() error { return b.store.remove(r, buried) })
+	return b.store.request(ctx, "remove "+r.Pool, func() error { return b.store.remove(r, buried) })
 }
 
 // Mend implements reaper.Mender.
-func (b twoSteps) Mend(ctx context.Context, r reaper.Reservation) error {
-	return b.store.request(ctx, "restore "+r.Unit, func() error {
+func (b twoSteps) Mend(ctx context.Context, r reaper.Allocation) error {
+	return b.store.request(ctx, "restore "+r.Pool, func() error {
 		if e := b.store.find(r); e != nil && e.buried && e.owner.Pod == r.Owner.Pod {
 			e.buried = false
 			b.store.wrote(e)

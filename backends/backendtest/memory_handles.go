@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// leftovers is the unit of the handles without an address.
-const leftovers = "handles"
+// empty handles is the pool of the handles without an address.
+const emptyHandles = "handles"
 
 // errFumbled is what a fumbled request fails with.
 var errFumbled = errors.New("the second write failed")
@@ -50,12 +50,12 @@ func (m *Memory) settle(sandbox string) {
 }
 
 func (m *Memory) hasAddress(sandbox string) bool {
-	return slices.ContainsFunc(m.records, func(e *record) bool { return e.bond == sandbox })
+	return slices.ContainsFunc(m.records, func(e *record) bool { return e.group == sandbox })
 }
 
-// remnants are the sandboxes of the handles without an address, in a constant
+// empty handles are the sandboxes of the handles without an address, in a constant
 // order.
-func (m *Memory) remnants() []string {
+func (m *Memory) emptyHandles() []string {
 	var all []string
 	for _, sandbox := range slices.Sorted(maps.Keys(m.handles)) {
 		if !m.hasAddress(sandbox) {
@@ -65,12 +65,12 @@ func (m *Memory) remnants() []string {
 	return all
 }
 
-// leftovers are the remnants as they are listed.
-func (m *Memory) leftovers() reaper.Unit {
-	u := reaper.Unit{Name: leftovers}
-	for _, sandbox := range m.remnants() {
-		u.Reservations = append(u.Reservations, reaper.Reservation{
-			Unit: leftovers, Key: sandbox, Remnant: true,
+// empty handles are the empty handles as they are listed.
+func (m *Memory) emptyHandlePool() reaper.Pool {
+	u := reaper.Pool{Name: emptyHandles}
+	for _, sandbox := range m.emptyHandles() {
+		u.Allocations = append(u.Allocations, reaper.Allocation{
+			Pool: emptyHandles, Key: sandbox, EmptyHandle: true,
 			Token: strconv.Itoa(m.handles[sandbox]), Owner: reaper.Owner{Sandbox: sandbox},
 		})
 	}
@@ -82,17 +82,17 @@ type handled struct{ memory }
 
 // Release implements reaper.Backend: in one request for all entries, and in
 // another one for each of their handles.
-func (b handled) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
-	if unit == leftovers {
+func (b handled) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	if pool == emptyHandles {
 		return b.clear(ctx, ws)
 	}
 	sandboxes := make([]string, len(ws))
 	for i, w := range ws {
-		if r, err := w.Reservation(); err == nil {
-			sandboxes[i] = r.Bond
+		if r, err := w.Allocation(); err == nil {
+			sandboxes[i] = r.Group
 		}
 	}
-	errs := b.memory.Release(ctx, unit, ws)
+	errs := b.memory.Release(ctx, pool, ws)
 	for i, sandbox := range sandboxes {
 		if errs[i] == nil {
 			errs[i] = b.settle(ctx, sandbox)
@@ -120,12 +120,12 @@ func (b handled) settle(ctx context.Context, sandbox string) error {
 func (b handled) clear(ctx context.Context, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
-		r, err := w.Reservation()
+		r, err := w.Allocation()
 		if err != nil {
 			errs[i] = err
 			continue
 		}
-		errs[i] = b.store.request(ctx, "release "+leftovers, func() error {
+		errs[i] = b.store.request(ctx, "release "+emptyHandles, func() error {
 			switch version, ok := b.store.handles[r.Key]; {
 			case !ok:
 			case strconv.Itoa(version) != r.Token:

@@ -18,21 +18,21 @@ type kept struct {
 	Owner   reaper.Owner
 	Sandbox string
 	Created time.Time
-	Bond    string
+	Group   string
 	Handle  bool // it is one without addresses
 }
 
 // Record implements reaper.Recorder.
-func (b memory) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	err := b.store.request(ctx, "record", func() (err error) {
 		for i, r := range rs {
-			k := kept{Sandbox: r.Key, Handle: r.Unit == leftovers}
+			k := kept{Sandbox: r.Key, Handle: r.Pool == emptyHandles}
 			version, ok := b.store.handles[r.Key]
 			if !k.Handle {
 				var e *record
 				if e = b.store.find(r); e != nil {
-					k = kept{e.ip, e.owner, e.sandbox, e.created, e.bond, false}
+					k = kept{e.ip, e.owner, e.sandbox, e.created, e.group, false}
 					version = e.version
 				}
 				ok = e != nil
@@ -49,11 +49,11 @@ func (b memory) Record(ctx context.Context, rs []reaper.Reservation) ([]json.Raw
 }
 
 // Restore implements reaper.Recorder, in one request for all.
-func (b memory) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	errs := make([]error, len(rs))
-	err := b.store.request(ctx, "restore "+unit, func() error {
+	err := b.store.request(ctx, "restore "+pool, func() error {
 		for i, r := range rs {
-			errs[i] = b.store.putBack(unit, r)
+			errs[i] = b.store.putBack(pool, r)
 		}
 		return nil
 	})
@@ -66,7 +66,7 @@ func (b memory) Restore(ctx context.Context, unit string, rs []reaper.Record) []
 }
 
 // putBack adds an entry where its place is free.
-func (m *Memory) putBack(unit string, r reaper.Record) error {
+func (m *Memory) putBack(pool string, r reaper.Record) error {
 	var k kept
 	if err := json.Unmarshal(r.Stored, &k); err != nil {
 		return fmt.Errorf("decode the record: %w", err)
@@ -82,8 +82,8 @@ func (m *Memory) putBack(unit string, r reaper.Record) error {
 		m.handles[r.Key] = m.version
 		return nil
 	}
-	back := &record{unit: unit, key: r.Key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, bond: k.Bond}
-	switch i := slices.IndexFunc(m.records, func(e *record) bool { return e.unit == unit && e.key == r.Key }); {
+	back := &record{pool: pool, key: r.Key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
+	switch i := slices.IndexFunc(m.records, func(e *record) bool { return e.pool == pool && e.key == r.Key }); {
 	case i < 0:
 	case m.records[i].String() == back.String():
 		return reaper.ErrPresent
@@ -94,8 +94,8 @@ func (m *Memory) putBack(unit string, r reaper.Record) error {
 	default:
 		return fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.records[i].owner)
 	}
-	if k.Bond != "" {
-		m.begin(k.Bond)
+	if k.Group != "" {
+		m.begin(k.Group)
 	}
 	m.wrote(back)
 	m.records = append(m.records, back)

@@ -29,7 +29,7 @@ func TestTwoStepMemory(t *testing.T) {
 
 func TestWarrantsOpenTheStore(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	var rs []reaper.Reservation
+	var rs []reaper.Allocation
 	for _, name := range []string{"gone-1", "gone-2"} {
 		r, err := m.Reserve("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: name}, Sandbox: name})
 		if err != nil {

@@ -21,7 +21,7 @@ type stage struct {
 
 // An entry is what the plugin got for a pod.
 type entry struct {
-	reaper.Reservation
+	reaper.Allocation
 	pool string
 	asks reaper.Owner // whom it was reserved for
 }
@@ -57,7 +57,7 @@ func (s *stage) reserve(pool string, owner reaper.Owner) entry {
 func (s *stage) free(e entry) {
 	s.Helper()
 	if err := s.store.Free(e.pool, e.asks); err != nil {
-		s.Fatalf("free %s: %v", Place(e.Reservation), err)
+		s.Fatalf("free %s: %v", Place(e.Allocation), err)
 	}
 }
 
@@ -94,29 +94,29 @@ func (s *stage) giveAway(e entry) entry {
 func (s *stage) inherit(e entry) entry {
 	s.Helper()
 	for n := range 300 {
-		if again := s.live(e.pool, fmt.Sprintf("heir-%d", n))[0]; Place(again.Reservation) == Place(e.Reservation) {
+		if again := s.live(e.pool, fmt.Sprintf("heir-%d", n))[0]; Place(again.Allocation) == Place(e.Allocation) {
 			return again
 		}
 	}
-	s.Fatalf("%s is free, but the plugin does not give it again", Place(e.Reservation))
+	s.Fatalf("%s is free, but the plugin does not give it again", Place(e.Allocation))
 	return entry{}
 }
 
 // list returns what the backend lists, by Place.
-func (s *stage) list() map[string]reaper.Reservation {
+func (s *stage) list() map[string]reaper.Allocation {
 	s.Helper()
 	inv := reaper.TakeInventory(s.Context(), []reaper.Backend{s.store.Backend()}, func(string) bool { return true })
 	l := inv.Listings[0]
 	if l.Status != reaper.StatusOK {
 		s.Fatalf("the listing is %v: %s", l.Status, l.Message)
 	}
-	listed, units := make(map[string]reaper.Reservation), make(map[string]bool)
-	for _, u := range l.Units {
-		if units[u.Name] {
+	listed, pools := make(map[string]reaper.Allocation), make(map[string]bool)
+	for _, u := range l.Pools {
+		if pools[u.Name] {
 			s.Errorf("unit %s is listed twice", u.Name)
 		}
-		units[u.Name] = true
-		for _, r := range u.Reservations {
+		pools[u.Name] = true
+		for _, r := range u.Allocations {
 			if _, twice := listed[Place(r)]; twice {
 				s.Errorf("%s is listed twice", Place(r))
 			}
@@ -142,10 +142,10 @@ func (s *stage) holds(before map[string]string, without ...entry) {
 	s.Helper()
 	want := maps.Clone(before)
 	for _, e := range without {
-		if _, ok := want[Place(e.Reservation)]; !ok {
-			s.Errorf("the harness's snapshot does not have %s", Place(e.Reservation))
+		if _, ok := want[Place(e.Allocation)]; !ok {
+			s.Errorf("the harness's snapshot does not have %s", Place(e.Allocation))
 		}
-		delete(want, Place(e.Reservation))
+		delete(want, Place(e.Allocation))
 	}
 	if diff := cmp.Diff(want, s.snapshot()); diff != "" {
 		s.Errorf("the store's content (-want +got):\n%s", diff)

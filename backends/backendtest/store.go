@@ -16,9 +16,9 @@ type Store interface {
 	// addresses each; a pool is a unit, or each of its addresses is one.
 	//
 	// It returns the entry as the backend should list it: unit, key, address,
-	// and of the owner what the store keeps. Token, Created, Bond and PerSandbox
+	// and of the owner what the store keeps. Token, Created, Group and SandboxOwned
 	// are not looked at; the other fields are as those of any pod's entry.
-	Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error)
+	Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error)
 
 	// Free does what the plugin's DEL does for this pod, sandbox and
 	// interface. An entry that another sandbox has now stays.
@@ -37,8 +37,8 @@ type Spoiler interface {
 	Store
 
 	// Spoil puts such an entry into the pool, beside the others, and returns
-	// where it is: its unit and key.
-	Spoil(pool string) (reaper.Reservation, error)
+	// where it is: its pool and key.
+	Spoil(pool string) (reaper.Allocation, error)
 }
 
 // A Fumbler is a Store whose backend may take more writes for a release than the
@@ -51,4 +51,4 @@ type Fumbler interface {
 }
 
 // Place is the key of an entry in a snapshot.
-func Place(r reaper.Reservation) string { return r.Unit + "/" + r.Key }
+func Place(r reaper.Allocation) string { return r.Pool + "/" + r.Key }

@@ -32,14 +32,14 @@ func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string
 	plan := reaper.MakePlan(reaper.Judge(time.Now(), Impatient(), inv, census, reaper.Ledger{}))
 	orphans := make(map[string]reaper.Orphan)
 	for _, o := range plan.Orphans() {
-		orphans[Place(o.Reservation())] = o
+		orphans[Place(o.Allocation())] = o
 	}
 	return orphans, reaper.NewConfirmer(Impatient(), cluster, census, len(orphans))
 }
 
 // Warrants returns a warrant for each of the entries, by the engine's own way:
 // they are listed, judged and confirmed. It fails the test where there is none.
-func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reaper.Reservation) []reaper.Warrant {
+func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reaper.Allocation) []reaper.Warrant {
 	t.Helper()
 	orphans, confirmer := Orphans(t, b, cluster)
 	chosen := make([]reaper.Orphan, len(rs))

@@ -171,19 +171,19 @@ func TestBlockOfARealCluster(t *testing.T) {
 	if len(l.blocks) != 1 {
 		t.Fatalf("it is not understood: %v", l.broken)
 	}
-	unit := l.unit(l.blocks[0])
-	if unit.Name != "100.112.209.128/26" || unit.Range != prefix("100.112.209.128/26") || unit.Capacity.String() != "64" {
-		t.Errorf("unit %s of %s for %s addresses", unit.Name, unit.Range, unit.Capacity)
+	pool := l.pool(l.blocks[0])
+	if pool.Name != "100.112.209.128/26" || pool.Range != prefix("100.112.209.128/26") || pool.Capacity.String() != "64" {
+		t.Errorf("unit %s of %s for %s addresses", pool.Name, pool.Range, pool.Capacity)
 	}
 	var got []string
-	for _, r := range unit.Reservations {
+	for _, r := range pool.Allocations {
 		got = append(got, r.IP.String())
 		nobody := r.IP == netip.MustParseAddr("100.112.209.128")
-		if r.Owner.Pod != (reaper.PodRef{}) || r.Inferred || nobody != (r.Owner.Sandbox == "") || nobody != (r.Token == "") || nobody != (r.Bond == "") {
+		if r.Owner.Pod != (reaper.PodRef{}) || r.Inferred || nobody != (r.Owner.Sandbox == "") || nobody != (r.Token == "") || nobody != (r.Group == "") {
 			t.Errorf("listed as %+v, want a sandbox only, and nobody for the first", r)
 		}
-		if !nobody && (!sandboxID.MatchString(r.Owner.Sandbox) || r.Bond != "k8s-pod-network."+r.Owner.Sandbox) {
-			t.Errorf("%s has the sandbox %q and the bond %q", r.IP, r.Owner.Sandbox, r.Bond)
+		if !nobody && (!sandboxID.MatchString(r.Owner.Sandbox) || r.Group != "k8s-pod-network."+r.Owner.Sandbox) {
+			t.Errorf("%s has the sandbox %q and the bond %q", r.IP, r.Owner.Sandbox, r.Group)
 		}
 	}
 	want := strings.Fields("100.112.209.128 100.112.209.130 100.112.209.144 100.112.209.150 100.112.209.161 " +
@@ -191,8 +191,8 @@ func TestBlockOfARealCluster(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	if i := slices.IndexFunc(unit.Reservations, func(r reaper.Reservation) bool { return r.Key == "33" }); i < 0 ||
-		unit.Reservations[i].Owner.Sandbox != "2caf1c8381761431c694771227eec339c5c0bb0ed3f11a6f2067883d5f405b69" {
+	if i := slices.IndexFunc(pool.Allocations, func(r reaper.Allocation) bool { return r.Key == "33" }); i < 0 ||
+		pool.Allocations[i].Owner.Sandbox != "2caf1c8381761431c694771227eec339c5c0bb0ed3f11a6f2067883d5f405b69" {
 		t.Error("ordinal 33 has not the sandbox of its attribute")
 	}
 }

@@ -20,8 +20,8 @@ import (
 // Name is the name of the backend.
 const Name = "calico"
 
-// leftovers is the unit of the handles without an address.
-const leftovers = "handles"
+// empty handles is the pool of the handles without an address.
+const emptyHandles = "handles"
 
 // A datastore is where Calico keeps its objects. All reads are quorum reads. It
 // is safe for concurrent use.
@@ -36,9 +36,9 @@ type datastore interface {
 	// nodes returns the Kubernetes names of Calico's nodes where they differ.
 	nodes(ctx context.Context) (map[string]string, error)
 
-	// reservations returns what is kept from being given away, read now; none
+	// allocations returns what is kept from being given away, read now; none
 	// where Calico has no such thing.
-	reservations(ctx context.Context) ([]ipReservation, error)
+	allocations(ctx context.Context) ([]ipAllocation, error)
 
 	// name is what the datastore calls a block by its CIDR, or a handle by its ID.
 	name(k kind, id string) string
@@ -102,24 +102,24 @@ func (b *Backend) datastore(ctx context.Context) (datastore, error) {
 // List implements reaper.Backend. Handles are read before blocks, as Calico
 // writes them in that order: a handle whose addresses are missing then is not one
 // whose addresses were just being allocated, but for the time of one request.
-func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		l, err := b.read(ctx)
 		if err != nil {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
 		for _, err := range l.broken {
-			if !yield(reaper.Unit{}, err) {
+			if !yield(reaper.Pool{}, err) {
 				return
 			}
 		}
 		for _, block := range l.blocks {
-			if !yield(l.unit(block), nil) {
+			if !yield(l.pool(block), nil) {
 				return
 			}
 		}
-		if left := l.leftovers(); len(left.Reservations) > 0 {
+		if left := l.emptyHandles(); len(left.Allocations) > 0 {
 			yield(left, nil)
 		}
 	}
@@ -146,7 +146,7 @@ func (b *Backend) read(ctx context.Context) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("list Calico's nodes: %w", err)
 	}
-	reserved, err := store.reservations(ctx)
+	reserved, err := store.allocations(ctx)
 	if err != nil {
 		return listing{}, fmt.Errorf("list Calico's IPReservations, which keep addresses back: %w", err)
 	}

@@ -11,7 +11,7 @@ func TestConformance(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			backendtest.Run(t, func(t *testing.T) backendtest.Store { return newPlugin(newShelf(t, s)) })
+			backendtest.Run(t, func(t *testing.T) backendtest.Store { return newPlugin(newFakeStore(t, s)) })
 		})
 	}
 }

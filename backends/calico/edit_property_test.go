@@ -50,7 +50,7 @@ func FuzzBlock(f *testing.F) {
 			return
 		}
 		l := newListing([]object{o}, nil, nil)
-		if len(l.unit(before).Reservations)+len(before.unallocated) != len(before.allocations) {
+		if len(l.pool(before).Allocations)+len(before.unallocated) != len(before.allocations) {
 			t.Error("the listing does not have every allocation")
 		}
 		var chosen []int

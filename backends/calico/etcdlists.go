@@ -45,15 +45,15 @@ func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
 	return names, nil
 }
 
-// reservations implements datastore.
-func (s etcd) reservations(ctx context.Context) ([]ipReservation, error) {
+// allocations implements datastore.
+func (s etcd) allocations(ctx context.Context) ([]ipAllocation, error) {
 	stored, err := s.all(ctx, ipResPrefix, clientv3.GetPrefixRangeEnd(ipResPrefix))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]ipReservation, len(stored))
+	all := make([]ipAllocation, len(stored))
 	for i, o := range stored {
-		if all[i], err = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
+		if all[i], err = readIPAllocation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
 			return nil, err
 		}
 	}

@@ -49,8 +49,8 @@ func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.
 // nodes implements datastore: Calico's nodes are those of Kubernetes here.
 func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
-// reservations implements datastore. Calico before 3.22 has none.
-func (s kubernetes) reservations(ctx context.Context) ([]ipReservation, error) {
+// allocations implements datastore. Calico before 3.22 has none.
+func (s kubernetes) allocations(ctx context.Context) ([]ipAllocation, error) {
 	const resource = "ipreservations"
 	group, _, _ := strings.Cut(s.group, "/")
 	version, err := definedVersion(ctx, s.client, resource+"."+group)
@@ -63,9 +63,9 @@ func (s kubernetes) reservations(ctx context.Context) ([]ipReservation, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]ipReservation, len(items))
+	all := make([]ipAllocation, len(items))
 	for i, item := range items {
-		if all[i], err = readIPReservation("", item); err != nil {
+		if all[i], err = readIPAllocation("", item); err != nil {
 			return nil, err
 		}
 	}

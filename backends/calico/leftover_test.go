@@ -11,18 +11,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// leftover puts a handle without an address on the shelf.
-func (s *scene) leftover() reaper.Reservation {
+// empty handle puts a handle without an address on the fakeStore.
+func (s *scene) emptyHandle() reaper.Allocation {
 	s.put(handles, firstHandle, counting(s.shape, `{"10.0.0.0/26":1}`))
-	return reaper.Reservation{Unit: leftovers, Key: firstHandle}
+	return reaper.Allocation{Pool: emptyHandles, Key: firstHandle}
 }
 
-func TestLeftoverIsDeleted(t *testing.T) {
+func TestEmptyHandleIsDeleted(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newScene(t, sh)
-		ws := s.warrants(s.leftover())
+		ws := s.warrants(s.emptyHandle())
 		s.onRequest(nil)
-		if got := words(s.backend.Release(t.Context(), leftovers, append(ws, reaper.Warrant{}))); got != "gone no-warrant" {
+		if got := words(s.backend.Release(t.Context(), emptyHandles, append(ws, reaper.Warrant{}))); got != "gone no-warrant" {
 			t.Errorf("Release = %s", got)
 		}
 		if diff := cmp.Diff([]string{"delete handle " + firstHandle}, s.requests()); diff != "" {
@@ -34,7 +34,7 @@ func TestLeftoverIsDeleted(t *testing.T) {
 	})
 }
 
-func TestLeftoverAnswers(t *testing.T) {
+func TestEmptyHandleAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		happen func(s *scene) // after the warrant was given
@@ -50,7 +50,7 @@ func TestLeftoverAnswers(t *testing.T) {
 		}, "changed", "changed"},
 		{"an ADD made another one", func(s *scene) {
 			s.remove(handles, firstHandle)
-			s.leftover()
+			s.emptyHandle()
 		}, "changed", "changed"},
 		{"it cannot be deleted", func(s *scene) { s.always("delete", errBroken) }, "again", "gone"},
 		{"deleting is forbidden", func(s *scene) { s.always("delete", errRefused) }, "final", "gone"},
@@ -80,14 +80,14 @@ func TestLeftoverAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newScene(t, sh)
-				ws := s.warrants(s.leftover())
+				ws := s.warrants(s.emptyHandle())
 				s.onRequest(nil)
 				tt.happen(s)
-				if got := words(s.backend.Release(t.Context(), leftovers, ws)); got != tt.want {
+				if got := words(s.backend.Release(t.Context(), emptyHandles, ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				s.onRequest(nil)
-				if got := words(s.backend.Release(t.Context(), leftovers, ws)); got != tt.again {
+				if got := words(s.backend.Release(t.Context(), emptyHandles, ws)); got != tt.again {
 					t.Errorf("the second Release = %s, want %s", got, tt.again)
 				}
 				if left := s.handle(firstHandle); (left == "") != (tt.again == "gone") {
@@ -98,23 +98,23 @@ func TestLeftoverAnswers(t *testing.T) {
 	}
 }
 
-func TestLeftoverIsNotDeletedTooLate(t *testing.T) {
+func TestEmptyHandleIsNotDeletedTooLate(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScene(t, sh)
-			ws := s.warrants(s.leftover())
+			ws := s.warrants(s.emptyHandle())
 			time.Sleep(reaper.Freshness)
 			s.backend = s.Backend().(*Backend) // which has to read it first
 			s.before("get", func() { time.Sleep(time.Millisecond) })
-			if got := words(s.backend.Release(t.Context(), leftovers, ws)); got != "again" || s.handle(firstHandle) == "" {
+			if got := words(s.backend.Release(t.Context(), emptyHandles, ws)); got != "again" || s.handle(firstHandle) == "" {
 				t.Errorf("Release = %s, and left is %q, want what is expired to stay", got, s.handle(firstHandle))
 			}
-			if got := words(s.backend.Release(t.Context(), leftovers, ws)); got != "again" {
+			if got := words(s.backend.Release(t.Context(), emptyHandles, ws)); got != "again" {
 				t.Errorf("Release = %s, want again", got)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if got := words(s.backend.Release(ctx, leftovers, s.warrants(s.leftover()))); got != "again" || s.handle(firstHandle) == "" {
+			if got := words(s.backend.Release(ctx, emptyHandles, s.warrants(s.emptyHandle()))); got != "again" || s.handle(firstHandle) == "" {
 				t.Errorf("Release under a cancelled context = %s, and left is %q", got, s.handle(firstHandle))
 			}
 		})
@@ -122,13 +122,13 @@ func TestLeftoverIsNotDeletedTooLate(t *testing.T) {
 }
 
 // Its name is that of another owner's handle.
-func TestLeftoverOfAnotherSpelling(t *testing.T) {
+func TestEmptyHandleOfAnotherSpelling(t *testing.T) {
 	s := newScene(t, shapes[0])
-	ws := s.warrants(s.leftover())
+	ws := s.warrants(s.emptyHandle())
 	s.backend = s.Backend().(*Backend)
 	other := `{"handleID":"K8S-pod-network.` + sandbox(1) + `","block":{"10.0.0.0/26":1}}`
 	s.put(handles, firstHandle, other)
-	if got := words(s.backend.Release(t.Context(), leftovers, ws)); got != "gone" || s.handle(firstHandle) != other {
+	if got := words(s.backend.Release(t.Context(), emptyHandles, ws)); got != "gone" || s.handle(firstHandle) != other {
 		t.Errorf("Release = %s, and left is %q, want the other's to stay", got, s.handle(firstHandle))
 	}
 }

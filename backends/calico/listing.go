@@ -12,9 +12,9 @@ import (
 type listing struct {
 	blocks   []block
 	handles  []handle
-	broken   []*reaper.UnitError
+	broken   []*reaper.PoolError
 	nodes    map[string]string
-	reserved []ipReservation
+	reserved []ipAllocation
 	networks map[string]bool       // that handles begin with
 	readable map[netip.Prefix]bool // the blocks
 	byID     map[string]handle     // the handles
@@ -32,7 +32,7 @@ func newListing(storedBlocks, storedHandles []object, nodes map[string]string) l
 	for _, o := range storedHandles {
 		h, err := readHandle(o)
 		if err != nil {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "handle " + o.name, Err: err})
+			l.broken = append(l.broken, &reaper.PoolError{Pool: "handle " + o.name, Err: err})
 			continue
 		}
 		l.handles = append(l.handles, h)
@@ -42,7 +42,7 @@ func newListing(storedBlocks, storedHandles []object, nodes map[string]string) l
 	for _, o := range storedBlocks {
 		b, err := readBlock(o)
 		if err != nil {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "block " + o.name, Err: err})
+			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + o.name, Err: err})
 			continue
 		}
 		l.blocks = append(l.blocks, b)
@@ -67,7 +67,7 @@ func (l *listing) refuseMisplaced() {
 			name = etcdKey(blocks, b.cidr.String())
 		}
 		if b.name != name {
-			l.broken = append(l.broken, &reaper.UnitError{Unit: "block " + b.name, Err: fmt.Errorf("it says that it is %s", b.cidr)})
+			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("it says that it is %s", b.cidr)})
 			continue
 		}
 		l.blocks = append(l.blocks, b)
@@ -82,9 +82,9 @@ func (l *listing) sawHandle(id string) {
 	}
 }
 
-// unit is a block as the engine sees it.
-func (l listing) unit(b block) reaper.Unit {
-	u := reaper.Unit{
+// pool is a block as the engine sees it.
+func (l listing) pool(b block) reaper.Pool {
+	u := reaper.Pool{
 		Name:     b.cidr.String(),
 		Range:    b.cidr,
 		Capacity: big.NewInt(int64(len(b.allocations))),
@@ -96,15 +96,15 @@ func (l listing) unit(b block) reaper.Unit {
 		if index == nil {
 			continue
 		}
-		r := b.reservation(ordinal, l.networks)
+		r := b.allocation(ordinal, l.networks)
 		if node, ok := l.nodes[r.Owner.Node]; ok {
 			r.Owner.Node = node
 		}
 		if r.Unreadable == "" {
-			r.Unreadable = l.doubt(r.Bond)
+			r.Unreadable = l.doubt(r.Group)
 		}
-		r.Reserved = l.keeper(r.IP)
-		u.Reservations = append(u.Reservations, r)
+		r.Protected = l.protection(r.IP)
+		u.Allocations = append(u.Allocations, r)
 	}
 	return u
 }
@@ -115,7 +115,7 @@ func (l listing) doubt(id string) string {
 		return ""
 	}
 	if _, ok := l.byID[id]; !ok {
-		return "its handle cannot be read, nor can " + l.broken[0].Unit
+		return "its handle cannot be read, nor can " + l.broken[0].Pool
 	}
 	if cidr, ok := l.missing(id); ok {
 		return "its sandbox may have an address in block " + cidr.String() + " too, which cannot be read"
@@ -135,22 +135,22 @@ func (l listing) missing(id string) (netip.Prefix, bool) {
 	return first, first.IsValid()
 }
 
-// leftovers are the handles that have no address: something that was cut short
+// empty handles are the handles that have no address: something that was cut short
 // left them. In the datastore they stand beside those of addresses that are just
 // being allocated.
-func (l listing) leftovers() reaper.Unit {
-	u := reaper.Unit{Name: leftovers}
+func (l listing) emptyHandles() reaper.Pool {
+	u := reaper.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
 		if l.used[h.id] || h.deleted {
 			continue
 		}
-		r := reaper.Reservation{
-			Key: h.id, Token: h.token(), Created: h.created, Remnant: true,
+		r := reaper.Allocation{
+			Key: h.id, Token: h.token(), Created: h.created, EmptyHandle: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.doubt(h.id),
 		}
 		r.Owner.Pod, r.Owner.Sandbox = guessOwner(h.id, l.networks)
 		r.Inferred = r.Owner.Pod != reaper.PodRef{}
-		u.Reservations = append(u.Reservations, r)
+		u.Allocations = append(u.Allocations, r)
 	}
 	return u
 }

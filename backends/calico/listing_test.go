@@ -28,7 +28,7 @@ func aHandle(sh shape, id string, cidrs ...string) object {
 	return sh.stored(handles, id, fmt.Sprintf(`{"handleID":%q,"block":{%s},"deleted":false}`, id, strings.TrimPrefix(counts, ",")))
 }
 
-func TestLeftovers(t *testing.T) {
+func TestEmptyHandles(t *testing.T) {
 	hex := sandbox(10)
 	deleted := func(o object) object {
 		o.raw = []byte(strings.Replace(string(o.raw), `"deleted":false`, `"deleted":true`, 1))
@@ -49,7 +49,7 @@ func TestLeftovers(t *testing.T) {
 			}
 			return "uid-" + id + "/7"
 		}
-		want := reaper.Unit{Name: "handles", Reservations: []reaper.Reservation{
+		want := reaper.Pool{Name: "handles", Allocations: []reaper.Allocation{
 			{Key: "my.net." + sandbox(11), Owner: reaper.Owner{Sandbox: sandbox(11)}},
 			{Key: "my.net.ctr1"},
 			{Key: "default.web-0", Owner: reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}}, Inferred: true},
@@ -57,39 +57,39 @@ func TestLeftovers(t *testing.T) {
 			{Key: "ipip-tunnel-addr-node-1", Foreign: "a tunnel"},
 			{Key: "lb-n4bQgYhMfWWaLqgxVrQFaO", Foreign: "a service"},
 		}}
-		for i := range want.Reservations {
-			r := &want.Reservations[i]
-			r.Remnant = true
+		for i := range want.Allocations {
+			r := &want.Allocations[i]
+			r.EmptyHandle = true
 			r.Token = token(strings.ToLower(r.Key))
 		}
-		if diff := cmp.Diff(want, l.leftovers(), cmpopts.EquateComparable(reaper.Reservation{}, reaper.Unit{}.Range)); diff != "" {
+		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(reaper.Allocation{}, reaper.Pool{}.Range)); diff != "" {
 			t.Errorf("leftovers (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestLeftoversTellTheirAge(t *testing.T) {
+func TestEmptyHandlesTellTheirAge(t *testing.T) {
 	o, err := readObject(handles, []byte(`{"metadata":{"name":"net.a","uid":"u","resourceVersion":"7","creationTimestamp":"2026-03-01T12:00:00Z"},`+
 		`"spec":{"handleID":"net.A","block":{}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newListing(nil, []object{o}, nil).leftovers().Reservations[0]
+	r := newListing(nil, []object{o}, nil).emptyHandles().Allocations[0]
 	if want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC); !r.Created.Equal(want) || r.Key != "net.A" || r.Token != "u/7" {
 		t.Errorf("listed as %+v, want its ID, and its age since %v", r, want)
 	}
 }
 
-// unreadable returns which addresses and leftovers of a listing are held because
+// unreadable returns which addresses and empty handles of a listing are held because
 // something cannot be read.
 func unreadable(l listing) map[string]bool {
 	held := make(map[string]bool)
 	for _, b := range l.blocks {
-		for _, r := range l.unit(b).Reservations {
+		for _, r := range l.pool(b).Allocations {
 			held[r.IP.String()] = r.Unreadable != ""
 		}
 	}
-	for _, r := range l.leftovers().Reservations {
+	for _, r := range l.emptyHandles().Allocations {
 		held[r.Key] = r.Unreadable != ""
 	}
 	return held
@@ -159,7 +159,7 @@ func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
 			"a block":  newListing([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{aHandle(sh, "a.b.ctr1"), aHandle(sh, "a.c")}, nil),
 		} {
 			var pods []string
-			for _, r := range l.leftovers().Reservations {
+			for _, r := range l.emptyHandles().Allocations {
 				if r.Inferred {
 					pods = append(pods, r.Owner.Pod.String())
 				}
@@ -173,12 +173,12 @@ func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
 
 func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
 	l := newListing([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
-	r := l.unit(l.blocks[0]).Reservations[0]
+	r := l.pool(l.blocks[0]).Allocations[0]
 	if r.Owner.Node != "ip-10-0-0-1.internal" || r.Owner.Pod.Name != "web-0" {
 		t.Errorf("the owner is %+v", r.Owner)
 	}
 	l.nodes = map[string]string{"node-2": "x"}
-	if got := l.unit(l.blocks[0]).Reservations[0].Owner.Node; got != "node-1" {
+	if got := l.pool(l.blocks[0]).Allocations[0].Owner.Node; got != "node-1" {
 		t.Errorf("the node is %q, want the name that it has", got)
 	}
 }
@@ -187,17 +187,17 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newScene(t, sh)
 		s.leak(1)
-		s.leftover()
+		s.emptyHandle()
 		s.put(blocks, "10.9.0.0/26", `{"cidr":"10.9.0.0/26"}`)
 		s.put(blocks, "10.8.0.0/26", strings.Replace(threeOfFour, "10.0.0.0/30", "10.7.0.0/30", 1))
 		s.onRequest(nil)
 		var got []string
-		for unit, err := range s.backend.List(t.Context()) {
-			var broken *reaper.UnitError
+		for pool, err := range s.backend.List(t.Context()) {
+			var broken *reaper.PoolError
 			if errors.As(err, &broken) {
-				got = append(got, broken.Unit)
+				got = append(got, broken.Pool)
 			} else {
-				got = append(got, fmt.Sprint(unit.Name, " ", len(unit.Reservations), " ", unit.Capacity, " ", err))
+				got = append(got, fmt.Sprint(pool.Name, " ", len(pool.Allocations), " ", pool.Capacity, " ", err))
 			}
 		}
 		want := []string{"block 10-9-0-0-26", "block 10-8-0-0-26", "10.0.0.0/26 1 64 <nil>"}
@@ -223,9 +223,9 @@ func TestListFails(t *testing.T) {
 		s.leak(1)
 		s.always(request, errRefused)
 		n := 0
-		for unit, err := range s.backend.List(t.Context()) {
-			if n++; !errors.Is(err, errRefused) || unit.Name != "" || errors.Is(err, reaper.ErrNotInstalled) {
-				t.Errorf("where %q is refused, listed are %+v, %v", request, unit, err)
+		for pool, err := range s.backend.List(t.Context()) {
+			if n++; !errors.Is(err, errRefused) || pool.Name != "" || errors.Is(err, reaper.ErrNotInstalled) {
+				t.Errorf("where %q is refused, listed are %+v, %v", request, pool, err)
 			}
 		}
 		if n != 1 {

@@ -14,7 +14,7 @@ import (
 type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
-	reserved        []ipReservation
+	reserved        []ipAllocation
 	unknown         error // what is reserved beside
 }
 
@@ -28,7 +28,7 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = append(found, reaper.Excerpt{Store: Name, Units: e.units()})
+		found = append(found, reaper.Excerpt{Store: Name, Pools: e.pools()})
 	}
 	return found, rest
 }
@@ -44,12 +44,12 @@ func (e *excerpt) take(d reaper.Document) bool {
 	case strings.HasPrefix(d.Key, nodePrefix):
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
 	case strings.HasPrefix(d.Key, ipResPrefix):
-		e.takeReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
+		e.takeAllocation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
 	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
-		e.takeReservation("", d.Data)
+		e.takeAllocation("", d.Data)
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -69,8 +69,8 @@ func (e *excerpt) takeNode(name string, data []byte) {
 }
 
 // takeReservation learns what is kept from being given away.
-func (e *excerpt) takeReservation(name string, data []byte) {
-	r, err := readIPReservation(name, data)
+func (e *excerpt) takeAllocation(name string, data []byte) {
+	r, err := readIPAllocation(name, data)
 	e.reserved = append(e.reserved, r)
 	e.unknown = errors.Join(e.unknown, err)
 }
@@ -95,34 +95,34 @@ func looksLikeBlock(data []byte) bool {
 	return reaper.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
-// units understands what was taken. That an address has no handle here proves
+// pools understands what was taken. That an address has no handle here proves
 // nothing, nor does an unreadable block spoil what is known of the others; but
 // where the handle is here and counts addresses in a block that is not, these may
 // be of the same sandbox.
-func (e excerpt) units() iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		if e.unknown != nil {
-			yield(reaper.Unit{}, e.unknown)
+			yield(reaper.Pool{}, e.unknown)
 			return
 		}
 		l := newListing(e.blocks, e.handles, e.nodes)
 		l.reserved = e.reserved
 		for _, err := range l.broken {
-			if !yield(reaper.Unit{}, err) {
+			if !yield(reaper.Pool{}, err) {
 				return
 			}
 		}
 		l.broken = nil
 		l.handles = l.uniqueHandles()
 		for _, b := range l.blocks {
-			u := l.unit(b)
-			l.doubtMissing(u.Reservations)
+			u := l.pool(b)
+			l.doubtMissing(u.Allocations)
 			if !yield(u, nil) {
 				return
 			}
 		}
-		if left := l.leftovers(); len(left.Reservations) > 0 {
-			l.doubtMissing(left.Reservations)
+		if left := l.emptyHandles(); len(left.Allocations) > 0 {
+			l.doubtMissing(left.Allocations)
 			yield(left, nil)
 		}
 	}
@@ -144,13 +144,13 @@ func (l listing) uniqueHandles() []handle {
 	return unique
 }
 
-// doubtMissing marks the reservations whose handle counts addresses in a block
+// doubtMissing marks the allocations whose handle counts addresses in a block
 // that is not in the files, or that cannot be read there.
-func (l listing) doubtMissing(reservations []reaper.Reservation) {
-	for i := range reservations {
-		r := &reservations[i]
-		id := r.Bond
-		if r.Remnant {
+func (l listing) doubtMissing(allocations []reaper.Allocation) {
+	for i := range allocations {
+		r := &allocations[i]
+		id := r.Group
+		if r.EmptyHandle {
 			id = r.Key
 		}
 		if missing, ok := l.missing(id); ok && r.Unreadable == "" {

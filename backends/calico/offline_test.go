@@ -40,23 +40,23 @@ func resource(k kind, id, value string) reaper.Document {
 		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
 }
 
-// listed are the units over documents, one reservation or error a line.
+// listed are the pools over documents, one allocation or error a line.
 func listed(t *testing.T, docs ...reaper.Document) []string {
 	t.Helper()
 	found, _ := Offline(docs)
 	var lines []string
 	for _, b := range found {
-		for unit, err := range b.List(t.Context()) {
+		for pool, err := range b.List(t.Context()) {
 			if err != nil {
 				lines = append(lines, "error: "+err.Error())
 				continue
 			}
-			for _, r := range unit.Reservations {
+			for _, r := range pool.Allocations {
 				what := r.IP.String()
-				if r.Remnant {
+				if r.EmptyHandle {
 					what = r.Key
 				}
-				lines = append(lines, strings.TrimSpace(fmt.Sprint(unit.Name, " ", what, " ", r.Owner.Pod, " ", r.Unreadable)))
+				lines = append(lines, strings.TrimSpace(fmt.Sprint(pool.Name, " ", what, " ", r.Owner.Pod, " ", r.Unreadable)))
 			}
 		}
 	}
@@ -151,9 +151,9 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, _ := Offline(tt.docs)
-			for unit, err := range found[0].List(t.Context()) {
-				if err != nil || unit.Reservations[0].Owner.Node != tt.want {
-					t.Errorf("node %q, %v, want %q", unit.Reservations[0].Owner.Node, err, tt.want)
+			for pool, err := range found[0].List(t.Context()) {
+				if err != nil || pool.Allocations[0].Owner.Node != tt.want {
+					t.Errorf("node %q, %v, want %q", pool.Allocations[0].Owner.Node, err, tt.want)
 				}
 			}
 		})

@@ -31,17 +31,17 @@ var (
 	podName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 )
 
-// reservation is one allocation as the engine sees it. Networks are the names of
+// allocation is one allocation as the engine sees it. Networks are the names of
 // networks that handles begin with.
-func (b block) reservation(ordinal int, networks map[string]bool) reaper.Reservation {
+func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
-	r := reaper.Reservation{
-		Key:        strconv.Itoa(ordinal),
-		IP:         b.address(ordinal),
-		Token:      b.token(ordinal),
-		Bond:       a.handle(),
-		Foreign:    a.foreign(),
-		PerSandbox: true,
+	r := reaper.Allocation{
+		Key:          strconv.Itoa(ordinal),
+		IP:           b.address(ordinal),
+		Token:        b.token(ordinal),
+		Group:        a.handle(),
+		Foreign:      a.foreign(),
+		SandboxOwned: true,
 		Owner: reaper.Owner{
 			Pod:  reaper.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]},
 			Node: a.Active[attrNode],

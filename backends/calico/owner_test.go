@@ -13,7 +13,7 @@ import (
 
 // reservationOf is the only one of a block, whose attribute this is, among
 // networks of these names.
-func reservationOf(t *testing.T, attribute string, networks ...string) reaper.Reservation {
+func allocationOf(t *testing.T, attribute string, networks ...string) reaper.Allocation {
 	t.Helper()
 	known := make(map[string]bool)
 	for _, name := range networks {
@@ -21,7 +21,7 @@ func reservationOf(t *testing.T, attribute string, networks ...string) reaper.Re
 	}
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
 		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`))
-	return b.reservation(0, known)
+	return b.allocation(0, known)
 }
 
 func TestOwners(t *testing.T) {
@@ -82,25 +82,25 @@ func TestOwners(t *testing.T) {
 		{"nothing", `{}`, reaper.Owner{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := reservationOf(t, tt.attribute, "k8s-pod-network", "my.net", "lb-net")
+			r := allocationOf(t, tt.attribute, "k8s-pod-network", "my.net", "lb-net")
 			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(reaper.Owner{})); diff != "" || r.Inferred != tt.inferred {
 				t.Errorf("owner, inferred %v (-want +got):\n%s", r.Inferred, diff)
 			}
-			if r.Foreign != "" || r.Unreadable != "" || !r.PerSandbox || r.Remnant || r.Key != "0" || r.IP.String() != "10.0.0.9" {
+			if r.Foreign != "" || r.Unreadable != "" || !r.SandboxOwned || r.EmptyHandle || r.Key != "0" || r.IP.String() != "10.0.0.9" {
 				t.Errorf("listed as %+v", r)
 			}
 		})
 	}
 }
 
-func TestBondIsTheHandle(t *testing.T) {
+func TestGroupIsTheHandle(t *testing.T) {
 	for attribute, want := range map[string]string{
 		`{"handle_id":"k8s-pod-network.c1","secondary":{"pod":"web-0","namespace":"default"}}`: "k8s-pod-network.c1",
 		`{"handle_id":"k8s-pod-network.c1\r\neth0"}`:                                           "k8s-pod-network.c1",
 		`{"handle_id":null}`: "",
 		`{}`:                 "",
 	} {
-		if got := reservationOf(t, attribute).Bond; got != want {
+		if got := allocationOf(t, attribute).Group; got != want {
 			t.Errorf("bond of %s is %q, want %q", attribute, got, want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestForeigners(t *testing.T) {
 		{"rests, of whatever type", `{"releasedAt":{},"secondary":{"type":"x"}}`, "nobody"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := reservationOf(t, tt.attribute, "net")
+			r := allocationOf(t, tt.attribute, "net")
 			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
 				t.Errorf("it is listed as being for %q, want %q in it", r.Foreign, tt.want)
 			}
@@ -152,7 +152,7 @@ func TestForeigners(t *testing.T) {
 		`{"handle_id":"lb-net.` + hex + `","secondary":{"pod":"a","namespace":"b"}}`,
 		`{"handle_id":"lb-ns.web-0","secondary":{"pod":"web-0","namespace":"lb-ns"}}`,
 	} {
-		if r := reservationOf(t, attribute); r.Foreign != "" {
+		if r := allocationOf(t, attribute); r.Foreign != "" {
 			t.Errorf("%s is for %q, want a pod", attribute, r.Foreign)
 		}
 	}
@@ -168,7 +168,7 @@ func TestTimes(t *testing.T) {
 		"2026-03-01 12:00:00.123456789 +0000 UTC m=+0.0001": {},
 		"": {},
 	} {
-		r := reservationOf(t, `{"handle_id":"net.a","secondary":{"pod":"a","namespace":"b","timestamp":"`+text+`"}}`)
+		r := allocationOf(t, `{"handle_id":"net.a","secondary":{"pod":"a","namespace":"b","timestamp":"`+text+`"}}`)
 		if !r.Created.Equal(want) || r.Unreadable != "" {
 			t.Errorf("timestamp %q is read as %v, %q, want %v", text, r.Created, r.Unreadable, want)
 		}
@@ -178,7 +178,7 @@ func TestTimes(t *testing.T) {
 // What Calico prints is what is read, in every second.
 func TestTimesAsGoPrintsThem(t *testing.T) {
 	at := time.Now().UTC()
-	r := reservationOf(t, `{"secondary":{"timestamp":"`+at.String()+`"}}`)
+	r := allocationOf(t, `{"secondary":{"timestamp":"`+at.String()+`"}}`)
 	if !r.Created.Equal(at) {
 		t.Errorf("%s is read as %v", at, r.Created)
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A plugin does on a shelf what Calico's IPAM plugin does, in its order: ADD
+// A plugin does on a fakeStore what Calico's IPAM plugin does, in its order: ADD
 // counts in the handle, then it writes the block; DEL writes the block, and then
 // it counts. It is a backendtest.Store.
 type plugin struct {
-	*shelf
+	*fakeStore
 	mu    sync.Mutex
 	pools []string
 }
@@ -49,7 +49,7 @@ type (
 	}
 )
 
-func newPlugin(s *shelf) *plugin { return &plugin{shelf: s} }
+func newPlugin(s *fakeStore) *plugin { return &plugin{fakeStore: s} }
 
 // Backend implements backendtest.Store.
 func (p *plugin) Backend() reaper.Backend { return p.backend() }
@@ -57,7 +57,7 @@ func (p *plugin) Backend() reaper.Backend { return p.backend() }
 // edit reads an object, has it changed, and writes it, again and again while
 // others do so too. What is not there begins empty; a change that returns false
 // deletes it.
-func edit[T any](s *shelf, k kind, id string, change func(*T) bool) error {
+func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
 	for {
 		var value T
 		o, ok := s.look(k, id)
@@ -93,7 +93,7 @@ func edit[T any](s *shelf, k kind, id string, change func(*T) bool) error {
 
 // count counts addresses in a handle.
 func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
-	return edit(p.shelf, handles, id, func(h *calicoHandle) bool {
+	return edit(p.fakeStore, handles, id, func(h *calicoHandle) bool {
 		if h.Blocks == nil {
 			h.Blocks = make(map[string]int)
 		}
@@ -122,18 +122,18 @@ func (p *plugin) network(pool string) netip.Prefix {
 }
 
 // Reserve implements backendtest.Store.
-func (p *plugin) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+func (p *plugin) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	return p.add(p.network(pool), owner)
 }
 
 // add takes an address of a block for a sandbox.
-func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Reservation, error) {
+func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, error) {
 	id := handleID(owner)
 	if err := p.count(id, cidr, 1); err != nil {
-		return reaper.Reservation{}, err
+		return reaper.Allocation{}, err
 	}
 	taken := -1
-	err := edit(p.shelf, blocks, cidr.String(), func(b *calicoBlock) bool {
+	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
 		if !b.CIDR.IsValid() {
 			*b = newCalicoBlock(cidr)
 		}
@@ -152,10 +152,10 @@ func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Reservation,
 		err = fmt.Errorf("block %s is full", cidr)
 	}
 	if err != nil {
-		return reaper.Reservation{}, errors.Join(err, p.count(id, cidr, -1))
+		return reaper.Allocation{}, errors.Join(err, p.count(id, cidr, -1))
 	}
-	return reaper.Reservation{
-		Unit: cidr.String(), Key: strconv.Itoa(taken), IP: block{cidr: cidr}.address(taken),
+	return reaper.Allocation{
+		Pool: cidr.String(), Key: strconv.Itoa(taken), IP: block{cidr: cidr}.address(taken),
 		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: owner.Node},
 	}, nil
 }
@@ -177,7 +177,7 @@ func newCalicoBlock(cidr netip.Prefix) calicoBlock {
 func (p *plugin) Free(pool string, owner reaper.Owner) error {
 	id, cidr := handleID(owner), p.network(pool)
 	freed := 0
-	err := edit(p.shelf, blocks, cidr.String(), func(b *calicoBlock) bool {
+	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
 		freed = 0
 		for ordinal, index := range b.Allocations {
 			if index == nil || b.Attributes[*index].Handle != id {
@@ -207,8 +207,8 @@ func (p *plugin) Free(pool string, owner reaper.Owner) error {
 // Snapshot implements backendtest.Store. An entry comes with what its handle
 // counts, and a handle stands alone where it has no entry.
 func (p *plugin) Snapshot() (map[string]string, error) {
-	p.shelf.mu.Lock()
-	defer p.shelf.mu.Unlock()
+	p.fakeStore.mu.Lock()
+	defer p.fakeStore.mu.Unlock()
 	snapshot, counts := make(map[string]string), make(map[string]string)
 	for _, thing := range p.things {
 		if thing.kind == handles {
@@ -231,7 +231,7 @@ func (p *plugin) Snapshot() (map[string]string, error) {
 			}
 			a, key := b.Attributes[*index], strconv.Itoa(ordinal)
 			used[a.Handle] = true
-			snapshot[backendtest.Place(reaper.Reservation{Unit: thing.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
+			snapshot[backendtest.Place(reaper.Allocation{Pool: thing.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
 		}
 	}
 	for id, text := range counts {

@@ -35,20 +35,20 @@ type handleRecord struct {
 // Record implements reaper.Recorder. Handles are read before blocks: an allocation
 // that is there although its handle was not has none, since DEL writes the block
 // first.
-func (b *Backend) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ids := make(map[kind][]string)
 	for _, r := range rs {
-		if r.Unit == leftovers {
+		if r.Pool == emptyHandles {
 			ids[handles] = append(ids[handles], r.Key)
 			continue
 		}
-		ids[blocks] = append(ids[blocks], r.Unit)
-		if r.Bond != "" {
-			ids[handles] = append(ids[handles], r.Bond)
+		ids[blocks] = append(ids[blocks], r.Pool)
+		if r.Group != "" {
+			ids[handles] = append(ids[handles], r.Group)
 		}
 	}
 	storedHandles, err := b.readAll(ctx, store, handles, ids[handles])
@@ -67,10 +67,10 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Reservation) ([]json.R
 	}
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
-		if r.Unit == leftovers {
-			records[i], err = recordLeftover(r, storedHandles[store.name(handles, r.Key)])
+		if r.Pool == emptyHandles {
+			records[i], err = recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
 		} else {
-			records[i], err = recordAllocation(r, found[r.Unit], storedHandles[store.name(handles, r.Bond)])
+			records[i], err = recordAllocation(r, found[r.Pool], storedHandles[store.name(handles, r.Group)])
 		}
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Reservation) ([]json.R
 
 // recordAllocation returns the record of what was listed; nil where it is not that
 // any more, or would not be the same when it is read.
-func recordAllocation(r reaper.Reservation, b block, stored object) (json.RawMessage, error) {
+func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMessage, error) {
 	ordinal, err := b.find(r)
 	if err != nil || ordinal < 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func recordAllocation(r reaper.Reservation, b block, stored object) (json.RawMes
 		if err != nil {
 			return nil, nil
 		}
-		if h.id == r.Bond { // or there is another one, whose name differs in case only
+		if h.id == r.Group { // or there is another one, whose name differs in case only
 			rec.Handle = &handleRecord{stored.name, string(stored.raw)}
 		}
 	}
@@ -107,7 +107,7 @@ func recordAllocation(r reaper.Reservation, b block, stored object) (json.RawMes
 }
 
 // recordLeftover is recordAllocation for a handle without an address.
-func recordLeftover(r reaper.Reservation, stored object) (json.RawMessage, error) {
+func recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
 		return nil, nil

@@ -28,7 +28,7 @@ func TestRecordReadsWhatIsCheaper(t *testing.T) {
 		var both [2][]string
 		for i, want := range [][]string{
 			{"list handles", "list blocks"},
-			{"get block " + firstBlock, "get handle " + rs[0].Bond, "get handle " + rs[1].Bond},
+			{"get block " + firstBlock, "get handle " + rs[0].Group, "get handle " + rs[1].Group},
 		} {
 			s.onRequest(nil)
 			if i == 1 {
@@ -84,17 +84,17 @@ func TestRecordKeepsWhatIsStored(t *testing.T) {
 }
 
 func TestWhatIsNotWhatWasListedHasNoRecord(t *testing.T) {
-	for name, happen := range map[string]func(s *scene, r reaper.Reservation){
-		"it is gone":           func(s *scene, r reaper.Reservation) { _ = s.Free("a", r.Owner) },
-		"it has another owner": func(s *scene, _ reaper.Reservation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
-		"its block is gone":    func(s *scene, _ reaper.Reservation) { s.remove(blocks, firstBlock) },
-		"its block is broken": func(s *scene, _ reaper.Reservation) {
+	for name, happen := range map[string]func(s *scene, r reaper.Allocation){
+		"it is gone":           func(s *scene, r reaper.Allocation) { _ = s.Free("a", r.Owner) },
+		"it has another owner": func(s *scene, _ reaper.Allocation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
+		"its block is gone":    func(s *scene, _ reaper.Allocation) { s.remove(blocks, firstBlock) },
+		"its block is broken": func(s *scene, _ reaper.Allocation) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
 		},
-		"its block is deleted": func(s *scene, _ reaper.Reservation) {
+		"its block is deleted": func(s *scene, _ reaper.Allocation) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
 		},
-		"its handle cannot be read": func(s *scene, _ reaper.Reservation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
+		"its handle cannot be read": func(s *scene, _ reaper.Allocation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
@@ -104,7 +104,7 @@ func TestWhatIsNotWhatWasListedHasNoRecord(t *testing.T) {
 					r := s.listed()[backendtest.Place(rs[0])]
 					s.backend.sizes = oneByOne(size)
 					happen(s, rs[0])
-					if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err != nil || records[0] != nil {
+					if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err != nil || records[0] != nil {
 						t.Errorf("the record is %s, %v, want none", records, err)
 					}
 				}
@@ -120,26 +120,26 @@ func TestRecordFailsWhereSomethingCannotBeRead(t *testing.T) {
 		r := s.listed()[backendtest.Place(rs[0])]
 		for _, request := range []string{"list handles", "list blocks"} {
 			s.always(request, errBroken)
-			if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err == nil {
+			if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err == nil {
 				t.Errorf("%s fails, and the record is %s", request, records)
 			}
 		}
 		// The list is asked where one of them cannot be read.
 		s.backend.sizes = oneByOne(1)
 		s.always("get", errBroken)
-		if records, err := s.backend.Record(t.Context(), []reaper.Reservation{r}); err != nil || records[0] == nil {
+		if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err != nil || records[0] == nil {
 			t.Errorf("Record = %s, %v", records, err)
 		}
 	})
 }
 
 // A handle without an address is put back as a whole, or not at all.
-func TestLeftoverIsRestored(t *testing.T) {
+func TestEmptyHandleIsRestored(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newScene(t, sh)
-		records := s.records(s.leftover())
+		records := s.records(s.emptyHandle())
 		before := s.shelved()
-		put := func() string { return answered(s.backend.Restore(t.Context(), leftovers, records)) }
+		put := func() string { return answered(s.backend.Restore(t.Context(), emptyHandles, records)) }
 		if got := put(); got != "present" {
 			t.Errorf("Restore of what is there = %s", got)
 		}
@@ -173,7 +173,7 @@ var edits = []struct {
 	{"a negative ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
 	{"another address", func(r *reaper.Record, _ *record) { r.IP = "10.0.0.9" }, `it says to be "10.0.0.9"`},
 	{"another key", func(r *reaper.Record, _ *record) { r.Key = "7" }, `with key "7"`},
-	{"another unit", func(r *reaper.Record, _ *record) { r.Unit = "10.1.0.0/26" }, `its unit is "10.1.0.0/26"`},
+	{"another unit", func(r *reaper.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
 	{"a negative index", func(_ *reaper.Record, rec *record) { rec.Index = -1 }, "index -1"},
 	{"no attribute", func(_ *reaper.Record, rec *record) { rec.Attribute = "" }, "no JSON object"},
 	{"an attribute that is none", func(_ *reaper.Record, rec *record) { rec.Attribute = `[]` }, "no JSON object"},
@@ -224,7 +224,7 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	for _, sh := range shapes {
 		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
-		stored, err := recordAllocation(reaper.Reservation{Key: "3", Token: b.token(3), Bond: "net.b"}, b,
+		stored, err := recordAllocation(reaper.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
 			sh.stored(handles, "net.b", counting(sh, `{"10.0.0.0/30":1}`)))
 		if err != nil {
 			f.Fatal(err)
@@ -240,7 +240,7 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 			s.put(blocks, "10.0.0.0/30", string(free.value()))
-			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Unit: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
+			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
 			o, _ := s.look(blocks, "10.0.0.0/30")
 			if err := checkBlock(o); err != nil {
 				t.Error(err)

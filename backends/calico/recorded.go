@@ -34,14 +34,14 @@ func (a allocation) token() string {
 
 // readRecord understands the record of an allocation of a block. It returns an
 // error that names what is wrong with one that Record cannot have returned.
-func readRecord(store datastore, unit string, r reaper.Record) (allocation, error) {
+func readRecord(store datastore, pool string, r reaper.Record) (allocation, error) {
 	var a allocation
 	if err := decodeStrictly(r.Stored, &a.record); err != nil {
 		return a, err
 	}
-	cidr, err := netip.ParsePrefix(unit)
-	if err != nil || r.Unit != unit {
-		return a, fmt.Errorf("its unit is %q, which is not block %q", r.Unit, unit)
+	cidr, err := netip.ParsePrefix(pool)
+	if err != nil || r.Pool != pool {
+		return a, fmt.Errorf("its pool is %q, which is not block %q", r.Pool, pool)
 	}
 	hostBits := cidr.Addr().BitLen() - cidr.Bits()
 	if hostBits > maxHostBits || a.Ordinal < 0 || a.Ordinal >= 1<<hostBits {

@@ -19,7 +19,7 @@ const maxConflicts = 20
 // was listed; and with it, where the datastore can, or else right after it, one
 // for each handle. Never the handle first: an address without a handle could not
 // be freed by its plugin any more, while a handle without addresses harms nobody.
-func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	store, err := b.datastore(ctx)
 	if err != nil {
@@ -28,13 +28,13 @@ func (b *Backend) Release(ctx context.Context, unit string, ws []reaper.Warrant)
 		}
 		return errs
 	}
-	if unit == leftovers {
-		b.releaseLeftovers(ctx, store, ws, errs)
+	if pool == emptyHandles {
+		b.releaseEmptyHandles(ctx, store, ws, errs)
 		return errs
 	}
-	r := release{task{Backend: b, store: store, unit: unit, errs: errs}, ws}
+	r := release{task{Backend: b, store: store, pool: pool, errs: errs}, ws}
 	for i, w := range ws {
-		if _, errs[i] = w.Reservation(); errs[i] == nil {
+		if _, errs[i] = w.Allocation(); errs[i] == nil {
 			r.pending = append(r.pending, i)
 		}
 	}
@@ -53,7 +53,7 @@ type release struct {
 // attempt reads the block, and releases what is still as it was listed. What is
 // pending afterwards met a conflict, or was too much for one write.
 func (r *release) attempt(ctx context.Context) {
-	o, err := r.store.get(ctx, blocks, r.unit)
+	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
 	case errors.Is(err, errGone):
 		r.answer(nil)
@@ -111,7 +111,7 @@ func (r *release) sort(before block) []entry {
 	pending := r.pending
 	r.pending = nil
 	for _, i := range pending {
-		res, err := r.warrants[i].Reservation()
+		res, err := r.warrants[i].Allocation()
 		if err != nil {
 			r.errs[i] = err
 			continue
@@ -129,7 +129,7 @@ func (r *release) sort(before block) []entry {
 
 // find returns the ordinal of an allocation that is what was listed, and -1 where
 // its address is free.
-func (b block) find(r reaper.Reservation) (int, error) {
+func (b block) find(r reaper.Allocation) (int, error) {
 	ordinal, err := strconv.Atoi(r.Key)
 	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
 		return -1, fmt.Errorf("%w: the block has no ordinal %q", reaper.ErrKept, r.Key)
@@ -148,7 +148,7 @@ func (b block) find(r reaper.Reservation) (int, error) {
 func (r *release) fresh(entries []entry) bool {
 	ok := true
 	for _, e := range entries {
-		if _, err := r.warrants[e.index].Reservation(); err != nil {
+		if _, err := r.warrants[e.index].Allocation(); err != nil {
 			r.decide(e.index, err)
 			ok = false
 		}
@@ -196,7 +196,7 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 // carriedOut looks whether a write was carried out all the same whose answer was
 // lost: its handles have to be written then.
 func (r *release) carriedOut(ctx context.Context, after block, entries []entry) bool {
-	o, err := r.store.get(ctx, blocks, r.unit)
+	o, err := r.store.get(ctx, blocks, r.pool)
 	if err != nil {
 		return false
 	}

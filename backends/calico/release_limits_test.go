@@ -25,9 +25,9 @@ func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var rs []reaper.Reservation
+			var rs []reaper.Allocation
 			for ordinal := range n {
-				rs = append(rs, reaper.Reservation{Unit: cidr.String(), Key: fmt.Sprint(ordinal)})
+				rs = append(rs, reaper.Allocation{Pool: cidr.String(), Key: fmt.Sprint(ordinal)})
 			}
 			ws := s.warrants(rs...)
 			s.onRequest(nil)

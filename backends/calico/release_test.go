@@ -62,7 +62,7 @@ func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 		rs := s.leak(5)
 		ws := s.warrants(rs...)
 		live := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
-		var arrived reaper.Reservation
+		var arrived reaper.Allocation
 		var want map[string]string
 		s.before("put block", func() {
 			var err error
@@ -96,7 +96,7 @@ func TestReleaseGivesUpWhereConflictsDoNotEnd(t *testing.T) {
 		before := s.snapshot()
 		s.onRequest(func(request string) error {
 			if strings.HasPrefix(request, "put block") {
-				return edit(s.shelf, blocks, firstBlock, func(*calicoBlock) bool { return true })
+				return edit(s.fakeStore, blocks, firstBlock, func(*calicoBlock) bool { return true })
 			}
 			return nil
 		})
@@ -193,7 +193,7 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 	s := newScene(t, shapes[0])
 	ws := s.warrants(s.leak(2)...)
 	heir := func() {
-		err := edit(s.shelf, blocks, firstBlock, func(b *calicoBlock) bool {
+		err := edit(s.fakeStore, blocks, firstBlock, func(b *calicoBlock) bool {
 			b.Unallocated = slices.DeleteFunc(b.Unallocated, func(n int) bool { return n == 1 })
 			b.Allocations[1], b.Attributes = new(int), []calicoAttribute{{Handle: "net.x"}}
 			return true
@@ -221,12 +221,12 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 func TestKeysThatAreNoOrdinals(t *testing.T) {
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
 	for _, key := range []string{"", "x", "-1", "4", "1.0", "18446744073709551616"} {
-		if ordinal, err := b.find(reaper.Reservation{Key: key, Token: b.token(0)}); !errors.Is(err, reaper.ErrKept) {
+		if ordinal, err := b.find(reaper.Allocation{Key: key, Token: b.token(0)}); !errors.Is(err, reaper.ErrKept) {
 			t.Errorf("key %q is ordinal %d, %v, want it to be kept", key, ordinal, err)
 		}
 	}
 	b = mustRead(t, shapes[1].stored(blocks, "10.0.0.0/32", `{"cidr":"10.0.0.0/32","allocations":[0],"unallocated":[],"attributes":[{}]}`))
-	if ordinal, err := b.find(reaper.Reservation{Key: "0"}); !errors.Is(err, reaper.ErrChanged) {
+	if ordinal, err := b.find(reaper.Allocation{Key: "0"}); !errors.Is(err, reaper.ErrChanged) {
 		t.Errorf("without a token key 0 is ordinal %d, %v", ordinal, err)
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 // An ipReservation is an IPReservation: ranges of which Calico gives nothing away.
 // What is in them stays allocated until its pod gives it back.
-type ipReservation struct {
+type ipAllocation struct {
 	name   string
 	ranges []netip.Prefix
 }
 
 // readIPReservation understands one, which has the same fields in every datastore.
 // Without a name it goes by that in its metadata.
-func readIPReservation(name string, data []byte) (ipReservation, error) {
+func readIPAllocation(name string, data []byte) (ipAllocation, error) {
 	var fields struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -30,7 +30,7 @@ func readIPReservation(name string, data []byte) (ipReservation, error) {
 	if name == "" {
 		name = fields.Metadata.Name
 	}
-	r := ipReservation{name: name}
+	r := ipAllocation{name: name}
 	if err != nil {
 		return r, fmt.Errorf("IPReservation %s: decode: %w", name, err)
 	}
@@ -62,8 +62,8 @@ func parseReserved(text string) (netip.Prefix, error) {
 	return reserved, err
 }
 
-// keeper says by what an address is kept back; nothing where it is not.
-func (l listing) keeper(ip netip.Addr) string {
+// protection says by what an address is kept back; nothing where it is not.
+func (l listing) protection(ip netip.Addr) string {
 	for _, r := range l.reserved {
 		for _, reserved := range r.ranges {
 			if reserved.Contains(ip) {

@@ -13,18 +13,18 @@ import (
 
 // An address that an IPReservation has in a range is reserved, and only that.
 func TestReservedAddresses(t *testing.T) {
-	const keeper = "Calico's IPReservation keep"
+	const protection = "Calico's IPReservation keep"
 	for _, tt := range []struct {
 		ranges string
 		want   string // by what 10.0.0.0, .2 and .3 are reserved
 	}{
 		{``, "||"}, {`[]`, "||"}, {`null`, "||"}, {`[" ", ""]`, "||"},
-		{`["10.0.0.2/32"]`, "|" + keeper + "|"},
-		{`["10.0.0.2"]`, "|" + keeper + "|"},
-		{`[" 10.0.0.2/31 "]`, "|" + keeper + "|" + keeper},
-		{`["10.0.0.3/31"]`, "|" + keeper + "|" + keeper},
-		{`["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, keeper + "||"},
-		{`["0.0.0.0/0"]`, keeper + "|" + keeper + "|" + keeper},
+		{`["10.0.0.2/32"]`, "|" + protection + "|"},
+		{`["10.0.0.2"]`, "|" + protection + "|"},
+		{`[" 10.0.0.2/31 "]`, "|" + protection + "|" + protection},
+		{`["10.0.0.3/31"]`, "|" + protection + "|" + protection},
+		{`["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, protection + "||"},
+		{`["0.0.0.0/0"]`, protection + "|" + protection + "|" + protection},
 		{`["::/0"]`, "||"},
 		{`["10.0.0.2", "10.0.0.x"]`, ""}, {`["10.0.0.0/33"]`, ""}, {`["10.0.0.0/"]`, ""}, {`["all"]`, ""},
 		{`["::ffff:10.0.0.2"]`, ""}, {`["::ffff:10.0.0.0/120"]`, ""}, {`["fe80::1%eth0"]`, ""},
@@ -35,7 +35,7 @@ func TestReservedAddresses(t *testing.T) {
 			if tt.ranges == "" {
 				value = `{}`
 			}
-			r, err := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
+			r, err := readIPAllocation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "IPReservation keep") {
 					t.Errorf("it keeps %v, %v; want an error that names it", r.ranges, err)
@@ -47,16 +47,16 @@ func TestReservedAddresses(t *testing.T) {
 			}
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newScene(t, sh)
-				s.kept = []ipReservation{{name: "other"}, r}
+				s.kept = []ipAllocation{{name: "other"}, r}
 				s.put(blocks, "10.0.0.0/30", threeOfFour)
 				var got []string
 				for u, err := range s.backend.List(t.Context()) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					for _, r := range u.Reservations {
-						if !r.Remnant {
-							got = append(got, r.Reserved)
+					for _, r := range u.Allocations {
+						if !r.EmptyHandle {
+							got = append(got, r.Protected)
 						}
 					}
 				}
@@ -69,7 +69,7 @@ func TestReservedAddresses(t *testing.T) {
 }
 
 // What is kept back is known, or the listing has failed (promise 2).
-func TestReservationsOfTheAPIServer(t *testing.T) {
+func TestAllocationsOfTheAPIServer(t *testing.T) {
 	const (
 		definition = definitions + "ipreservations.crd.projectcalico.org"
 		list       = "GET crd.projectcalico.org/v1/ipreservations"
@@ -99,8 +99,8 @@ func TestReservationsOfTheAPIServer(t *testing.T) {
 			var failure error
 			for u, err := range b.List(t.Context()) {
 				failure = err
-				for _, r := range u.Reservations {
-					if r.Reserved != "" {
+				for _, r := range u.Allocations {
+					if r.Protected != "" {
 						got = r.IP.String()
 					}
 				}
@@ -119,7 +119,7 @@ func TestReservationsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestOfflineRespectsReservations(t *testing.T) {
+func TestOfflineRespectsAllocations(t *testing.T) {
 	for _, f := range forms {
 		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
 			d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
@@ -135,8 +135,8 @@ func TestOfflineRespectsReservations(t *testing.T) {
 			var failure error
 			for u, err := range found[0].List(t.Context()) {
 				failure = err
-				for _, r := range u.Reservations {
-					if r.Reserved == "Calico's IPReservation keep" {
+				for _, r := range u.Allocations {
+					if r.Protected == "Calico's IPReservation keep" {
 						got += r.IP.String()
 					}
 				}

@@ -13,8 +13,8 @@ import (
 // With it, where the datastore can, or else right before it, one for each handle,
 // as Calico's ADD does it: what an interruption leaves is a handle that counts too
 // much. A block is never created.
-func (b *Backend) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
-	r := restoration{task: task{Backend: b, unit: unit, errs: make([]error, len(rs))}}
+func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, len(rs))}}
 	for i := range rs {
 		r.pending = append(r.pending, i)
 	}
@@ -26,8 +26,8 @@ func (b *Backend) Restore(ctx context.Context, unit string, rs []reaper.Record) 
 		r.answer(err)
 		return r.errs
 	}
-	if unit == leftovers {
-		restoreLeftovers(ctx, r.store, rs, r.errs)
+	if pool == emptyHandles {
+		restoreEmptyHandles(ctx, r.store, rs, r.errs)
 		return r.errs
 	}
 	r.run(ctx, rs)
@@ -49,7 +49,7 @@ func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
 	r.counted, r.uncertain = make(map[string]int), make(map[int]bool)
 	for i := range rs {
 		var err error
-		if r.allocations[i], err = readRecord(r.store, r.unit, rs[i]); err != nil {
+		if r.allocations[i], err = readRecord(r.store, r.pool, rs[i]); err != nil {
 			r.decide(i, fmt.Errorf("the record of %s cannot be restored: %w", rs[i].IP, err))
 		}
 	}
@@ -69,10 +69,10 @@ func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
 // attempt reads the block, and puts back what is free. What is pending afterwards
 // met a conflict or a failure that may pass, or was too much for one write.
 func (r *restoration) attempt(ctx context.Context) {
-	o, err := r.store.get(ctx, blocks, r.unit)
+	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
 	case errors.Is(err, errGone):
-		r.answer(fmt.Errorf("%w: there is no block %s any more", reaper.ErrTaken, r.unit))
+		r.answer(fmt.Errorf("%w: there is no block %s any more", reaper.ErrTaken, r.pool))
 		return
 	case err != nil:
 		r.failed(fmt.Errorf("read block: %w", err))
@@ -80,13 +80,13 @@ func (r *restoration) attempt(ctx context.Context) {
 	}
 	before, err := readBlock(o)
 	switch {
-	case err == nil && before.cidr.String() != r.unit:
+	case err == nil && before.cidr.String() != r.pool:
 		err = fmt.Errorf("it says that it is %s", before.cidr)
 	case err == nil && before.deleted:
 		err = fmt.Errorf("%w: Calico is deleting it", reaper.ErrTaken)
 	}
 	if err != nil {
-		r.answer(fmt.Errorf("block %s cannot be written: %w", r.unit, err))
+		r.answer(fmt.Errorf("block %s cannot be written: %w", r.pool, err))
 		return
 	}
 	r.before = before
@@ -144,7 +144,7 @@ func (r *restoration) free() []int {
 // taken says who has the ordinal of a record.
 func (r *restoration) taken(i int) error {
 	a := r.allocations[i]
-	now := r.before.reservation(a.Ordinal, nil)
+	now := r.before.allocation(a.Ordinal, nil)
 	switch {
 	case now.Token != a.token():
 		return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, whose(now))
@@ -156,14 +156,14 @@ func (r *restoration) taken(i int) error {
 }
 
 // whose names the owner of an allocation.
-func whose(r reaper.Reservation) string {
+func whose(r reaper.Allocation) string {
 	switch {
 	case r.Foreign != "":
 		return r.Foreign
 	case r.Owner.Pod != reaper.PodRef{}:
 		return "pod " + r.Owner.Pod.String()
-	case r.Bond != "":
-		return "handle " + r.Bond
+	case r.Group != "":
+		return "handle " + r.Group
 	default:
 		return "somebody of whom nothing is known"
 	}

@@ -30,7 +30,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 			s.t.Errorf("nobody got %s", r.IP)
 		}, "taken"},
 		"another one that restores": {func(s *scene, r reaper.Record) {
-			other := s.shelf.backend()
+			other := s.fakeStore.backend()
 			if got := answered(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
 				s.t.Errorf("the other Restore = %s", got)
 			}
@@ -59,7 +59,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 					return
 				}
 				for _, r := range s.listed() {
-					if r.Remnant {
+					if r.EmptyHandle {
 						t.Errorf("handle %s has no address", r.Key)
 					}
 				}
@@ -98,7 +98,7 @@ func TestRestoreIsCutShort(t *testing.T) {
 				}
 				s.onRequest(nil)
 				for _, r := range s.listed() {
-					if !r.Remnant {
+					if !r.EmptyHandle {
 						t.Errorf("cut short at %s: %s is back", request, r.IP)
 					}
 				}
@@ -161,7 +161,7 @@ func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
 			s := newScene(t, shapes[1])
 			cidr := prefix("10.9.0.0/24")
 			var owners []reaper.Owner
-			var rs []reaper.Reservation
+			var rs []reaper.Allocation
 			for range n {
 				owners = append(owners, s.owner())
 				r, err := s.add(cidr, owners[len(owners)-1])

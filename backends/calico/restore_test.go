@@ -14,15 +14,15 @@ import (
 )
 
 // listed are the entries that the backend lists now, by their places.
-func (s *scene) listed() map[string]reaper.Reservation {
+func (s *scene) listed() map[string]reaper.Allocation {
 	s.t.Helper()
-	all := make(map[string]reaper.Reservation)
+	all := make(map[string]reaper.Allocation)
 	for u, err := range s.backend.List(s.t.Context()) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for _, r := range u.Reservations {
-			r.Unit = u.Name
+		for _, r := range u.Allocations {
+			r.Pool = u.Name
 			all[backendtest.Place(r)] = r
 		}
 	}
@@ -30,7 +30,7 @@ func (s *scene) listed() map[string]reaper.Reservation {
 }
 
 // records has the entries recorded, as they are listed now.
-func (s *scene) records(rs ...reaper.Reservation) []reaper.Record {
+func (s *scene) records(rs ...reaper.Allocation) []reaper.Record {
 	s.t.Helper()
 	now := s.listed()
 	for i := range rs {
@@ -42,7 +42,7 @@ func (s *scene) records(rs ...reaper.Reservation) []reaper.Record {
 	}
 	records := make([]reaper.Record, len(rs))
 	for i, r := range rs {
-		records[i] = reaper.Record{Backend: Name, Unit: r.Unit, Key: r.Key, Stored: stored[i]}
+		records[i] = reaper.Record{Backend: Name, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
 		if r.IP.IsValid() {
 			records[i].IP = r.IP.String()
 		}
@@ -89,10 +89,10 @@ func answered(errs []error) string {
 	return strings.Join(all, " ")
 }
 
-// shelved is all that is on the shelf, but for versions and the number of writes.
+// shelved is all that is on the fakeStore, but for versions and the number of writes.
 func (s *scene) shelved() map[string]string {
-	s.shelf.mu.Lock()
-	defer s.shelf.mu.Unlock()
+	s.fakeStore.mu.Lock()
+	defer s.fakeStore.mu.Unlock()
 	all := make(map[string]string)
 	for _, thing := range s.things {
 		text := string(thing.value())
@@ -138,7 +138,7 @@ func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 		for _, first := range []int{0, 1} {
 			s := newScene(t, sh)
 			owner := s.owner()
-			var rs []reaper.Reservation
+			var rs []reaper.Allocation
 			for _, pool := range []string{"a", "b", "a"} {
 				r, err := s.Reserve(pool, owner)
 				if err != nil {
@@ -153,11 +153,11 @@ func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			units := []string{rs[0].Unit, rs[1].Unit}
-			ofUnit := map[string][]reaper.Record{units[0]: {records[0], records[2]}, units[1]: {records[1]}}
-			for _, unit := range []string{units[first], units[1-first]} {
-				if got := strings.Trim(answered(s.backend.Restore(t.Context(), unit, ofUnit[unit])), "back "); got != "" {
-					t.Errorf("Restore of %s = %s", unit, got)
+			pools := []string{rs[0].Pool, rs[1].Pool}
+			ofPool := map[string][]reaper.Record{pools[0]: {records[0], records[2]}, pools[1]: {records[1]}}
+			for _, pool := range []string{pools[first], pools[1-first]} {
+				if got := strings.Trim(answered(s.backend.Restore(t.Context(), pool, ofPool[pool])), "back "); got != "" {
+					t.Errorf("Restore of %s = %s", pool, got)
 				}
 			}
 			if diff := cmp.Diff(before, s.shelved()); diff != "" {
@@ -171,7 +171,7 @@ func TestRestoreLeavesWhatOthersHaveNow(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newScene(t, sh)
 		records := s.lose(63) // of 64, so that the next but one takes the first again
-		var heirs []reaper.Reservation
+		var heirs []reaper.Allocation
 		for range 2 {
 			heirs = append(heirs, s.leak(1)...)
 		}

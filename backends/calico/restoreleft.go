@@ -12,12 +12,12 @@ import (
 )
 
 // restoreLeftovers creates handles without an address again.
-func restoreLeftovers(ctx context.Context, store datastore, rs []reaper.Record, errs []error) {
+func restoreEmptyHandles(ctx context.Context, store datastore, rs []reaper.Record, errs []error) {
 	var g errgroup.Group
 	g.SetLimit(handlesAtOnce)
 	for i := range rs {
 		g.Go(func() error {
-			errs[i] = restoreLeftover(ctx, store, rs[i])
+			errs[i] = restoreEmptyHandle(ctx, store, rs[i])
 			return nil
 		})
 	}
@@ -25,21 +25,21 @@ func restoreLeftovers(ctx context.Context, store datastore, rs []reaper.Record, 
 }
 
 // restoreLeftover creates a handle, again and again while that may do better.
-func restoreLeftover(ctx context.Context, store datastore, r reaper.Record) error {
+func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) error {
 	var stored handleRecord
 	if err := decodeStrictly(r.Stored, &stored); err != nil {
 		return fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
 	}
 	h, err := stored.read(store)
-	if err == nil && (r.Unit != leftovers || r.Key != h.id || r.IP != "") {
-		err = fmt.Errorf("it is of %q in unit %q with address %q", r.Key, r.Unit, r.IP)
+	if err == nil && (r.Pool != emptyHandles || r.Key != h.id || r.IP != "") {
+		err = fmt.Errorf("it is of %q in pool %q with address %q", r.Key, r.Pool, r.IP)
 	}
 	if err != nil {
 		return fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
 	}
 	uncertain := false
 	for try := 1; ; try++ {
-		err := createLeftover(ctx, store, h)
+		err := createEmptyHandle(ctx, store, h)
 		if uncertain && errors.Is(err, reaper.ErrPresent) { // it was carried out all the same
 			return nil
 		}
@@ -55,7 +55,7 @@ func restoreLeftover(ctx context.Context, store datastore, r reaper.Record) erro
 }
 
 // createLeftover creates a handle if there is none.
-func createLeftover(ctx context.Context, store datastore, h handle) error {
+func createEmptyHandle(ctx context.Context, store datastore, h handle) error {
 	now, err := fetchHandle(ctx, store, h.id)
 	switch {
 	case errors.Is(err, errGone):

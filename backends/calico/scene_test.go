@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A scene is a shelf with the plugin, and with a backend that has listed it.
+// A scene is a fakeStore with the plugin, and with a backend that has listed it.
 type scene struct {
 	*plugin
 	t       *testing.T
@@ -24,7 +24,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T, s shape) *scene {
-	p := newPlugin(newShelf(t, s))
+	p := newPlugin(newFakeStore(t, s))
 	return &scene{plugin: p, t: t, backend: p.Backend().(*Backend)}
 }
 
@@ -37,9 +37,9 @@ func (s *scene) owner() reaper.Owner {
 
 // leak reserves one address for each of n pods that do not exist, in the first
 // block.
-func (s *scene) leak(n int) []reaper.Reservation {
+func (s *scene) leak(n int) []reaper.Allocation {
 	s.t.Helper()
-	var all []reaper.Reservation
+	var all []reaper.Allocation
 	for range n {
 		r, err := s.Reserve("a", s.owner())
 		if err != nil {
@@ -50,9 +50,9 @@ func (s *scene) leak(n int) []reaper.Reservation {
 	return all
 }
 
-// warrants lists what is on the shelf and returns a warrant for each of the
+// warrants lists what is on the fakeStore and returns a warrant for each of the
 // entries: in a cluster without pods, with a policy that is patient and has waited.
-func (s *scene) warrants(rs ...reaper.Reservation) []reaper.Warrant {
+func (s *scene) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 	s.t.Helper()
 	p := backendtest.Impatient()
 	p.GracePeriod, p.Pods.Unnamed = &policy.Duration{Duration: time.Hour}, policy.Release
@@ -71,7 +71,7 @@ func (s *scene) warrants(rs ...reaper.Reservation) []reaper.Warrant {
 	}
 	orphans := make(map[string]reaper.Orphan)
 	for _, o := range reaper.MakePlan(reaper.Judge(time.Now().Add(2*time.Hour), p, inv, census, notes.Ledger)).Orphans() {
-		orphans[backendtest.Place(o.Reservation())] = o
+		orphans[backendtest.Place(o.Allocation())] = o
 	}
 	var chosen []reaper.Orphan
 	for _, r := range rs {
@@ -88,7 +88,7 @@ func (s *scene) warrants(rs ...reaper.Reservation) []reaper.Warrant {
 	return ws
 }
 
-// snapshot returns the content of the shelf.
+// snapshot returns the content of the fakeStore.
 func (s *scene) snapshot() map[string]string {
 	s.t.Helper()
 	snapshot, err := s.Snapshot()

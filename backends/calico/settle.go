@@ -183,20 +183,20 @@ func (t *task) count(ctx context.Context, cidr netip.Prefix, c change) error {
 
 // releaseLeftovers deletes handles that have no address, if they are what was
 // listed.
-func (b *Backend) releaseLeftovers(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
+func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
 	var g errgroup.Group
 	g.SetLimit(handlesAtOnce)
 	for i, w := range ws {
 		g.Go(func() error {
-			errs[i] = b.releaseLeftover(ctx, store, w)
+			errs[i] = b.releaseEmptyHandle(ctx, store, w)
 			return nil
 		})
 	}
 	_ = g.Wait() // every failure is in errs
 }
 
-func (b *Backend) releaseLeftover(ctx context.Context, store datastore, w reaper.Warrant) error {
-	res, err := w.Reservation()
+func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w reaper.Warrant) error {
+	res, err := w.Allocation()
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (b *Backend) releaseLeftover(ctx context.Context, store datastore, w reaper
 		} else if err != nil {
 			return unread(store, err)
 		}
-		if _, err = w.Reservation(); err != nil {
+		if _, err = w.Allocation(); err != nil {
 			return err
 		}
 	}

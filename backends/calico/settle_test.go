@@ -25,7 +25,7 @@ func counting(sh shape, block string, more ...string) string {
 
 // share has a block with three addresses of the first sandbox, and its handle
 // count as many as it says.
-func (s *scene) share(count int) []reaper.Reservation {
+func (s *scene) share(count int) []reaper.Allocation {
 	s.t.Helper()
 	attribute := fmt.Sprintf(`{"handle_id":%q,"secondary":{"namespace":"default","pod":"gone-1","node":"node-1"}}`, firstHandle)
 	s.put(blocks, "10.0.0.0/30", `{"cidr":"10.0.0.0/30","affinity":"host:node-1","allocations":[0,0,0,null],"unallocated":[3],"attributes":[`+attribute+`],`+
@@ -33,9 +33,9 @@ func (s *scene) share(count int) []reaper.Reservation {
 	if count > 0 {
 		s.put(handles, firstHandle, counting(s.shape, fmt.Sprintf(`{"10.0.0.0/30":%d}`, count), `,"more":1.50`))
 	}
-	var rs []reaper.Reservation
+	var rs []reaper.Allocation
 	for ordinal := range 3 {
-		rs = append(rs, reaper.Reservation{Unit: "10.0.0.0/30", Key: fmt.Sprint(ordinal)})
+		rs = append(rs, reaper.Allocation{Pool: "10.0.0.0/30", Key: fmt.Sprint(ordinal)})
 	}
 	return rs
 }
@@ -157,7 +157,7 @@ func TestHandlesThatCannotBeWritten(t *testing.T) {
 	again := func(s *scene, _ string) {
 		s.onRequest(func(request string) error {
 			if strings.HasPrefix(request, "delete handle "+firstHandle) {
-				return edit(s.shelf, handles, firstHandle, func(*calicoHandle) bool { return true })
+				return edit(s.fakeStore, handles, firstHandle, func(*calicoHandle) bool { return true })
 			}
 			return nil
 		})

@@ -14,18 +14,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A shelf is a datastore in memory, of either shape. Every write puts all of it
+// A fakeStore is a datastore in memory, of either shape. Every write puts all of it
 // or nothing, and compares the versions of what it replaces; the versions count
-// the writes to the whole shelf.
+// the writes to the whole fakeStore.
 //
 // It is what its author believes of the real ones, which integration tests: here
 // it is for what goes wrong in the midst.
-type shelf struct {
+type fakeStore struct {
 	shape
 	t      testing.TB
 	atOnce int
 	mapped map[string]string // Calico's nodes to those of Kubernetes
-	kept   []ipReservation
+	kept   []ipAllocation
 
 	mu      sync.Mutex
 	version int
@@ -34,7 +34,7 @@ type shelf struct {
 	log     []string
 }
 
-// A thing is an object on the shelf, and the ID that it has in Calico.
+// A thing is an object on the fakeStore, and the ID that it has in Calico.
 type thing struct {
 	object
 	id string
@@ -48,35 +48,35 @@ var (
 )
 
 // newShelf returns an empty one: such as in the API server, or in etcd.
-func newShelf(t testing.TB, s shape) *shelf {
+func newFakeStore(t testing.TB, s shape) *fakeStore {
 	atOnce := map[string]int{"kubernetes": 1, "etcd": maxTxnOps}[s.name]
-	return &shelf{shape: s, t: t, atOnce: atOnce, version: 100, things: make(map[string]thing)}
+	return &fakeStore{shape: s, t: t, atOnce: atOnce, version: 100, things: make(map[string]thing)}
 }
 
-// backend returns a new backend over the shelf.
-func (s *shelf) backend() *Backend {
+// backend returns a new backend over the fakeStore.
+func (s *fakeStore) backend() *Backend {
 	return &Backend{open: func(context.Context) (datastore, error) { return s, nil }}
 }
 
 // onRequest sets what happens at the beginning of each request of the backend:
-// "ready", "nodes", "reservations", "list blocks", "list handles", "get" or "put" or "delete" and
+// "ready", "nodes", "allocations", "list blocks", "list handles", "get" or "put" or "delete" and
 // "block" or "handle" and its ID, or "create" and its name; more than one in a write are joined by commas.
-// The hook may change the shelf; an error is what the request fails with.
-func (s *shelf) onRequest(hook func(request string) error) {
+// The hook may change the fakeStore; an error is what the request fails with.
+func (s *fakeStore) onRequest(hook func(request string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook, s.log = hook, nil
 }
 
 // requests returns those since the hook was set.
-func (s *shelf) requests() []string {
+func (s *fakeStore) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
 // begin is the beginning of a request. That the answer gets lost is for the end.
-func (s *shelf) begin(ctx context.Context, request string) error {
+func (s *fakeStore) begin(ctx context.Context, request string) error {
 	s.mu.Lock()
 	s.log = append(s.log, request)
 	hook := s.hook
@@ -89,33 +89,33 @@ func (s *shelf) begin(ctx context.Context, request string) error {
 	return ctx.Err()
 }
 
-func (s *shelf) ready(ctx context.Context) error { return s.begin(ctx, "ready") }
+func (s *fakeStore) ready(ctx context.Context) error { return s.begin(ctx, "ready") }
 
-func (s *shelf) nodes(ctx context.Context) (map[string]string, error) {
+func (s *fakeStore) nodes(ctx context.Context) (map[string]string, error) {
 	return s.mapped, s.begin(ctx, "nodes")
 }
 
-func (s *shelf) reservations(ctx context.Context) ([]ipReservation, error) {
+func (s *fakeStore) allocations(ctx context.Context) ([]ipAllocation, error) {
 	return s.kept, s.begin(ctx, "reservations")
 }
 
 // Names and what is recorded are the real datastores' business.
-func (s *shelf) name(k kind, id string) string { return s.real().name(k, id) }
+func (s *fakeStore) name(k kind, id string) string { return s.real().name(k, id) }
 
-func (s *shelf) anew(k kind, name string, raw []byte) (object, error) {
+func (s *fakeStore) anew(k kind, name string, raw []byte) (object, error) {
 	return s.real().anew(k, name, raw)
 }
 
-func (s *shelf) real() datastore {
+func (s *fakeStore) real() datastore {
 	if s.shape.name == "etcd" {
 		return etcd{}
 	}
 	return kubernetes{group: "crd.projectcalico.org/v1"}
 }
 
-func (s *shelf) together() int { return s.atOnce }
+func (s *fakeStore) together() int { return s.atOnce }
 
-func (s *shelf) transient(err error) error {
+func (s *fakeStore) transient(err error) error {
 	if err == nil || errors.Is(err, errRefused) || errors.Is(err, reaper.ErrAgain) {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *shelf) transient(err error) error {
 
 var kindNames = map[kind]string{blocks: "block", handles: "handle"}
 
-func (s *shelf) list(ctx context.Context, k kind) ([]object, error) {
+func (s *fakeStore) list(ctx context.Context, k kind) ([]object, error) {
 	if err := s.begin(ctx, "list "+kindNames[k]+"s"); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *shelf) list(ctx context.Context, k kind) ([]object, error) {
 	return all, nil
 }
 
-func (s *shelf) get(ctx context.Context, k kind, id string) (object, error) {
+func (s *fakeStore) get(ctx context.Context, k kind, id string) (object, error) {
 	if err := s.begin(ctx, "get "+kindNames[k]+" "+id); err != nil {
 		return object{}, err
 	}
@@ -150,7 +150,7 @@ func (s *shelf) get(ctx context.Context, k kind, id string) (object, error) {
 	return object{}, errGone
 }
 
-func (s *shelf) write(ctx context.Context, objects ...object) ([]object, error) {
+func (s *fakeStore) write(ctx context.Context, objects ...object) ([]object, error) {
 	var words []string
 	for _, o := range objects {
 		verb := "put "
@@ -173,23 +173,23 @@ func (s *shelf) write(ctx context.Context, objects ...object) ([]object, error) 
 	return written, cmp.Or(failure, err)
 }
 
-// look returns what is on the shelf.
-func (s *shelf) look(k kind, id string) (object, bool) {
+// look returns what is on the fakeStore.
+func (s *fakeStore) look(k kind, id string) (object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	thing, ok := s.things[fmt.Sprint(k, s.stored(k, id, "{}").name)]
 	return thing.object, ok
 }
 
-// put makes a value what is on the shelf, whatever was there.
-func (s *shelf) put(k kind, id, value string) {
+// put makes a value what is on the fakeStore, whatever was there.
+func (s *fakeStore) put(k kind, id, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shelve(s.stored(k, id, value), id)
 }
 
 // create puts a value where nothing is.
-func (s *shelf) create(k kind, id, value string) bool {
+func (s *fakeStore) create(k kind, id, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.stored(k, id, value)
@@ -201,14 +201,14 @@ func (s *shelf) create(k kind, id, value string) bool {
 }
 
 // remove takes something away.
-func (s *shelf) remove(k kind, id string) {
+func (s *fakeStore) remove(k kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.things, fmt.Sprint(k, s.stored(k, id, "{}").name))
 }
 
 // swap writes all the objects or none.
-func (s *shelf) swap(objects ...object) ([]object, error) {
+func (s *fakeStore) swap(objects ...object) ([]object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(objects) > s.atOnce {
@@ -249,7 +249,7 @@ func (s *shelf) swap(objects ...object) ([]object, error) {
 }
 
 // shelve gives an object a version that none has had.
-func (s *shelf) shelve(o object, id string) object {
+func (s *fakeStore) shelve(o object, id string) object {
 	s.version++
 	revision := strconv.Itoa(s.version)
 	if s.shape.name == "kubernetes" {

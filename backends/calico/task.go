@@ -10,7 +10,7 @@ import (
 type task struct {
 	*Backend
 	store   datastore
-	unit    string
+	pool    string
 	errs    []error
 	pending []int // indices of what is not decided
 }

@@ -84,7 +84,7 @@ func FuzzPoolRecord(f *testing.F) {
 	f.Add("+4", "10.0.0.4", `{"id":"c4"}`)
 	f.Add("6", "10.0.0.6", `null`)
 	f.Fuzz(func(t *testing.T, key, ip, stored string) {
-		r := reaper.Record{Backend: PoolsName, Unit: aPool, Key: key, IP: ip, Stored: json.RawMessage(stored)}
+		r := reaper.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: ip, Stored: json.RawMessage(stored)}
 		good, errs := checkRecords(PoolsName, aPool, []reaper.Record{r}, func(r reaper.Record) error { return checkAllocation(r.Stored) })
 		p, err := readPool(json.RawMessage(reapedPool("")))
 		if err != nil {

@@ -56,7 +56,7 @@ func capacity(prefix netip.Prefix) *big.Int {
 	return n.Sub(n, big.NewInt(2))
 }
 
-// unnamed is the domain of networks without a network_name.
+// unnamed is the network of networks without a network_name.
 const unnamed = "-"
 
 // errAmbiguous is a name that more than one address and network could have
@@ -80,7 +80,7 @@ func poolPrefix(name string, prefix netip.Prefix) (string, bool) {
 }
 
 // normalizeIP is the form that an address has in the names of overlapping-range
-// reservations: colons become hyphens, and a trailing one gets a 0.
+// allocations: colons become hyphens, and a trailing one gets a 0.
 func normalizeIP(ip netip.Addr) string {
 	text := ip.String()
 	if strings.HasSuffix(text, ":") {

@@ -225,7 +225,7 @@ func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.W
 	ws, errs := reaper.NewConfirmer(p, cluster, census, len(orphans)).Confirm(t.Context(), orphans)
 	for i, err := range errs {
 		if err != nil {
-			t.Fatalf("confirm %s: %v", orphans[i].Reservation().Key, err)
+			t.Fatalf("confirm %s: %v", orphans[i].Allocation().Key, err)
 		}
 	}
 	return ws

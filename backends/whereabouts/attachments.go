@@ -80,22 +80,22 @@ func readExclusions(items []json.RawMessage) (exclusions, error) {
 	for _, item := range items {
 		var o object
 		if err := reaper.Decode(item, &o); err != nil {
-			return nil, fmt.Errorf("network attachment %s: %w", o.unit(), err)
+			return nil, fmt.Errorf("network attachment %s: %w", o.pool(), err)
 		}
 		var spec struct {
 			Config string `json:"config"` // empty where a file on the nodes has it
 		}
 		if len(o.Spec) > 0 {
 			if err := reaper.Decode(o.Spec, &spec); err != nil {
-				return nil, fmt.Errorf("network attachment %s: spec: %w", o.unit(), err)
+				return nil, fmt.Errorf("network attachment %s: spec: %w", o.pool(), err)
 			}
 		}
 		found, err := readConfig(spec.Config)
 		if err != nil {
-			return nil, fmt.Errorf("network attachment %s: spec.config: %w; correct it, or delete the attachment", o.unit(), err)
+			return nil, fmt.Errorf("network attachment %s: spec.config: %w; correct it, or delete the attachment", o.pool(), err)
 		}
 		for _, e := range found {
-			e.attachment = o.unit()
+			e.attachment = o.pool()
 			all = append(all, e)
 		}
 	}

@@ -59,14 +59,14 @@ func TestAttachmentsListStatuses(t *testing.T) {
 			})
 			for _, b := range []reaper.Backend{NewPools(client), NewOverlapping(client)} {
 				var got, fails []string
-				for unit, err := range b.List(t.Context()) {
+				for pool, err := range b.List(t.Context()) {
 					if err != nil {
 						fails = append(fails, err.Error())
 					}
-					for _, r := range unit.Reservations {
+					for _, r := range pool.Allocations {
 						if r.IP.String() == "10.0.0.4" {
-							got = append(got, r.Reserved)
-						} else if r.Reserved != "" {
+							got = append(got, r.Protected)
+						} else if r.Protected != "" {
 							t.Errorf("%s is reserved", r.IP)
 						}
 					}

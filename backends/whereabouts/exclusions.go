@@ -29,8 +29,8 @@ type exclusion struct {
 // exclusions are those of all attachments.
 type exclusions []exclusion
 
-// mark says of each address of a unit by what it is excluded.
-func (all exclusions) mark(u *reaper.Unit) {
+// mark says of each address of a pool by what it is excluded.
+func (all exclusions) mark(u *reaper.Pool) {
 	var fitting exclusions
 	for _, e := range all {
 		if e.fits(*u) {
@@ -40,21 +40,21 @@ func (all exclusions) mark(u *reaper.Unit) {
 	if len(fitting) == 0 {
 		return
 	}
-	for i := range u.Reservations {
-		if r := &u.Reservations[i]; r.IP.IsValid() {
-			r.Reserved = fitting.reserved(r.IP)
+	for i := range u.Allocations {
+		if r := &u.Allocations[i]; r.IP.IsValid() {
+			r.Protected = fitting.reserved(r.IP)
 		}
 	}
 }
 
-// fits reports whether the unit may be of the network and of the range. As in
+// fits reports whether the pool may be of the network and of the range. As in
 // supportedBy, a node may stand behind a network_name in the name of a pool. A
-// unit that tells no network, or no range, may be of any.
-func (e exclusion) fits(u reaper.Unit) bool {
+// pool that tells no network, or no range, may be of any.
+func (e exclusion) fits(u reaper.Pool) bool {
 	if e.from.IsValid() && u.Range.IsValid() && !e.from.Overlaps(u.Range) {
 		return false
 	}
-	return e.network == "" || u.Domain == "" || u.Domain == e.network || strings.HasPrefix(u.Domain, e.network+"-")
+	return e.network == "" || u.Network == "" || u.Network == e.network || strings.HasPrefix(u.Network, e.network+"-")
 }
 
 // reserved says by what the address is excluded; empty if by nothing.

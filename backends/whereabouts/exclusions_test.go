@@ -78,20 +78,20 @@ func TestExcludedAddressesAreReserved(t *testing.T) {
 			}
 			var got []string
 			for _, base := range []string{"10.0.0.0/24", "fd00::/64"} {
-				u := testPool(t, "blue", base).reaperUnit()
+				u := testPool(t, "blue", base).reaperPool()
 				for n := range 6 {
 					ip, err := addressAt(u.Range, fmt.Sprint(n+1))
 					if err != nil {
 						t.Fatal(err)
 					}
-					u.Reservations = append(u.Reservations, reaper.Reservation{IP: ip})
+					u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
 				}
 				excluded.mark(&u)
-				for _, r := range u.Reservations {
-					if r.Reserved == "excluded by the network attachment shop/lan" {
+				for _, r := range u.Allocations {
+					if r.Protected == "excluded by the network attachment shop/lan" {
 						got = append(got, r.IP.String())
-					} else if r.Reserved != "" {
-						t.Errorf("%s is %s", r.IP, r.Reserved)
+					} else if r.Protected != "" {
+						t.Errorf("%s is %s", r.IP, r.Protected)
 					}
 				}
 			}
@@ -132,10 +132,10 @@ func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
 	}
 }
 
-func TestExclusionsByNetworkOfTheUnit(t *testing.T) {
+func TestExclusionsByNetworkOfThePool(t *testing.T) {
 	for _, tt := range []struct {
-		network, domain string
-		want            bool
+		network, of string
+		want        bool
 	}{
 		{"", unnamed, true},
 		{"", "blue", true},
@@ -145,8 +145,8 @@ func TestExclusionsByNetworkOfTheUnit(t *testing.T) {
 		{"blue", unnamed, false},
 		{"blue", "", true}, // a pool that tells no network may be of any
 	} {
-		if got := (exclusion{network: tt.network}).fits(reaper.Unit{Domain: tt.domain}); got != tt.want {
-			t.Errorf("an exclusion of the network %q fits a unit of %q: %v, want %v", tt.network, tt.domain, got, tt.want)
+		if got := (exclusion{network: tt.network}).fits(reaper.Pool{Network: tt.of}); got != tt.want {
+			t.Errorf("an exclusion of the network %q fits a pool of %q: %v, want %v", tt.network, tt.of, got, tt.want)
 		}
 	}
 }

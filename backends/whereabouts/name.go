@@ -7,7 +7,7 @@ import (
 )
 
 // A reading is one way to understand the name of an overlapping-range
-// reservation: [network-]address.
+// allocation: [network-]address.
 type reading struct {
 	network string // empty for an unnamed network
 	ip      netip.Addr
@@ -39,12 +39,12 @@ func readIP(text string) (netip.Addr, bool) {
 	return ip, true
 }
 
-// parseName takes the name of a reservation apart. Where several readings are
-// possible, the pools of its namespace decide: the plugin makes a reservation
+// parseName takes the name of a allocation apart. Where several readings are
+// possible, the pools of its namespace decide: the plugin makes a allocation
 // beside an allocation in a pool of that network, so only a reading that some
 // pool's range and name support can be right. What is not proved that way is
 // an error.
-func parseName(name string, pools []pool) (reading, error) {
+func parseName(name string, pools []ipPool) (reading, error) {
 	all := readings(name)
 	if len(all) == 1 {
 		return all[0], nil
@@ -65,7 +65,7 @@ func parseName(name string, pools []pool) (reading, error) {
 // supportedBy reports whether some pool could have given the address in the
 // network. The node name in a node-slice pool's name cannot be told from a
 // network_name, so an unnamed network may be behind any prefix.
-func (r reading) supportedBy(pools []pool) bool {
+func (r reading) supportedBy(pools []ipPool) bool {
 	for _, p := range pools {
 		prefix, ok := poolPrefix(p.name, p.prefix)
 		if !p.prefix.Contains(r.ip) || !ok {

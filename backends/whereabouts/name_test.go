@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pluginName is how the plugin names a reservation (NormalizeIP in its
+// pluginName is how the plugin names a allocation (NormalizeIP in its
 // pkg/storage/kubernetes/ipam.go).
 func pluginName(network string, addr netip.Addr) string {
 	text := fmt.Sprint(net.IP(addr.AsSlice()))
@@ -30,12 +30,12 @@ func pluginName(network string, addr netip.Addr) string {
 
 // testPool is a readable pool as the plugin names it, with what it puts before
 // the range.
-func testPool(t interface{ Fatal(...any) }, before, text string) pool {
+func testPool(t interface{ Fatal(...any) }, before, text string) ipPool {
 	prefix, err := parseRange(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := pool{name: normalizeRange(prefix.Masked().String()), prefix: prefix}
+	p := ipPool{name: normalizeRange(prefix.Masked().String()), prefix: prefix}
 	if before != "" {
 		p.name = before + "-" + p.name
 	}
@@ -121,7 +121,7 @@ func TestParseName(t *testing.T) {
 		{"part of a network name is part of the address", "net-a-fd00--1", [][2]string{{"net", "a:fd00::/64"}}, "net a:fd00::1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var pools []pool
+			var pools []ipPool
 			for _, p := range tt.pools {
 				pools = append(pools, testPool(t, p[0], p[1]))
 			}
@@ -144,7 +144,7 @@ func TestParseName(t *testing.T) {
 func TestPoolOfAnotherNameProvesNothing(t *testing.T) {
 	p := testPool(t, "", "2001:db8::/64")
 	p.name = "my-pool"
-	if r, err := parseName("2001-db8--2", []pool{p}); err == nil {
+	if r, err := parseName("2001-db8--2", []ipPool{p}); err == nil {
 		t.Errorf("parseName = %+v, want an error", r)
 	}
 }
@@ -176,7 +176,7 @@ func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
 		if node := drawNetwork(t); node != "" && rapid.Bool().Draw(t, "node slice") {
 			before = strings.TrimPrefix(before+"-"+node, "-")
 		}
-		pools := []pool{testPool(t, before, around(t, want.ip))}
+		pools := []ipPool{testPool(t, before, around(t, want.ip))}
 		others := 0 // readings that a pool supports beside the true one
 		for _, r := range readings(name) {
 			if r != want && rapid.Bool().Draw(t, "other pool") {
@@ -201,7 +201,7 @@ func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
 
 func FuzzParseName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, before, around string) {
-		var pools []pool
+		var pools []ipPool
 		if prefix, err := parseRange(around); err == nil {
 			pools = append(pools, testPool(t, before, prefix.String()))
 		}

@@ -13,13 +13,13 @@ import (
 // among the documents, and the other documents. A backend of which there is
 // nothing is left out. What network attachments among them exclude is respected.
 func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
-	var pools, reservations, attachments []json.RawMessage
+	var ipPools, overlapping, attachments []json.RawMessage
 	for _, d := range documents {
 		switch group := v1alpha1.SchemeGroupVersion.Group; {
 		case d.Is(group, poolKind):
-			pools = append(pools, d.Data)
+			ipPools = append(ipPools, d.Data)
 		case d.Is(group, overlappingKind):
-			reservations = append(reservations, d.Data)
+			overlapping = append(overlapping, d.Data)
 		case d.Is(attachmentGroup, attachmentKind):
 			attachments = append(attachments, d.Data)
 		default:
@@ -27,17 +27,17 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 		}
 	}
 	excluded, err := readExclusions(attachments)
-	excerpt := func(name string, units iter.Seq2[reaper.Unit, error]) {
+	excerpt := func(name string, pools iter.Seq2[reaper.Pool, error]) {
 		if err != nil {
-			units = func(yield func(reaper.Unit, error) bool) { yield(reaper.Unit{}, err) }
+			pools = func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, err) }
 		}
-		found = append(found, reaper.Excerpt{Store: name, Units: units})
+		found = append(found, reaper.Excerpt{Store: name, Pools: pools})
 	}
-	if len(pools) > 0 {
-		excerpt(PoolsName, poolUnits(pools, excluded))
+	if len(ipPools) > 0 {
+		excerpt(PoolsName, poolPools(ipPools, excluded))
 	}
-	if len(reservations) > 0 {
-		excerpt(OverlappingName, overlappingUnits(reservations, readPools(pools), excluded))
+	if len(overlapping) > 0 {
+		excerpt(OverlappingName, overlappingPools(overlapping, readPools(ipPools), excluded))
 	}
 	return found, rest
 }

@@ -18,17 +18,17 @@ func document(kind, data string) reaper.Document {
 const onePool = `{"metadata": {"namespace": "kube-system", "name": "2001-db8---64"},
 	"spec": {"range": "db8::/64", "allocations": {"2": {"id": "c1", "podref": "default/web-0", "ifname": "net1"}}}}`
 
-// lines are a backend's units and errors, one a line.
+// lines are a backend's pools and errors, one a line.
 func lines(t *testing.T, b reaper.Backend) []string {
 	t.Helper()
 	var all []string
-	for unit, err := range b.List(t.Context()) {
+	for pool, err := range b.List(t.Context()) {
 		if err != nil {
 			all = append(all, "error: "+err.Error())
 			continue
 		}
-		for _, r := range unit.Reservations {
-			all = append(all, unit.Name+" "+r.Key+" "+r.IP.String()+" "+r.Owner.Pod.String()+" "+r.Unreadable)
+		for _, r := range pool.Allocations {
+			all = append(all, pool.Name+" "+r.Key+" "+r.IP.String()+" "+r.Owner.Pod.String()+" "+r.Unreadable)
 		}
 	}
 	return all
@@ -36,7 +36,7 @@ func lines(t *testing.T, b reaper.Backend) []string {
 
 func TestOfflineSortsObjectsOut(t *testing.T) {
 	pool := document("IPPool", onePool)
-	reservation := document("OverlappingRangeIPReservation", orip("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+	allocation := document("OverlappingRangeIPReservation", orip("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
 	calicos := reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
 	slice := document("NodeSlicePool", `{}`)
 	for _, tt := range []struct {
@@ -45,9 +45,9 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 		want []string // backends
 		rest []reaper.Document
 	}{
-		{"both", []reaper.Document{reservation, pool}, []string{"whereabouts", "overlapping"}, nil},
+		{"both", []reaper.Document{allocation, pool}, []string{"whereabouts", "overlapping"}, nil},
 		{"pools alone", []reaper.Document{pool}, []string{"whereabouts"}, nil},
-		{"reservations alone", []reaper.Document{reservation}, []string{"overlapping"}, nil},
+		{"reservations alone", []reaper.Document{allocation}, []string{"overlapping"}, nil},
 		{"neither", []reaper.Document{calicos, slice}, nil, []reaper.Document{calicos, slice}},
 		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos, slice}},
 	} {
@@ -105,9 +105,9 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 	}
 	for _, b := range found {
-		for unit, err := range b.List(t.Context()) {
-			if err != nil || unit.Reservations[0].Reserved != "excluded by the network attachment shop/lan" {
-				t.Errorf("%s: %+v, %v, want it excluded", b.Name(), unit.Reservations, err)
+		for pool, err := range b.List(t.Context()) {
+			if err != nil || pool.Allocations[0].Protected != "excluded by the network attachment shop/lan" {
+				t.Errorf("%s: %+v, %v, want it excluded", b.Name(), pool.Allocations, err)
 			}
 		}
 	}

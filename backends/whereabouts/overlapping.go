@@ -30,7 +30,7 @@ const OverlappingName = "overlapping"
 // asks who is alive.
 type Overlapping struct {
 	client rest.Interface
-	begun  sync.Map // units that an earlier try may have left a tombstone in
+	begun  sync.Map // pools that an earlier try may have left a tombstone in
 
 	mu     sync.Mutex
 	pools  []json.RawMessage // as they were last read
@@ -44,26 +44,26 @@ func NewOverlapping(client rest.Interface) *Overlapping { return &Overlapping{cl
 // Name implements reaper.Backend.
 func (*Overlapping) Name() string { return OverlappingName }
 
-// List implements reaper.Backend. Every reservation is a unit of its own.
-func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+// List implements reaper.Backend. Every reservation is a pool of its own.
+func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		b.forgetPools()
 		items, err := list(ctx, b.client, overlappingResource)
 		if err != nil {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
 		pools, err := list(ctx, b.client, poolResource)
 		if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
 		excluded, err := listExclusions(ctx, b.client)
 		if err != nil {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
-		overlappingUnits(items, readPools(pools), excluded)(yield)
+		overlappingPools(items, readPools(pools), excluded)(yield)
 	}
 }
 
@@ -76,19 +76,19 @@ func (b *Overlapping) forgetPools() {
 }
 
 // overlappingUnits understands what was listed. Pools are by namespace.
-func overlappingUnits(items []json.RawMessage, pools map[string][]pool, excluded exclusions) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, excluded exclusions) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
 			var o object
-			unit := reaper.Unit{}
+			pool := reaper.Pool{}
 			err := reaper.Decode(item, &o)
 			if err == nil {
-				unit = overlappingUnit(o, pools[o.Metadata.Namespace])
-				excluded.mark(&unit)
+				pool = overlappingPool(o, pools[o.Metadata.Namespace])
+				excluded.mark(&pool)
 			} else {
-				err = &reaper.UnitError{Unit: o.unit(), Err: err}
+				err = &reaper.PoolError{Pool: o.pool(), Err: err}
 			}
-			if !yield(unit, err) {
+			if !yield(pool, err) {
 				return
 			}
 		}
@@ -96,19 +96,19 @@ func overlappingUnits(items []json.RawMessage, pools map[string][]pool, excluded
 }
 
 // overlappingUnit understands one reservation object.
-func overlappingUnit(o object, pools []pool) reaper.Unit {
-	r := reaper.Reservation{
+func overlappingPool(o object, pools []ipPool) reaper.Pool {
+	r := reaper.Allocation{
 		Key:     o.Metadata.Name,
 		Token:   token(o),
 		Created: o.Metadata.CreationTimestamp.Time,
 	}
-	u := reaper.Unit{Name: o.unit()}
+	u := reaper.Pool{Name: o.pool()}
 	name, err := parseName(o.Metadata.Name, pools)
 	if err != nil {
 		r.Unreadable = err.Error()
 	} else {
 		r.IP = name.ip
-		u.Domain = cmp.Or(name.network, unnamed)
+		u.Network = cmp.Or(name.network, unnamed)
 	}
 	var spec v1alpha1.OverlappingRangeIPReservationSpec
 	if err := reaper.Decode(o.Spec, &spec); err != nil {
@@ -126,15 +126,15 @@ func overlappingUnit(o object, pools []pool) reaper.Unit {
 	if podRef != "" {
 		r.Owner.Pod = readOwner(podRef)
 	}
-	u.Reservations = []reaper.Reservation{r}
+	u.Allocations = []reaper.Allocation{r}
 	return u
 }
 
 // readPools understands the pools of the namespaces in which every pool can be
 // understood. Those of another prove nothing: the one that cannot be understood
 // might say otherwise.
-func readPools(items []json.RawMessage) map[string][]pool {
-	pools := make(map[string][]pool)
+func readPools(items []json.RawMessage) map[string][]ipPool {
+	pools := make(map[string][]ipPool)
 	var doubtful []string
 	for _, item := range items {
 		p, err := readPool(item)
@@ -155,7 +155,7 @@ func readPools(items []json.RawMessage) map[string][]pool {
 //
 // Few pools name the owner of a reservation that is due, so only those that do
 // are decoded: the API server writes a podref as it is, without escapes.
-func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since time.Time) (string, error) {
+func (b *Overlapping) heldBy(ctx context.Context, r reaper.Allocation, since time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.readAt.After(since) {
@@ -173,15 +173,15 @@ func (b *Overlapping) heldBy(ctx context.Context, r reaper.Reservation, since ti
 		}
 		p, err := readPool(item)
 		if err != nil && bytes.Contains(p.Spec, podRef) {
-			return p.unit(), nil
+			return p.pool(), nil
 		}
 		for key, entry := range p.allocations {
 			if !bytes.Contains(entry, podRef) {
 				continue
 			}
-			held := p.reservation(key, entry)
+			held := p.allocation(key, entry)
 			if held.Owner.Pod == r.Owner.Pod && (held.IP == r.IP || !held.IP.IsValid()) {
-				return p.unit(), nil
+				return p.pool(), nil
 			}
 		}
 	}

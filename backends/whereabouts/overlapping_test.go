@@ -21,8 +21,8 @@ func orip(name, spec, annotations string) string {
 		"creationTimestamp": "2026-03-01T12:00:00Z", "annotations": ` + annotations + `}, "spec": ` + spec + `}`
 }
 
-func TestOverlappingReservations(t *testing.T) {
-	pools := []pool{testPool(t, "2001", "db8::/64")}
+func TestOverlappingAllocations(t *testing.T) {
+	pools := []ipPool{testPool(t, "2001", "db8::/64")}
 	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
 	for _, tt := range []struct {
 		name        string
@@ -30,7 +30,7 @@ func TestOverlappingReservations(t *testing.T) {
 		spec        string
 		annotations string
 		ip          string // empty: none
-		domain      string
+		network     string
 		owner       reaper.Owner
 		interrupted bool
 		unreadable  string // part of it
@@ -76,67 +76,67 @@ func TestOverlappingReservations(t *testing.T) {
 			if err := reaper.Decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
 				t.Fatal(err)
 			}
-			unit := overlappingUnit(o, pools)
-			if len(unit.Reservations) != 1 {
-				t.Fatalf("%d reservations, want 1", len(unit.Reservations))
+			pool := overlappingPool(o, pools)
+			if len(pool.Allocations) != 1 {
+				t.Fatalf("%d reservations, want 1", len(pool.Allocations))
 			}
-			if got := unit.Reservations[0].Unreadable; !strings.Contains(got, tt.unreadable) || (got == "") != (tt.unreadable == "") {
+			if got := pool.Allocations[0].Unreadable; !strings.Contains(got, tt.unreadable) || (got == "") != (tt.unreadable == "") {
 				t.Errorf("Unreadable = %q, want %q in it", got, tt.unreadable)
 			}
-			unit.Reservations[0].Unreadable = ""
-			want := reaper.Unit{
-				Name:   "kube-system/" + tt.object,
-				Domain: tt.domain,
-				Reservations: []reaper.Reservation{{
+			pool.Allocations[0].Unreadable = ""
+			want := reaper.Pool{
+				Name:    "kube-system/" + tt.object,
+				Network: tt.network,
+				Allocations: []reaper.Allocation{{
 					Key: tt.object, Owner: tt.owner, Token: "u4/44", Interrupted: tt.interrupted,
 					Created: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
 				}},
 			}
 			if tt.ip != "" {
-				want.Reservations[0].IP = netip.MustParseAddr(tt.ip)
+				want.Allocations[0].IP = netip.MustParseAddr(tt.ip)
 			}
-			if diff := cmp.Diff(want, unit, compareUnits); diff != "" {
+			if diff := cmp.Diff(want, pool, comparePools); diff != "" {
 				t.Errorf("overlappingUnit (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestReservationWithoutSpecIsUnreadable(t *testing.T) {
+func TestAllocationWithoutSpecIsUnreadable(t *testing.T) {
 	var o object
 	if err := reaper.Decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
 		t.Fatal(err)
 	}
-	if r := overlappingUnit(o, nil).Reservations[0]; r.Unreadable == "" {
+	if r := overlappingPool(o, nil).Allocations[0]; r.Unreadable == "" {
 		t.Errorf("reservation = %+v, want it unreadable", r)
 	}
 }
 
 // Pools of another namespace are another plugin's.
 func TestOverlappingListsByThePoolsOfTheNamespace(t *testing.T) {
-	pool := `{"metadata": {"namespace": "NS", "name": "2001-db8---64"}, "spec": {"range": "db8::/64"}}`
+	stored := `{"metadata": {"namespace": "NS", "name": "2001-db8---64"}, "spec": {"range": "db8::/64"}}`
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET overlappingrangeipreservations": items(
 			orip("2001-db8--2", `{"podref":"default/web-0"}`, `{}`),
 			`{"metadata": {"namespace": "kube-system", "name": "x", "annotations": []}}`,
 			orip("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)),
 		"GET ippools": first(
-			items(`{"spec": 1}`, strings.Replace(pool, "NS", "kube-system", 1)),
+			items(`{"spec": 1}`, strings.Replace(stored, "NS", "kube-system", 1)),
 			first(
-				items(strings.Replace(pool, "NS", "other", 1)),
-				items(`{"metadata": {"namespace": "kube-system", "name": "y"}, "spec": 1}`, strings.Replace(pool, "NS", "kube-system", 1)))),
+				items(strings.Replace(stored, "NS", "other", 1)),
+				items(`{"metadata": {"namespace": "kube-system", "name": "y"}, "spec": 1}`, strings.Replace(stored, "NS", "kube-system", 1)))),
 	})
 	list := func() []string {
 		var got []string
-		for unit, err := range NewOverlapping(client).List(t.Context()) {
-			var unreadable *reaper.UnitError
+		for pool, err := range NewOverlapping(client).List(t.Context()) {
+			var unreadable *reaper.PoolError
 			switch {
 			case errors.As(err, &unreadable):
-				got = append(got, "unreadable "+unreadable.Unit)
+				got = append(got, "unreadable "+unreadable.Pool)
 			case err != nil:
 				t.Fatal(err)
 			default:
-				got = append(got, unit.Name+" is "+unit.Reservations[0].IP.String())
+				got = append(got, pool.Name+" is "+pool.Allocations[0].IP.String())
 			}
 		}
 		return got
@@ -160,7 +160,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		orips, pools http.HandlerFunc
-		units        int
+		want         int
 		err          bool
 		notInstalled bool
 	}{
@@ -173,47 +173,47 @@ func TestOverlappingListStatuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET overlappingrangeipreservations": tt.orips, "GET ippools": tt.pools})
-			units, failed, notInstalled := 0, false, false
+			pools, failed, notInstalled := 0, false, false
 			for _, err := range NewOverlapping(client).List(t.Context()) {
 				failed, notInstalled = failed || err != nil, errors.Is(err, reaper.ErrNotInstalled)
 				if err == nil {
-					units++
+					pools++
 				}
 			}
-			if units != tt.units || failed != tt.err || notInstalled != tt.notInstalled {
+			if pools != tt.want || failed != tt.err || notInstalled != tt.notInstalled {
 				t.Errorf("List = %d units, failed %v, not installed %v, want %d, %v, %v",
-					units, failed, notInstalled, tt.units, tt.err, tt.notInstalled)
+					pools, failed, notInstalled, tt.want, tt.err, tt.notInstalled)
 			}
 		})
 	}
 }
 
 // A reservation object is exactly one reservation, whatever is in it.
-func FuzzReadReservation(f *testing.F) {
+func FuzzReadAllocation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
 		var o object
 		if err := reaper.Decode(data, &o); err != nil {
 			return
 		}
-		var pools []pool
+		var pools []ipPool
 		if prefix, err := parseRange(around); err == nil {
 			pools = append(pools, testPool(t, before, prefix.String()))
 		}
-		unit := overlappingUnit(o, pools)
-		if len(unit.Reservations) != 1 {
-			t.Fatalf("%d reservations, want 1", len(unit.Reservations))
+		pool := overlappingPool(o, pools)
+		if len(pool.Allocations) != 1 {
+			t.Fatalf("%d reservations, want 1", len(pool.Allocations))
 		}
-		r := unit.Reservations[0]
+		r := pool.Allocations[0]
 		if want := o.Metadata.UID + "/" + o.Metadata.ResourceVersion; r.Token != want || r.Key != o.Metadata.Name {
 			t.Errorf("key and token are %q and %q, want %q and %q", r.Key, r.Token, o.Metadata.Name, want)
 		}
 		if r.Unreadable == "" {
-			back := pluginName(unit.Domain, r.IP)
-			if unit.Domain == unnamed && r.Key != back {
+			back := pluginName(pool.Network, r.IP)
+			if pool.Network == unnamed && r.Key != back {
 				back = pluginName("", r.IP)
 			}
 			if back != r.Key {
-				t.Errorf("%q is read as %v in %q, of which the plugin makes %q", r.Key, r.IP, unit.Domain, back)
+				t.Errorf("%q is read as %v in %q, of which the plugin makes %q", r.Key, r.IP, pool.Network, back)
 			}
 		}
 		var spec struct {

@@ -35,31 +35,31 @@ func (*Pools) Name() string { return PoolsName }
 
 // List implements reaper.Backend. The entries of a pool come in the order of
 // their addresses, unreadable ones first.
-func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		items, err := list(ctx, b.client, poolResource)
 		if err != nil {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
 		excluded, err := listExclusions(ctx, b.client)
 		if err != nil {
-			yield(reaper.Unit{}, err)
+			yield(reaper.Pool{}, err)
 			return
 		}
-		poolUnits(items, excluded)(yield)
+		poolPools(items, excluded)(yield)
 	}
 }
 
 // poolUnits understands what was listed.
-func poolUnits(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Unit, error] {
-	return func(yield func(reaper.Unit, error) bool) {
+func poolPools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
-				err = &reaper.UnitError{Unit: p.unit(), Err: err}
+				err = &reaper.PoolError{Pool: p.pool(), Err: err}
 			}
-			u := p.reaperUnit()
+			u := p.reaperPool()
 			excluded.mark(&u)
 			if !yield(u, err) {
 				return
@@ -69,8 +69,8 @@ func poolUnits(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Un
 }
 
 // reaperUnit is the pool as the engine sees it.
-func (p pool) reaperUnit() reaper.Unit {
-	u := reaper.Unit{Name: p.unit(), Range: p.prefix, Capacity: capacity(p.prefix), Object: reaper.Object{
+func (p ipPool) reaperPool() reaper.Pool {
+	u := reaper.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: reaper.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
 		Namespace:  p.Metadata.Namespace,
@@ -78,20 +78,20 @@ func (p pool) reaperUnit() reaper.Unit {
 		UID:        p.Metadata.UID,
 	}}
 	if network, ok := poolPrefix(p.name, p.prefix); ok {
-		u.Domain = cmp.Or(network, unnamed)
+		u.Network = cmp.Or(network, unnamed)
 	}
 	for key, entry := range p.allocations {
-		u.Reservations = append(u.Reservations, p.reservation(key, entry))
+		u.Allocations = append(u.Allocations, p.allocation(key, entry))
 	}
-	slices.SortFunc(u.Reservations, func(a, b reaper.Reservation) int {
+	slices.SortFunc(u.Allocations, func(a, b reaper.Allocation) int {
 		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key))
 	})
 	return u
 }
 
-// reservation understands one allocation.
-func (p pool) reservation(key string, entry json.RawMessage) reaper.Reservation {
-	r := reaper.Reservation{Key: key, Token: string(entry)}
+// allocation understands one allocation.
+func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation {
+	r := reaper.Allocation{Key: key, Token: string(entry)}
 	ip, err := addressAt(p.prefix, key)
 	if err != nil {
 		r.Unreadable = err.Error()
@@ -123,12 +123,12 @@ type operation struct {
 // entry. It does not test the pool's resourceVersion, so that others may add
 // and remove theirs meanwhile; any writer of the plugin does test it, and so
 // cannot bring back what was removed.
-func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
-	entries := make(map[int]reaper.Reservation, len(ws))
+	entries := make(map[int]reaper.Allocation, len(ws))
 	var patch []operation
 	for i, w := range ws {
-		r, err := w.Reservation()
+		r, err := w.Allocation()
 		if err != nil {
 			errs[i] = err
 			continue
@@ -143,12 +143,12 @@ func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) [
 	if len(patch) == 0 {
 		return errs
 	}
-	err := b.patch(ctx, unit, patch)
+	err := b.patch(ctx, pool, patch)
 	if apierrors.IsInvalid(err) {
-		b.explain(ctx, unit, entries, err, errs)
+		b.explain(ctx, pool, entries, err, errs)
 		return errs
 	}
-	if gone(err, poolResource, unit) {
+	if gone(err, poolResource, pool) {
 		err = nil // the pool is gone, and its entries with it
 	}
 	for i := range entries {
@@ -160,12 +160,12 @@ func (b *Pools) Release(ctx context.Context, unit string, ws []reaper.Warrant) [
 // patch applies the operations all together or not at all. client-go must not
 // wait inside the request, as it does when the API server asks it to: the
 // warrants would expire.
-func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error {
+func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("%w: encode the patch: %w", reaper.ErrKept, err)
 	}
-	namespace, name := splitUnit(unit)
+	namespace, name := splitPool(pool)
 	return b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
 		MaxRetries(0).Body(body).Do(ctx).Error()
 }
@@ -175,8 +175,8 @@ func (b *Pools) patch(ctx context.Context, unit string, patch []operation) error
 // the others may go in another patch. Or the pool that would be left does not
 // satisfy its schema, which the answer tells by naming fields: trying again
 // would not help.
-func (b *Pools) explain(ctx context.Context, unit string, entries map[int]reaper.Reservation, refusal error, errs []error) {
-	current, err := b.read(ctx, unit)
+func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper.Allocation, refusal error, errs []error) {
+	current, err := b.read(ctx, pool)
 	schema := len(causes(refusal)) > 0
 	for i, r := range entries {
 		entry, held := current[r.Key]
@@ -207,20 +207,20 @@ func causes(refusal error) []metav1.StatusCause {
 
 // read returns the allocations of a pool as they are now; none for a pool that
 // is gone.
-func (b *Pools) read(ctx context.Context, unit string) (map[string]json.RawMessage, error) {
-	p, err := b.pool(ctx, unit)
-	if gone(err, poolResource, unit) {
+func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessage, error) {
+	p, err := b.pool(ctx, pool)
+	if gone(err, poolResource, pool) {
 		err = nil
 	}
 	return p.allocations, err
 }
 
 // pool reads a pool as it is now.
-func (b *Pools) pool(ctx context.Context, unit string) (pool, error) {
-	o, err := get(ctx, b.client, poolResource, unit)
+func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
+	o, err := get(ctx, b.client, poolResource, pool)
 	if err != nil {
-		return pool{}, err
+		return ipPool{}, err
 	}
-	p := pool{object: o}
+	p := ipPool{object: o}
 	return p, p.readSpec()
 }

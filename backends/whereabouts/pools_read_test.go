@@ -35,22 +35,22 @@ const oldPool = `{
 }`
 
 // compareUnits compares what the engine gets.
-var compareUnits = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
+var comparePools = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 
 func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 	p, err := readPool(json.RawMessage(oldPool))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := reaper.Unit{
-		Name:   "kube-system/172.18.178.192-27",
-		Range:  netip.MustParsePrefix("172.18.178.192/27"),
-		Domain: "-",
+	want := reaper.Pool{
+		Name:    "kube-system/172.18.178.192-27",
+		Range:   netip.MustParsePrefix("172.18.178.192/27"),
+		Network: "-",
 		Object: reaper.Object{
 			APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
 			Namespace: "kube-system", Name: "172.18.178.192-27", UID: "u1",
 		},
-		Reservations: []reaper.Reservation{
+		Allocations: []reaper.Allocation{
 			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: reaper.Owner{Sandbox: "1e88fb5dec7c"}},
 			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: reaper.Owner{Sandbox: "3484a0e16381"}},
 			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: reaper.Owner{Sandbox: "c002500f35b0"}},
@@ -58,12 +58,12 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: reaper.Owner{Sandbox: "8cb063d9cc07"}},
 		},
 	}
-	got := p.reaperUnit()
+	got := p.reaperPool()
 	if got.Capacity == nil || got.Capacity.String() != "30" {
 		t.Errorf("capacity = %v, want 30", got.Capacity)
 	}
 	got.Capacity = nil
-	if diff := cmp.Diff(want, got, compareUnits); diff != "" {
+	if diff := cmp.Diff(want, got, comparePools); diff != "" {
 		t.Errorf("reaperUnit (-want +got):\n%s", diff)
 	}
 }
@@ -102,17 +102,17 @@ func TestAllocations(t *testing.T) {
 		{"wrong in both ways", "abc", `"x"`, "", reaper.Owner{}, "allocation abc"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := pool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
-			got := p.reservation(tt.key, json.RawMessage(tt.entry))
+			p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
+			got := p.allocation(tt.key, json.RawMessage(tt.entry))
 			if !strings.Contains(got.Unreadable, tt.unreadable) || (got.Unreadable == "") != (tt.unreadable == "") {
 				t.Errorf("Unreadable = %q, want %q in it", got.Unreadable, tt.unreadable)
 			}
 			got.Unreadable = ""
-			want := reaper.Reservation{Key: tt.key, Owner: tt.owner, Token: tt.entry}
+			want := reaper.Allocation{Key: tt.key, Owner: tt.owner, Token: tt.entry}
 			if tt.ip != "" {
 				want.IP = netip.MustParseAddr(tt.ip)
 			}
-			if diff := cmp.Diff(want, got, compareUnits); diff != "" {
+			if diff := cmp.Diff(want, got, comparePools); diff != "" {
 				t.Errorf("reservation (-want +got):\n%s", diff)
 			}
 		})
@@ -127,7 +127,7 @@ func TestAllocationsComeInTheOrderOfTheirAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range p.reaperUnit().Reservations {
+	for _, r := range p.reaperPool().Allocations {
 		got = append(got, r.Key)
 	}
 	if want := []string{" 9", "+9", "09", "9 ", "abc", "9", "10", "100"}; !cmp.Equal(want, got) {
@@ -155,8 +155,8 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("readPool = %v, want %q in it", err, tt.says)
 			}
-			if p.unit() != "kube-system/x" {
-				t.Errorf("the pool is %s, want its name beside the error", p.unit())
+			if p.pool() != "kube-system/x" {
+				t.Errorf("the pool is %s, want its name beside the error", p.pool())
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestEmptyPoolsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := readPool(json.RawMessage(`{"spec": ` + spec + `}`))
-			if n := len(p.reaperUnit().Reservations); err != nil || n != 0 {
+			if n := len(p.reaperPool().Allocations); err != nil || n != 0 {
 				t.Errorf("readPool = %d reservations, %v, want none", n, err)
 			}
 		})
@@ -179,7 +179,7 @@ func TestEmptyPoolsAreRead(t *testing.T) {
 }
 
 // One pool that cannot be read hides no other, in any namespace.
-func TestPoolsListsEveryUnit(t *testing.T) {
+func TestPoolsListsEveryPool(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
 		`{"metadata": {"namespace": "kube-system", "name": "bad"}, "spec": {"range": "?"}}`,
 		oldPool,
@@ -188,15 +188,15 @@ func TestPoolsListsEveryUnit(t *testing.T) {
 		`{"metadata": {"namespace": "kube-system", "name": "by-hand"}, "spec": {"range": "10.0.0.0/24", "allocations": {}}}`,
 	)})
 	var got []string
-	for unit, err := range NewPools(client).List(t.Context()) {
-		var unreadable *reaper.UnitError
+	for pool, err := range NewPools(client).List(t.Context()) {
+		var unreadable *reaper.PoolError
 		switch {
 		case errors.As(err, &unreadable):
-			got = append(got, "unreadable "+unreadable.Unit)
+			got = append(got, "unreadable "+unreadable.Pool)
 		case err != nil:
 			t.Fatal(err)
 		default:
-			got = append(got, unit.Name+" in "+unit.Domain)
+			got = append(got, pool.Name+" in "+pool.Network)
 		}
 	}
 	want := []string{"unreadable kube-system/bad", "kube-system/172.18.178.192-27 in -", "unreadable /",
@@ -208,9 +208,9 @@ func TestPoolsListsEveryUnit(t *testing.T) {
 
 func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
-	for unit, err := range NewPools(client).List(t.Context()) {
+	for pool, err := range NewPools(client).List(t.Context()) {
 		if !errors.Is(err, reaper.ErrNotInstalled) {
-			t.Errorf("List = %+v, %v, want ErrNotInstalled", unit, err)
+			t.Errorf("List = %+v, %v, want ErrNotInstalled", pool, err)
 		}
 	}
 }
@@ -229,12 +229,12 @@ func TestListingStopsWhenToldTo(t *testing.T) {
 	}
 }
 
-// Every allocation of a pool that can be read is one reservation, and its token
+// Every allocation of a pool that can be read is one allocation, and its token
 // is what the store has, byte for byte.
 func FuzzReadPool(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readPool(data)
-		unit := p.reaperUnit()
+		pool := p.reaperPool()
 		if err != nil {
 			return
 		}
@@ -242,8 +242,8 @@ func FuzzReadPool(f *testing.F) {
 		if strict, err := kjson.UnmarshalStrict(data, &document); err != nil || len(strict) > 0 {
 			return // a key that is there twice: no API server stores that
 		}
-		want := allocations(t, data)
-		for _, r := range unit.Reservations {
+		want := allocationsOf(t, data)
+		for _, r := range pool.Allocations {
 			entry, ok := want[r.Key]
 			if !ok {
 				t.Fatalf("key %q is not in the pool, or is read twice", r.Key)
@@ -263,7 +263,7 @@ func FuzzReadPool(f *testing.F) {
 }
 
 // allocations takes a pool apart without the help of what is tested.
-func allocations(t *testing.T, data []byte) map[string]json.RawMessage {
+func allocationsOf(t *testing.T, data []byte) map[string]json.RawMessage {
 	t.Helper()
 	var object, spec, entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {

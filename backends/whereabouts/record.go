@@ -31,26 +31,26 @@ func tryAgain(err error) error {
 	return err
 }
 
-// checkRecords refuses what cannot have been recorded of the unit. It returns the
+// checkRecords refuses what cannot have been recorded of the pool. It returns the
 // other records, by their index, and an error for each of these.
-func checkRecords(backend, unit string, rs []reaper.Record, check func(reaper.Record) error) (map[int]reaper.Record, []error) {
+func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Record) error) (map[int]reaper.Record, []error) {
 	good, errs := make(map[int]reaper.Record, len(rs)), make([]error, len(rs))
 	seen := make(map[string]bool, len(rs))
-	namespace, name := splitUnit(unit)
+	namespace, name := splitPool(pool)
 	for i, r := range rs {
 		var err error
 		switch {
 		case namespace == "" || name == "" || strings.Contains(name, "/"):
-			err = fmt.Errorf("%q is not namespace/name", unit)
-		case r.Backend != backend || r.Unit != unit:
-			err = fmt.Errorf("it is of %s %s, not of %s %s", r.Backend, r.Unit, backend, unit)
+			err = fmt.Errorf("%q is not namespace/name", pool)
+		case r.Backend != backend || r.Pool != pool:
+			err = fmt.Errorf("it is of %s %s, not of %s %s", r.Backend, r.Pool, backend, pool)
 		case seen[r.Key]:
 			err = errors.New("it is there twice")
 		default:
 			err = check(r)
 		}
 		if err != nil {
-			errs[i] = fmt.Errorf("the record of %s in %s: %w", r.Key, r.Unit, err)
+			errs[i] = fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
 			continue
 		}
 		seen[r.Key], good[i] = true, r

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A recorded reservation is the object that Overlapping.Restore makes.
+// A recorded allocation is the object that Overlapping.Restore makes.
 type recorded struct {
 	body  json.RawMessage
 	spec  json.RawMessage // of it
@@ -33,8 +33,8 @@ func readRecorded(r reaper.Record) (recorded, error) {
 	if err := reaper.Decode(r.Stored, &o); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
-	entry := overlappingUnit(o, nil).Reservations[0] // which reads no pools: the record says the address
-	if err := checkReservation(r, o, entry.Owner.Pod); err != nil {
+	entry := overlappingPool(o, nil).Allocations[0] // which reads no pools: the record says the address
+	if err := checkOverlapping(r, o, entry.Owner.Pod); err != nil {
 		return recorded{}, err
 	}
 	fields, err := objectOf(r.Stored)
@@ -62,7 +62,7 @@ func readRecorded(r reaper.Record) (recorded, error) {
 
 // checkReservation refuses what is not the object of the record, and what names
 // no pod.
-func checkReservation(r reaper.Record, o object, owner reaper.PodRef) error {
+func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -74,8 +74,8 @@ func checkReservation(r reaper.Record, o object, owner reaper.PodRef) error {
 	switch {
 	case kind.APIVersion != v1alpha1.SchemeGroupVersion.String() || kind.Kind != overlappingKind:
 		return fmt.Errorf("the stored object is of kind %q of %q", kind.Kind, kind.APIVersion)
-	case o.unit() != r.Unit || o.Metadata.Name != r.Key:
-		return fmt.Errorf("the stored object is %s", o.unit())
+	case o.pool() != r.Pool || o.Metadata.Name != r.Key:
+		return fmt.Errorf("the stored object is %s", o.pool())
 	case !named:
 		return fmt.Errorf("%q is not the address that the name stands for", r.IP)
 	case owner.Namespace == "":

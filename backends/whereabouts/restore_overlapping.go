@@ -17,14 +17,14 @@ const few = 20
 
 // Record implements reaper.Recorder. It reads the objects again, for the token
 // says only which version they have.
-func (b *Overlapping) Record(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	stored, err := b.stored(ctx, rs)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range rs {
-		if now, there := stored[r.Unit]; there && now.token == r.Token {
+		if now, there := stored[r.Pool]; there && now.token == r.Token {
 			records[i] = now.data
 		}
 	}
@@ -37,8 +37,8 @@ type copied struct {
 	data  json.RawMessage
 }
 
-// stored reads the objects that there are, by the names of their units.
-func (b *Overlapping) stored(ctx context.Context, rs []reaper.Reservation) (map[string]copied, error) {
+// stored reads the objects that there are, by the names of their pools.
+func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[string]copied, error) {
 	var items []json.RawMessage
 	var err error
 	if len(rs) > few {
@@ -53,26 +53,26 @@ func (b *Overlapping) stored(ctx context.Context, rs []reaper.Reservation) (map[
 	for _, item := range items {
 		var o object
 		if reaper.Decode(item, &o) == nil { // what cannot be read is not what was listed
-			stored[o.unit()] = copied{token(o), item}
+			stored[o.pool()] = copied{token(o), item}
 		}
 	}
 	return stored, nil
 }
 
 // getEach reads the objects one by one.
-func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	var items []json.RawMessage
 	for _, r := range rs {
 		var item json.RawMessage
 		err := reaper.Patiently(ctx, func(ctx context.Context) (err error) {
-			item, err = getRaw(ctx, b.client, overlappingResource, r.Unit)
+			item, err = getRaw(ctx, b.client, overlappingResource, r.Pool)
 			return err
 		})
 		switch {
 		case err == nil:
 			items = append(items, item)
-		case !gone(err, overlappingResource, r.Unit):
-			return nil, fmt.Errorf("read the reservation %s: %w", r.Unit, err)
+		case !gone(err, overlappingResource, r.Pool):
+			return nil, fmt.Errorf("read the reservation %s: %w", r.Pool, err)
 		}
 	}
 	return items, nil
@@ -81,21 +81,21 @@ func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Reservation) ([]j
 // Restore implements reaper.Recorder. It creates the object again, which fails if
 // there is one of its name. Where the release was cut short, the object is there
 // still, with a tombstone, and gets its owner back.
-func (b *Overlapping) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
+func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	wanted := make(map[string]recorded, 1)
-	good, errs := checkRecords(OverlappingName, unit, rs, func(r reaper.Record) (err error) {
+	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
 		wanted[r.Key], err = readRecorded(r)
 		return err
 	})
 	for i, r := range good {
-		errs[i] = b.restore(ctx, unit, wanted[r.Key])
+		errs[i] = b.restore(ctx, pool, wanted[r.Key])
 	}
 	return errs
 }
 
 // restore is Restore for one object.
-func (b *Overlapping) restore(ctx context.Context, unit string, r recorded) error {
-	namespace, _ := splitUnit(unit)
+func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
+	namespace, _ := splitPool(pool)
 	unsure := false // an answer to a write was lost, and what is there may be ours
 	again := func(err error) error {
 		err = tryAgain(err)
@@ -113,22 +113,22 @@ func (b *Overlapping) restore(ctx context.Context, unit string, r recorded) erro
 		case !apierrors.IsAlreadyExists(err):
 			return again(err)
 		}
-		now, err := get(ctx, b.client, overlappingResource, unit)
-		if gone(err, overlappingResource, unit) {
+		now, err := get(ctx, b.client, overlappingResource, pool)
+		if gone(err, overlappingResource, pool) {
 			return retry.RetryableError(fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain))
 		}
 		if err != nil {
 			return tryAgain(err)
 		}
-		stands := overlappingUnit(now, nil).Reservations[0]
+		stands := overlappingPool(now, nil).Allocations[0]
 		switch {
 		case sameJSON(now.Spec, r.spec) && unsure:
 			return nil
 		case sameJSON(now.Spec, r.spec):
 			return reaper.ErrPresent
 		case stands.Interrupted && stands.Owner.Pod == r.owner:
-			_, err := b.patch(ctx, unit, now, r.owner.String(), nil)
-			if gone(err, overlappingResource, unit) {
+			_, err := b.patch(ctx, pool, now, r.owner.String(), nil)
+			if gone(err, overlappingResource, pool) {
 				err = fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain)
 			}
 			return again(err)

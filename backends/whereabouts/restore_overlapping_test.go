@@ -27,7 +27,7 @@ func storedORIP(podRef, metadata string) string {
 
 // oripRecord is its record.
 func oripRecord(stored string) reaper.Record {
-	return reaper.Record{Backend: OverlappingName, Unit: anORIP, Key: "10.0.0.4", IP: "10.0.0.4", Stored: json.RawMessage(stored)}
+	return reaper.Record{Backend: OverlappingName, Pool: anORIP, Key: "10.0.0.4", IP: "10.0.0.4", Stored: json.RawMessage(stored)}
 }
 
 // wholeORIP is what is created of it.
@@ -35,25 +35,25 @@ const wholeORIP = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"Over
 	`"metadata":{%s"name":"10.0.0.4","namespace":"kube-system"},"more":[1],` +
 	`"spec":{"ifname":"net1","podref":"default/web-0","since":9007199254740993}}`
 
-func TestReservationsAreRecordedAsTheyStand(t *testing.T) {
+func TestAllocationsAreRecordedAsTheyStand(t *testing.T) {
 	stored := storedORIP("default/web-0", "")
 	other := strings.Replace(stored, `"44"`, `"45"`, 1)
-	listed := reaper.Reservation{Unit: anORIP, Key: "10.0.0.4", Token: "u4/44"}
-	many := append(make([]reaper.Reservation, few), listed)
+	listed := reaper.Allocation{Pool: anORIP, Key: "10.0.0.4", Token: "u4/44"}
+	many := append(make([]reaper.Allocation, few), listed)
 	forbidden := refuse(apierrors.NewForbidden(oripResources, "10.0.0.4", errors.New("no")))
 	for _, tt := range []struct {
 		name      string
 		get, list http.HandlerFunc
-		rs        []reaper.Reservation
+		rs        []reaper.Allocation
 		want      string // of the last
 		fails     bool
 	}{
-		{"one", say(stored), nil, []reaper.Reservation{listed}, stored, false},
-		{"one that was written", say(other), nil, []reaper.Reservation{listed}, "", false},
-		{"one that is gone", notORIP, nil, []reaper.Reservation{listed}, "", false},
-		{"one, at the second try", first(broken, say(stored)), nil, []reaper.Reservation{listed}, stored, false},
-		{"one behind a proxy that knows no such path", plain(http.StatusNotFound), nil, []reaper.Reservation{listed}, "", true},
-		{"one that may not be read", forbidden, nil, []reaper.Reservation{listed}, "", true},
+		{"one", say(stored), nil, []reaper.Allocation{listed}, stored, false},
+		{"one that was written", say(other), nil, []reaper.Allocation{listed}, "", false},
+		{"one that is gone", notORIP, nil, []reaper.Allocation{listed}, "", false},
+		{"one, at the second try", first(broken, say(stored)), nil, []reaper.Allocation{listed}, stored, false},
+		{"one behind a proxy that knows no such path", plain(http.StatusNotFound), nil, []reaper.Allocation{listed}, "", true},
+		{"one that may not be read", forbidden, nil, []reaper.Allocation{listed}, "", true},
 		{"none", nil, nil, nil, "", false},
 		{"many", nil, items(`{"metadata": []}`, stored), many, stored, false},
 		{"many, and this one was written", nil, items(other), many, "", false},
@@ -86,7 +86,7 @@ func TestReservationsAreRecordedAsTheyStand(t *testing.T) {
 	}
 }
 
-func TestReservationIsCreatedAgain(t *testing.T) {
+func TestAllocationIsCreatedAgain(t *testing.T) {
 	const mine = `"annotations":{"more":"x"},"finalizers":["f"],"labels":{"a":"b"},"ownerReferences":[{"uid":"u9"}],`
 	for _, tt := range []struct{ name, stored, want string }{
 		{"as the plugin writes it", storedORIP("default/web-0", ""), fmt.Sprintf(wholeORIP, "")},
@@ -113,7 +113,7 @@ func TestReservationIsCreatedAgain(t *testing.T) {
 	}
 }
 
-func TestReservationThatIsThere(t *testing.T) {
+func TestAllocationThatIsThere(t *testing.T) {
 	exists := refuse(apierrors.NewAlreadyExists(oripResources, "10.0.0.4"))
 	same, foreign := say(storedORIP("default/web-0", "")), say(storedORIP("default/web-9", ""))
 	tomb := say(storedORIP(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`))
@@ -166,7 +166,7 @@ func TestReservationThatIsThere(t *testing.T) {
 	}
 }
 
-func TestReservationsThatCannotHaveBeenRecordedAreRefused(t *testing.T) {
+func TestAllocationsThatCannotHaveBeenRecordedAreRefused(t *testing.T) {
 	good := storedORIP("default/web-0", "")
 	replaced := func(old, with string) reaper.Record {
 		return oripRecord(strings.Replace(good, old, with, 1))
@@ -194,7 +194,7 @@ func TestReservationsThatCannotHaveBeenRecordedAreRefused(t *testing.T) {
 		"no address":           record(func(r *reaper.Record) { r.IP = "" }),
 		"another key":          record(func(r *reaper.Record) { r.Key = "10.0.0.5" }),
 		"another backend":      record(func(r *reaper.Record) { r.Backend = PoolsName }),
-		"another unit":         record(func(r *reaper.Record) { r.Unit = "kube-system/10.0.0.5" }),
+		"another unit":         record(func(r *reaper.Record) { r.Pool = "kube-system/10.0.0.5" }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
@@ -208,11 +208,11 @@ func TestReservationsThatCannotHaveBeenRecordedAreRefused(t *testing.T) {
 
 // Whatever a record says, what is created is the reservation of its address, names
 // a pod, and is none that a run would take for half released.
-func FuzzReservationRecord(f *testing.F) {
+func FuzzAllocationRecord(f *testing.F) {
 	f.Add("10.0.0.4", "10.0.0.4", storedORIP("default/web-0", `,"labels":{"a":"b"}`))
 	f.Add("10.0.0.4", "10.0.0.4", storedORIP(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`))
 	f.Fuzz(func(t *testing.T, key, ip, stored string) {
-		r, err := readRecorded(reaper.Record{Backend: OverlappingName, Unit: "kube-system/" + key, Key: key, IP: ip, Stored: json.RawMessage(stored)})
+		r, err := readRecorded(reaper.Record{Backend: OverlappingName, Pool: "kube-system/" + key, Key: key, IP: ip, Stored: json.RawMessage(stored)})
 		if err != nil {
 			return
 		}
@@ -220,7 +220,7 @@ func FuzzReservationRecord(f *testing.F) {
 		if err := reaper.Decode(r.body, &o); err != nil {
 			t.Fatal(err)
 		}
-		entry := overlappingUnit(o, nil).Reservations[0]
+		entry := overlappingPool(o, nil).Allocations[0]
 		if o.Metadata.Name != key || o.Metadata.UID != "" || o.Metadata.ResourceVersion != "" {
 			t.Errorf("it becomes %s", r.body)
 		}

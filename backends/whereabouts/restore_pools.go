@@ -20,7 +20,7 @@ import (
 
 // Record implements reaper.Recorder. It reads nothing: the token is the entry as
 // it is stored, and what is another one by then is not released.
-func (b *Pools) Record(_ context.Context, rs []reaper.Reservation) ([]json.RawMessage, error) {
+func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
 		if entry := json.RawMessage(r.Token); checkAllocation(entry) == nil {
@@ -33,14 +33,14 @@ func (b *Pools) Record(_ context.Context, rs []reaper.Reservation) ([]json.RawMe
 // Restore implements reaper.Recorder: one JSON patch for reaper.MaxBatch entries,
 // on the condition that the pool is as it was read. Somebody who writes it between
 // has the pool read again. A pool is never created.
-func (b *Pools) Restore(ctx context.Context, unit string, rs []reaper.Record) []error {
-	good, errs := checkRecords(PoolsName, unit, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
+func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(good)), reaper.MaxBatch) {
 		pending := make(map[int]reaper.Record, len(some))
 		for _, i := range some {
 			pending[i] = good[i]
 		}
-		err := b.restore(ctx, unit, pending, errs)
+		err := b.restore(ctx, pool, pending, errs)
 		for i := range pending {
 			errs[i] = err
 		}
@@ -52,11 +52,11 @@ var errPoolGone = fmt.Errorf("%w: the pool is gone", reaper.ErrTaken)
 
 // restore puts entries back into a pool. It answers for those that are decided
 // and takes them out of pending; its error is the answer for the others.
-func (b *Pools) restore(ctx context.Context, unit string, pending map[int]reaper.Record, errs []error) error {
+func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper.Record, errs []error) error {
 	unsure := false // an answer to a patch was lost, and what is there may be ours
 	return retry.Do(ctx, restoreTries(), func(ctx context.Context) error {
-		p, err := b.pool(ctx, unit)
-		if gone(err, poolResource, unit) {
+		p, err := b.pool(ctx, pool)
+		if gone(err, poolResource, pool) {
 			return errPoolGone
 		}
 		if err != nil {
@@ -77,12 +77,12 @@ func (b *Pools) restore(ctx context.Context, unit string, pending map[int]reaper
 		if len(pending) == 0 {
 			return nil
 		}
-		err = b.patch(ctx, unit, p.additions(pending))
+		err = b.patch(ctx, pool, p.additions(pending))
 		switch {
 		case err == nil:
 			clear(pending)
 			return nil
-		case gone(err, poolResource, unit):
+		case gone(err, poolResource, pool):
 			return errPoolGone
 		case !apierrors.IsInvalid(err):
 			err = tryAgain(err)
@@ -100,13 +100,13 @@ func (b *Pools) restore(ctx context.Context, unit string, pending map[int]reaper
 
 // free returns nil if the place of the entry is free, ErrPresent if the entry is
 // there, and ErrTaken if another one is.
-func (p pool) free(keys map[string]string, r reaper.Record) error {
+func (p ipPool) free(keys map[string]string, r reaper.Record) error {
 	ip, err := addressAt(p.prefix, r.Key)
 	if err != nil {
-		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Unit, err)
+		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
 	}
 	if ip.String() != r.IP {
-		return fmt.Errorf("the record of %s in %s: it is of %q, and in this pool that is %s", r.Key, r.Unit, r.IP, ip)
+		return fmt.Errorf("the record of %s in %s: it is of %q, and in this pool that is %s", r.Key, r.Pool, r.IP, ip)
 	}
 	key, held := keys[r.Key]
 	if !held {
@@ -126,7 +126,7 @@ func (p pool) free(keys map[string]string, r reaper.Record) error {
 // keys returns the key of each allocation by the offset that the plugin
 // understands by it. It takes +7 and 007 for 7, too (toIPReservationList in its
 // pkg/storage/kubernetes). What is no offset is there as it is.
-func (p pool) keys() map[string]string {
+func (p ipPool) keys() map[string]string {
 	keys := make(map[string]string, len(p.allocations))
 	for key := range p.allocations {
 		if offset, err := strconv.ParseInt(key, 10, 64); err == nil {
@@ -143,7 +143,7 @@ func (p pool) keys() map[string]string {
 
 // additions is the patch that adds the entries to the pool as it was read. Without
 // the test an add would replace what is there.
-func (p pool) additions(entries map[int]reaper.Record) []operation {
+func (p ipPool) additions(entries map[int]reaper.Record) []operation {
 	version := json.RawMessage(strconv.Quote(p.Metadata.ResourceVersion))
 	patch := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: version}}
 	if p.allocations == nil {

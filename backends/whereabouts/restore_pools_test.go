@@ -27,7 +27,7 @@ func reapedPool(more string) string {
 
 // poolRecord is the record of an entry of that pool.
 func poolRecord(key, stored string) reaper.Record {
-	return reaper.Record{Backend: PoolsName, Unit: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
+	return reaper.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 }
 
 // reaped are the records of its release.
@@ -57,15 +57,15 @@ func TestEntriesAreTheirOwnRecords(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool)})
 	b := NewPools(client)
 	var got []string
-	for unit, err := range b.List(t.Context()) {
+	for pool, err := range b.List(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := b.Record(t.Context(), unit.Reservations)
-		if err != nil || len(records) != len(unit.Reservations) {
-			t.Fatalf("Record = %d records, %v, want %d", len(records), err, len(unit.Reservations))
+		records, err := b.Record(t.Context(), pool.Allocations)
+		if err != nil || len(records) != len(pool.Allocations) {
+			t.Fatalf("Record = %d records, %v, want %d", len(records), err, len(pool.Allocations))
 		}
-		for i, r := range unit.Reservations {
+		for i, r := range pool.Allocations {
 			got = append(got, r.Key+" "+string(records[i]))
 		}
 	}
@@ -200,7 +200,7 @@ func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
 	}
 	for name, bad := range map[string]reaper.Record{
 		"another backend":      with(func(r *reaper.Record) { r.Backend = OverlappingName }),
-		"another unit":         with(func(r *reaper.Record) { r.Unit = "kube-system/10.0.1.0-24" }),
+		"another unit":         with(func(r *reaper.Record) { r.Pool = "kube-system/10.0.1.0-24" }),
 		"another address":      with(func(r *reaper.Record) { r.IP = "10.0.0.9" }),
 		"no address":           with(func(r *reaper.Record) { r.IP = "" }),
 		"key with a zero":      with(func(r *reaper.Record) { r.Key = "04" }),
@@ -225,11 +225,11 @@ func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, unit := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
-		r := with(func(r *reaper.Record) { r.Unit = unit })
+	for _, pool := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
+		r := with(func(r *reaper.Record) { r.Pool = pool })
 		a, client := newAPI(t, map[string]http.HandlerFunc{})
-		if got := outcomes(NewPools(client).Restore(t.Context(), unit, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
-			t.Errorf("Restore into %q = %s after %s, want a refusal", unit, got, a.calls())
+		if got := outcomes(NewPools(client).Restore(t.Context(), pool, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
+			t.Errorf("Restore into %q = %s after %s, want a refusal", pool, got, a.calls())
 		}
 	}
 }

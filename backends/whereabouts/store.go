@@ -46,12 +46,12 @@ type object struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
-// unit is the name by which reports call the object.
-func (o object) unit() string { return o.Metadata.Namespace + "/" + o.Metadata.Name }
+// pool is the name by which reports call the object.
+func (o object) pool() string { return o.Metadata.Namespace + "/" + o.Metadata.Name }
 
-// splitUnit undoes unit.
-func splitUnit(unit string) (namespace, name string) {
-	namespace, name, _ = strings.Cut(unit, "/")
+// splitUnit undoes pool.
+func splitPool(pool string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(pool, "/")
 	return namespace, name
 }
 
@@ -70,27 +70,27 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 }
 
 // getRaw reads one object by a quorum read, as it is stored.
-func getRaw(ctx context.Context, client rest.Interface, resource, unit string) (json.RawMessage, error) {
-	namespace, name := splitUnit(unit)
+func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (json.RawMessage, error) {
+	namespace, name := splitPool(pool)
 	return reaper.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
 }
 
 // get reads one object by a quorum read.
-func get(ctx context.Context, client rest.Interface, resource, unit string) (object, error) {
-	data, err := getRaw(ctx, client, resource, unit)
+func get(ctx context.Context, client rest.Interface, resource, pool string) (object, error) {
+	data, err := getRaw(ctx, client, resource, pool)
 	if err != nil {
 		return object{}, err
 	}
 	var o object
 	if err := reaper.Decode(data, &o); err != nil {
-		return object{}, fmt.Errorf("decode %s: %w", unit, err)
+		return object{}, fmt.Errorf("decode %s: %w", pool, err)
 	}
 	return o, nil
 }
 
-// gone reports whether the store said that it does not have the unit any more.
-func gone(err error, resource, unit string) bool {
-	_, name := splitUnit(unit)
+// gone reports whether the store said that it does not have the pool any more.
+func gone(err error, resource, pool string) bool {
+	_, name := splitPool(pool)
 	return reaper.Gone(err, resource, name)
 }
 
@@ -105,7 +105,7 @@ func readOwner(podRef string) reaper.PodRef {
 }
 
 // A pool is an IPPool as it was read.
-type pool struct {
+type ipPool struct {
 	object
 	name        string
 	prefix      netip.Prefix
@@ -114,8 +114,8 @@ type pool struct {
 
 // readPool understands an IPPool. The object comes back even with an error, as
 // far as it could be read.
-func readPool(data json.RawMessage) (pool, error) {
-	var p pool
+func readPool(data json.RawMessage) (ipPool, error) {
+	var p ipPool
 	if err := reaper.Decode(data, &p.object); err != nil {
 		return p, fmt.Errorf("decode: %w", err)
 	}
@@ -123,7 +123,7 @@ func readPool(data json.RawMessage) (pool, error) {
 }
 
 // readSpec understands the spec of the object that was read.
-func (p *pool) readSpec() error {
+func (p *ipPool) readSpec() error {
 	p.name = p.Metadata.Name
 	var spec struct {
 		Range       string                     `json:"range"`

@@ -27,7 +27,7 @@ const (
 // token is what a reservation is compared by: the object and its version.
 func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceVersion }
 
-// Release implements reaper.Backend, for the one entry of its unit:
+// Release implements reaper.Backend, for the one entry of its pool:
 //
 //  1. no pool may hold the address for this owner any more: a reservation that
 //     goes before its pool entry lets another range take the address, and the
@@ -39,21 +39,21 @@ func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceV
 //     owner or an entry of its is there, it gets its name back.
 //
 // What a crash leaves after step 2 is listed as interrupted and taken up there.
-func (b *Overlapping) Release(ctx context.Context, unit string, ws []reaper.Warrant) []error {
+func (b *Overlapping) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
-		errs[i] = b.release(ctx, unit, w)
+		errs[i] = b.release(ctx, pool, w)
 	}
 	return errs
 }
 
 // release is the protocol above.
-func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant) error {
-	r, err := w.Reservation()
+func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant) error {
+	r, err := w.Allocation()
 	if err != nil {
 		return err
 	}
-	if _, again := b.begun.Load(unit); !again {
+	if _, again := b.begun.Load(pool); !again {
 		// This only spares a tombstone that would not last: an older look will do.
 		held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
 		if err != nil {
@@ -62,13 +62,13 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		if held != "" {
 			return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
 		}
-		if r, err = w.Reservation(); err != nil {
+		if r, err = w.Allocation(); err != nil {
 			return err // it took too long to read the pools
 		}
 	}
-	b.begun.Store(unit, true)
-	buried, err := b.bury(ctx, unit, r)
-	if gone(err, overlappingResource, unit) {
+	b.begun.Store(pool, true)
+	buried, err := b.bury(ctx, pool, r)
+	if gone(err, overlappingResource, pool) {
 		return nil
 	}
 	if err != nil {
@@ -85,37 +85,37 @@ func (b *Overlapping) release(ctx context.Context, unit string, w reaper.Warrant
 		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
-		if back := b.unbury(ctx, unit, buried, r.Owner.Pod); back != nil {
+		if back := b.unbury(ctx, pool, buried, r.Owner.Pod); back != nil {
 			return reaper.Transient(back)
 		}
 		return err
 	}
 	if err == nil {
-		_, err = w.Reservation()
+		_, err = w.Allocation()
 	}
 	if err != nil {
 		return err
 	}
-	return reaper.Transient(b.remove(ctx, unit, buried))
+	return reaper.Transient(b.remove(ctx, pool, buried))
 }
 
 // bury puts the tombstone into the object as it was listed, and returns what it
 // is then. It takes up a tombstone that stands there already, for the same
 // owner.
-func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservation) (object, error) {
+func (b *Overlapping) bury(ctx context.Context, pool string, r reaper.Allocation) (object, error) {
 	if !r.Interrupted {
 		var listed object
 		listed.Metadata.UID, listed.Metadata.ResourceVersion, _ = strings.Cut(r.Token, "/")
-		o, err := b.patch(ctx, unit, listed, tombstone, r.Owner.Pod.String())
+		o, err := b.patch(ctx, pool, listed, tombstone, r.Owner.Pod.String())
 		if !apierrors.IsConflict(err) {
 			return o, err
 		}
 	}
-	now, err := get(ctx, b.client, overlappingResource, unit)
+	now, err := get(ctx, b.client, overlappingResource, pool)
 	if err != nil {
 		return object{}, err
 	}
-	stands := overlappingUnit(now, nil).Reservations[0]
+	stands := overlappingPool(now, nil).Allocations[0]
 	switch {
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
 		return now, nil
@@ -127,9 +127,9 @@ func (b *Overlapping) bury(ctx context.Context, unit string, r reaper.Reservatio
 }
 
 // unbury puts the owner back where the tombstone stands.
-func (b *Overlapping) unbury(ctx context.Context, unit string, buried object, owner reaper.PodRef) error {
-	_, err := b.patch(ctx, unit, buried, owner.String(), nil)
-	if gone(err, overlappingResource, unit) {
+func (b *Overlapping) unbury(ctx context.Context, pool string, buried object, owner reaper.PodRef) error {
+	_, err := b.patch(ctx, pool, buried, owner.String(), nil)
+	if gone(err, overlappingResource, pool) {
 		return nil
 	}
 	return err
@@ -137,7 +137,7 @@ func (b *Overlapping) unbury(ctx context.Context, unit string, buried object, ow
 
 // patch sets the owner and the annotation of exactly this version of an object,
 // and nothing else of it. A nil annotation removes it.
-func (b *Overlapping) patch(ctx context.Context, unit string, version object, podRef string, annotation any) (object, error) {
+func (b *Overlapping) patch(ctx context.Context, pool string, version object, podRef string, annotation any) (object, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":             version.Metadata.UID,
@@ -149,7 +149,7 @@ func (b *Overlapping) patch(ctx context.Context, unit string, version object, po
 	if err != nil {
 		return object{}, err
 	}
-	namespace, name := splitUnit(unit)
+	namespace, name := splitPool(pool)
 	data, err := reaper.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
@@ -160,14 +160,14 @@ func (b *Overlapping) patch(ctx context.Context, unit string, version object, po
 }
 
 // remove deletes exactly this version of the object.
-func (b *Overlapping) remove(ctx context.Context, unit string, version object) error {
-	namespace, name := splitUnit(unit)
+func (b *Overlapping) remove(ctx context.Context, pool string, version object) error {
+	namespace, name := splitPool(pool)
 	uid := types.UID(version.Metadata.UID)
 	err := b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
 	}}).Do(ctx).Error()
-	if gone(err, overlappingResource, unit) {
+	if gone(err, overlappingResource, pool) {
 		return nil
 	}
 	return err
@@ -175,17 +175,17 @@ func (b *Overlapping) remove(ctx context.Context, unit string, version object) e
 
 // Mend implements reaper.Mender: it puts the owner back where a tombstone
 // stands.
-func (b *Overlapping) Mend(ctx context.Context, r reaper.Reservation) error {
-	now, err := get(ctx, b.client, overlappingResource, r.Unit)
-	if gone(err, overlappingResource, r.Unit) {
+func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
+	now, err := get(ctx, b.client, overlappingResource, r.Pool)
+	if gone(err, overlappingResource, r.Pool) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	stands := overlappingUnit(now, nil).Reservations[0]
+	stands := overlappingPool(now, nil).Allocations[0]
 	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
 		return nil // somebody else mended it
 	}
-	return b.unbury(ctx, r.Unit, now, r.Owner.Pod)
+	return b.unbury(ctx, r.Pool, now, r.Owner.Pod)
 }

@@ -42,7 +42,7 @@ func tombstoneOf(owner string) string {
 
 // leakyReservation is a server with a leaked reservation, its backend and the
 // warrant for it. What is not answered otherwise succeeds.
-func leakyReservation(t *testing.T, stored string, cluster reaper.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []reaper.Warrant) {
+func leakyAllocation(t *testing.T, stored string, cluster reaper.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []reaper.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET overlappingrangeipreservations": items(stored),
@@ -72,8 +72,8 @@ func comesBack(looks int) town {
 	}}
 }
 
-func TestReservationIsBuriedThenDeleted(t *testing.T) {
-	a, b, ws := leakyReservation(t, leaked, town{}, nil)
+func TestAllocationIsBuriedThenDeleted(t *testing.T) {
+	a, b, ws := leakyAllocation(t, leaked, town{}, nil)
 	if got := words(b.Release(t.Context(), anORIP, ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
@@ -103,7 +103,7 @@ func TestOwnerThatComesBackGetsItsNameBack(t *testing.T) {
 		{"a proxy knows no such path", plain(http.StatusNotFound), "final"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyReservation(t, leaked, comesBack(1), map[string]http.HandlerFunc{patchAt: first(say(buried), tt.restore)})
+			a, b, ws := leakyAllocation(t, leaked, comesBack(1), map[string]http.HandlerFunc{patchAt: first(say(buried), tt.restore)})
 			if got := words(b.Release(t.Context(), anORIP, ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -119,7 +119,7 @@ func TestOwnerThatComesBackGetsItsNameBack(t *testing.T) {
 
 func TestOwnerThatCannotBeLookedAtAgainStaysBuried(t *testing.T) {
 	looks := 0
-	a, b, ws := leakyReservation(t, leaked, town{look: func(reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	a, b, ws := leakyAllocation(t, leaked, town{look: func(reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 		if looks++; looks == 1 {
 			return reaper.Pod{}, reaper.Absent, nil
 		}
@@ -133,7 +133,7 @@ func TestOwnerThatCannotBeLookedAtAgainStaysBuried(t *testing.T) {
 	}
 }
 
-func TestReservationWaitsForItsPoolEntry(t *testing.T) {
+func TestAllocationWaitsForItsPoolEntry(t *testing.T) {
 	entry := func(key, podRef string) http.HandlerFunc {
 		return items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 			"spec": {"range": "10.0.0.0/24", "allocations": {"` + key + `": {"id": "c", "podref": "` + podRef + `"}}}}`)
@@ -157,7 +157,7 @@ func TestReservationWaitsForItsPoolEntry(t *testing.T) {
 		{"the server does not know pools", plain(http.StatusNotFound), "again", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": tt.pools})
+			a, b, ws := leakyAllocation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": tt.pools})
 			if got := words(b.Release(t.Context(), anORIP, ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -172,7 +172,7 @@ func TestReservationWaitsForItsPoolEntry(t *testing.T) {
 func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
-	_, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": first(held, items())})
+	_, b, ws := leakyAllocation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": first(held, items())})
 	if got := words(b.Release(t.Context(), anORIP, ws)); got != "kept" {
 		t.Errorf("Release = %s, want kept", got)
 	}
@@ -187,10 +187,10 @@ func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 }
 
 // The owner was back for a moment: it is gone again, but its entry is there.
-func TestReservationGetsItsNameBackWhereAPoolHoldsTheAddressAgain(t *testing.T) {
+func TestAllocationGetsItsNameBackWhereAPoolHoldsTheAddressAgain(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
-	a, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": first(items(), held)})
+	a, b, ws := leakyAllocation(t, leaked, town{}, map[string]http.HandlerFunc{"GET ippools": first(items(), held)})
 	if got := words(b.Release(t.Context(), anORIP, ws)); got != "kept" {
 		t.Errorf("Release = %s, want kept", got)
 	}
@@ -224,7 +224,7 @@ func TestBurialAnswers(t *testing.T) {
 		{"written meanwhile, and cannot be read", oripRV, broken, "again", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{patchAt: tt.patch, getAt: tt.get})
+			a, b, ws := leakyAllocation(t, leaked, town{}, map[string]http.HandlerFunc{patchAt: tt.patch, getAt: tt.get})
 			if got := words(b.Release(t.Context(), anORIP, ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -252,7 +252,7 @@ func TestDeletionAnswers(t *testing.T) {
 		{"forbidden", oripNo, "final"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, b, ws := leakyReservation(t, leaked, town{}, map[string]http.HandlerFunc{deleteAt: tt.answer})
+			_, b, ws := leakyAllocation(t, leaked, town{}, map[string]http.HandlerFunc{deleteAt: tt.answer})
 			if got := words(b.Release(t.Context(), anORIP, ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -261,7 +261,7 @@ func TestDeletionAnswers(t *testing.T) {
 }
 
 func TestInterruptedReleaseIsTakenUp(t *testing.T) {
-	a, b, ws := leakyReservation(t, buried, town{}, map[string]http.HandlerFunc{getAt: say(buried)})
+	a, b, ws := leakyAllocation(t, buried, town{}, map[string]http.HandlerFunc{getAt: say(buried)})
 	if got := words(b.Release(t.Context(), anORIP, ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
@@ -270,8 +270,8 @@ func TestInterruptedReleaseIsTakenUp(t *testing.T) {
 	}
 }
 
-func TestReservationWithoutWarrantStays(t *testing.T) {
-	a, b, ws := leakyReservation(t, leaked, town{}, nil)
+func TestAllocationWithoutWarrantStays(t *testing.T) {
+	a, b, ws := leakyAllocation(t, leaked, town{}, nil)
 	if got := words(b.Release(t.Context(), anORIP, []reaper.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release without a warrant = %s", got)
 	}
@@ -306,8 +306,8 @@ func TestMend(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{getAt: tt.get, patchAt: tt.patch})
-			err := NewOverlapping(client).Mend(t.Context(), reaper.Reservation{
-				Unit: anORIP, Owner: reaper.Owner{Pod: tt.owner}, Interrupted: true})
+			err := NewOverlapping(client).Mend(t.Context(), reaper.Allocation{
+				Pool: anORIP, Owner: reaper.Owner{Pod: tt.owner}, Interrupted: true})
 			if (err != nil) != tt.failed {
 				t.Errorf("Mend = %v, want an error: %v", err, tt.failed)
 			}

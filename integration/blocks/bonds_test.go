@@ -21,7 +21,7 @@ func (s *scene) dual(pod string) (calico.Sandbox, []netip.Addr) {
 func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 	const (
 		inUse, gone = "inUse PodPresent kept", "orphan PodAbsent released"
-		shown, kept = "inUse AddressInUse kept", "held BondKept kept"
+		shown, kept = "inUse AddressInUse kept", "held SiblingKept kept"
 	)
 	each(t, func(s *scene) {
 		rows := s.plant([]row{

@@ -240,9 +240,9 @@ func (s *scene) warrants(b reaper.Backend, leaked []netip.Addr) []reaper.Warrant
 	s.Helper()
 	pods := new(backendtest.Pods)
 	pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "bystander"}})
-	var rs []reaper.Reservation
+	var rs []reaper.Allocation
 	for _, ip := range leaked {
-		rs = append(rs, reaper.Reservation{Unit: s.blockOf(ip).String(), Key: strconv.Itoa(s.ordinal(ip))})
+		rs = append(rs, reaper.Allocation{Pool: s.blockOf(ip).String(), Key: strconv.Itoa(s.ordinal(ip))})
 	}
 	return backendtest.Warrants(s, b, pods, rs...)
 }

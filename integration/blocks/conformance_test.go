@@ -85,18 +85,18 @@ func (p *pluginBlocks) sandbox(pool string, owner reaper.Owner) calico.Sandbox {
 // Reserve implements backendtest.Store. What a pod had in another sandbox stays
 // that sandbox's. The suite's heirs are after an address that was given before: they
 // ask for it, as it is the last that the plugin would give them.
-func (p *pluginBlocks) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+func (p *pluginBlocks) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	sandbox := p.sandbox(pool, owner)
 	if strings.HasPrefix(owner.Pod.Name, "heir-") {
 		sandbox.IP = p.freed(pool)
 	}
 	ips, err := p.Add(p.Context(), sandbox)
 	if err != nil {
-		return reaper.Reservation{}, err
+		return reaper.Allocation{}, err
 	}
 	p.given.Store(ips[0], pool)
-	return reaper.Reservation{
-		Unit: netip.PrefixFrom(ips[0], 27).Masked().String(), Key: strconv.Itoa(int(ips[0].As4()[3] & 31)), IP: ips[0],
+	return reaper.Allocation{
+		Pool: netip.PrefixFrom(ips[0], 27).Masked().String(), Key: strconv.Itoa(int(ips[0].As4()[3] & 31)), IP: ips[0],
 		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: pool},
 	}, nil
 }
@@ -170,7 +170,7 @@ func (p *pluginBlocks) Snapshot() (map[string]string, error) {
 			if err := decode(string(b.Attributes[*index]), &attribute); err != nil {
 				return nil, err
 			}
-			place := backendtest.Place(reaper.Reservation{Unit: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
+			place := backendtest.Place(reaper.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
 			snapshot[place] = fmt.Sprintf("%s, allocated at %s, %s: %s", b.Attributes[*index],
 				b.Sequences[strconv.Itoa(ordinal)], attribute.Handle, handles[attribute.Handle])
 			used[attribute.Handle] = true

@@ -24,11 +24,11 @@ import (
 // records has the addresses recorded, as they are listed now, by block.
 func (s *scene) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reaper.Record {
 	s.Helper()
-	var rs []reaper.Reservation
+	var rs []reaper.Allocation
 	for u, err := range b.List(s.Context()) {
 		s.must(err)
-		for _, r := range u.Reservations {
-			if r.Unit = u.Name; slices.Contains(ips, r.IP) {
+		for _, r := range u.Allocations {
+			if r.Pool = u.Name; slices.Contains(ips, r.IP) {
 				rs = append(rs, r)
 			}
 		}
@@ -40,8 +40,8 @@ func (s *scene) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reape
 		if len(stored[i]) == 0 {
 			s.Fatalf("%s has no record", r.IP)
 		}
-		all[r.Unit] = append(all[r.Unit], reaper.Record{
-			Backend: backend.Name, Unit: r.Unit, Key: r.Key, IP: r.IP.String(), Stored: stored[i],
+		all[r.Pool] = append(all[r.Pool], reaper.Record{
+			Backend: backend.Name, Pool: r.Pool, Key: r.Key, IP: r.IP.String(), Stored: stored[i],
 		})
 	}
 	return all
@@ -50,8 +50,8 @@ func (s *scene) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reape
 // restore puts back what was recorded, which has to be answered so.
 func (s *scene) restore(b reaper.Recorder, all map[string][]reaper.Record, want error) {
 	s.Helper()
-	for unit, records := range all {
-		for i, err := range b.Restore(s.Context(), unit, records) {
+	for pool, records := range all {
+		for i, err := range b.Restore(s.Context(), pool, records) {
 			if !errors.Is(err, want) {
 				s.Errorf("restore %s: %v, want %v", records[i].IP, err, want)
 			}
@@ -164,8 +164,8 @@ func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
 		s.liveAt("heir", calico.NewContainerID(), one)
 		before := s.state()
 		errs := map[string]error{}
-		for unit, rs := range records {
-			for i, err := range b.Restore(s.Context(), unit, rs) {
+		for pool, rs := range records {
+			for i, err := range b.Restore(s.Context(), pool, rs) {
 				errs[rs[i].IP] = err
 			}
 		}
@@ -279,8 +279,8 @@ func TestRestoreThatWasCutShortIsFinishedByTheNext(t *testing.T) {
 					return proxy.Drop()
 				})
 				b := s.behind(p)
-				for unit, rs := range records {
-					b.Restore(ctx, unit, rs)
+				for pool, rs := range records {
+					b.Restore(ctx, pool, rs)
 				}
 				between(s)
 				for _, err := range answersOf(s, s.backend(), records) {
@@ -296,8 +296,8 @@ func TestRestoreThatWasCutShortIsFinishedByTheNext(t *testing.T) {
 
 // answersOf are the answers to a restoration.
 func answersOf(s *scene, b reaper.Recorder, all map[string][]reaper.Record) (errs []error) {
-	for unit, records := range all {
-		errs = append(errs, b.Restore(s.Context(), unit, records)...)
+	for pool, records := range all {
+		errs = append(errs, b.Restore(s.Context(), pool, records)...)
 	}
 	return errs
 }

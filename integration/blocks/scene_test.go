@@ -208,7 +208,7 @@ func (s *scene) clean() {
 func reasons(r *reap.Report) map[string]string {
 	all := make(map[string]string)
 	for _, e := range r.Entries {
-		all[e.IP] = strings.Join([]string{e.Verdict, e.Reason, e.Outcome}, " ")
+		all[e.IP] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
 	}
 	return all
 }

@@ -54,7 +54,7 @@ func (s *scene) wantSame(before state) {
 func (s *scene) wantReleased(before state, r *reap.Report) {
 	s.Helper()
 	after := s.state()
-	ordinals, leftovers := released(r)
+	ordinals, emptyHandles := released(r)
 	freed := map[string][]string{} // by handle, the blocks
 	for name, block := range before.blocks {
 		var b map[string]any
@@ -83,7 +83,7 @@ func (s *scene) wantReleased(before state, r *reap.Report) {
 		_ = decode(handle.Content, &h)
 		id := s.handleID(name, h)
 		counts, _ := h["block"].(map[string]any)
-		if (len(freed[id]) == 0 || h["deleted"] == true) && !leftovers[id] {
+		if (len(freed[id]) == 0 || h["deleted"] == true) && !emptyHandles[id] {
 			continue
 		}
 		key := s.versionOf(calico.Handle, name)
@@ -91,7 +91,7 @@ func (s *scene) wantReleased(before state, r *reap.Report) {
 		for _, cidr := range freed[id] {
 			delete(counts, cidr)
 		}
-		if len(counts) == 0 || leftovers[id] {
+		if len(counts) == 0 || emptyHandles[id] {
 			continue // it has to be gone
 		}
 		delete(after.versions, key)
@@ -104,14 +104,14 @@ func (s *scene) wantReleased(before state, r *reap.Report) {
 
 // released are what a report says to be released: the ordinals by block, and the
 // handles without an address.
-func released(r *reap.Report) (ordinals map[string][]int, leftovers map[string]bool) {
-	ordinals, leftovers = map[string][]int{}, map[string]bool{}
+func released(r *reap.Report) (ordinals map[string][]int, emptyHandles map[string]bool) {
+	ordinals, emptyHandles = map[string][]int{}, map[string]bool{}
 	for _, e := range r.Entries {
 		if e.Outcome != "released" {
 			continue
 		}
 		if e.IP == "" {
-			leftovers[e.Key] = true
+			emptyHandles[e.Key] = true
 			continue
 		}
 		ordinal, err := strconv.Atoi(e.Key)
@@ -120,7 +120,7 @@ func released(r *reap.Report) (ordinals map[string][]int, leftovers map[string]b
 		}
 		ordinals[e.Pool] = append(ordinals[e.Pool], ordinal)
 	}
-	return ordinals, leftovers
+	return ordinals, emptyHandles
 }
 
 // free releases ordinals of a block as it is due, and returns their handles. It
@@ -337,7 +337,7 @@ func lines(r *reap.Report) map[string]string {
 		if _, twice := all[name]; twice {
 			panic(fmt.Sprintf("%s stands in the report twice", name))
 		}
-		all[name] = strings.Join([]string{e.Verdict, e.Reason, e.Outcome}, " ")
+		all[name] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
 	}
 	return all
 }

@@ -220,7 +220,7 @@ func TestReplacedSandboxOfUnknownAge(t *testing.T) {
 // writes the handle first: the ledger decides, and for what changed in between it
 // begins anew. A crash of ours between block and handle leaves the same (43).
 func TestHandlesWithoutAddresses(t *testing.T) {
-	const soon, due = "suspected NoAddress kept", "orphan NoAddress released"
+	const soon, due = "suspected EmptyHandle kept", "orphan EmptyHandle released"
 	each(t, func(s *scene) {
 		block := netip.MustParsePrefix("10.30.0.0/26")
 		names, last := map[string]string{}, 0

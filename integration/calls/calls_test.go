@@ -41,7 +41,7 @@ func stage(t testing.TB) (stock, *proxy.Proxy, measure, string) {
 	return s, p, measure{binary, t.TempDir(), 32}, kubeconfig
 }
 
-// A pool is written once, whatever goes of it, and a reservation twice. Beside them
+// A pool is written once, whatever goes of it, and a allocation twice. Beside them
 // there are the run's own writes, and one event for each address.
 func TestWritesOfARunAreFew(t *testing.T) {
 	s, p, m, kubeconfig := stage(t)
@@ -66,7 +66,7 @@ func TestWritesOfARunAreFew(t *testing.T) {
 }
 
 // BenchmarkRun is one run of the binary that releases 60 entries and 60
-// reservations.
+// allocations.
 func BenchmarkRun(b *testing.B) {
 	s, p, m, kubeconfig := stage(b)
 	p.Reset()

@@ -73,7 +73,7 @@ func (s stock) fill(ctx context.Context) error {
 	return s.leak(ctx)
 }
 
-// leak writes what is missing of pools and reservations.
+// leak writes what is missing of pools and allocations.
 func (s stock) leak(ctx context.Context) error {
 	client := s.Whereabouts.WhereaboutsV1alpha1()
 	pools := make([]*v1alpha1.IPPool, s.size.pools)
@@ -124,12 +124,12 @@ func (s stock) check(ctx context.Context) error {
 	for _, pool := range pools.Items {
 		entries += len(pool.Spec.Allocations)
 	}
-	reservations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
+	allocations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	if entries != s.size.live || len(reservations.Items) != s.size.live {
-		return fmt.Errorf("%d entries and %d reservations are left, want %d of both", entries, len(reservations.Items), s.size.live)
+	if entries != s.size.live || len(allocations.Items) != s.size.live {
+		return fmt.Errorf("%d entries and %d reservations are left, want %d of both", entries, len(allocations.Items), s.size.live)
 	}
 	return nil
 }

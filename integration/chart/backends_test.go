@@ -95,7 +95,7 @@ func TestNoBackendInTheKubernetesAPILeavesNoRightToRestore(t *testing.T) {
 func TestReservedIPsBringTheirRights(t *testing.T) {
 	const reserved = `
 policy:
-  retention:
+  protection:
     reservedIPs:
     - {resource: {group: a.example.com, version: v1, resource: holds}, address: .spec.ip, ttl: .spec.ttl}
     - {resource: {group: b.example.com, version: v1, resource: keeps}, pod: .spec.pod, ttl: .spec.ttl, deleteExpired: true}
@@ -129,8 +129,8 @@ policy:
 				t.Error("nothing binds them")
 			}
 			for _, p := range loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy"]) {
-				if len(p.Retention.ReservedIPs) != 2 {
-					t.Errorf("the policy reserves by %+v", p.Retention.ReservedIPs)
+				if len(p.Protection.ReservedIPs) != 2 {
+					t.Errorf("the policy reserves by %+v", p.Protection.ReservedIPs)
 				}
 			}
 		})

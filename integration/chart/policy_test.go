@@ -22,7 +22,7 @@ policy:
   pods: {finished: release, superseded: hold, unnamed: hold}
   nodes: {unreachable: release}
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
-  retention: {statefulSets: ignore}
+  protection: {statefulSets: ignore}
   journal: {keep: 100}
 backends: {whereabouts: {enabled: true}, calico: {datastore: kubernetes}}
 `
@@ -42,7 +42,7 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	want.Limits = policy.Limits{
 		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
 	}
-	want.Retention.StatefulSets = policy.Ignore
+	want.Protection.StatefulSets = policy.Ignore
 	want.Journal.Keep = new(100)
 	want.Backends = map[string]policy.Backend{
 		"whereabouts": {Enabled: policy.On},

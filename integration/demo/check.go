@@ -38,7 +38,7 @@ func (s *stage) checkOffsets(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// checkReserved fails unless the cluster-wide reservations are just the
+// checkReserved fails unless the cluster-wide allocations are just the
 // actors'.
 func (s *stage) checkReserved(ctx context.Context, actors ...*actor) error {
 	list, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().

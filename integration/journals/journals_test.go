@@ -72,7 +72,7 @@ func records(n, size int) []reaper.Record {
 			text.WriteByte("<>&ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678"[state>>26])
 		}
 		all[i] = reaper.Record{
-			Backend: "whereabouts", Unit: "kube-system/10.0.0.0-8", Key: fmt.Sprint(i), IP: "10.0.0.1",
+			Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Key: fmt.Sprint(i), IP: "10.0.0.1",
 			Stored: fmt.Appendf(nil, `{"z":%q,"a":18446744073709551615,"a":"\u003c"}`, text.String()),
 		}
 	}

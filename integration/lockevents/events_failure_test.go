@@ -17,7 +17,7 @@ func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 	t.Run("the pod is gone", func(t *testing.T) {
 		s := newScene(t)
 		released, notes := s.releases(3, s.pool())
-		err := s.herald(s.Kube, "gone").Announce(t.Context(), s.report(), released)
+		err := s.eventRecorder(s.Kube, "gone").Announce(t.Context(), s.report(), released)
 		want := `1 of 4 events not written: summary: get pod ` + s.namespace + `/gone: pods "gone" not found`
 		if !apierrors.IsNotFound(err) || err.Error() != want {
 			t.Errorf("Announce: %v, want %s", err, want)
@@ -32,7 +32,7 @@ func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 		elsewhere.Namespace = "nowhere"
 		lost, _ := s.releases(2, elsewhere)
 		released, notes := s.releases(3, s.pool())
-		err = s.herald(s.Kube, "by-hand").Announce(t.Context(), s.report(), slices.Concat(lost, released))
+		err = s.eventRecorder(s.Kube, "by-hand").Announce(t.Context(), s.report(), slices.Concat(lost, released))
 		want := `2 of 6 events not written: AddressReleased about IPPool 10.0.0.0-24 in namespace nowhere: namespaces "nowhere" not found`
 		if !apierrors.IsNotFound(err) || err.Error() != want {
 			t.Errorf("Announce: %v, want %s", err, want)
@@ -46,14 +46,14 @@ func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 
 // Creating events everywhere and getting pods is needed, and nothing else. A
 // right that is missing is told as such.
-func TestRightsOfTheHerald(t *testing.T) {
+func TestRightsOfTheEventRecorder(t *testing.T) {
 	t.Run("they suffice", func(t *testing.T) {
 		s := newScene(t)
 		uid := s.job("reap-x")
 		kube := s.as(true, rights("events.k8s.io", "events", "create"), rights("", "pods", "get"))
 		released, _ := s.releases(1, s.pool())
 		more, _ := s.releases(1, s.block())
-		s.must(s.herald(kube, "reap-x").Announce(t.Context(), s.report(), slices.Concat(released, more)))
+		s.must(s.eventRecorder(kube, "reap-x").Announce(t.Context(), s.report(), slices.Concat(released, more)))
 		for _, uid := range []string{uid, s.pool().UID, s.block().UID} {
 			if len(s.told(uid)) != 1 {
 				t.Errorf("nothing was told about %s", uid)
@@ -65,7 +65,7 @@ func TestRightsOfTheHerald(t *testing.T) {
 		kube := s.as(false, rights("events.k8s.io", "events", "create"))
 		released, notes := s.releases(1, s.pool())
 		more, _ := s.releases(1, s.block())
-		err := s.herald(kube, "").Announce(t.Context(), s.report(), slices.Concat(more, released))
+		err := s.eventRecorder(kube, "").Announce(t.Context(), s.report(), slices.Concat(more, released))
 		if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "1 of 2 events not written: AddressReleased about IPAMBlock") {
 			t.Errorf("Announce: %v, want that one is forbidden", err)
 		}
@@ -75,7 +75,7 @@ func TestRightsOfTheHerald(t *testing.T) {
 		s := newScene(t)
 		s.job("reap-x")
 		released, _ := s.releases(120, s.pool())
-		err := s.herald(s.as(true), "reap-x").Announce(t.Context(), s.report(), released)
+		err := s.eventRecorder(s.as(true), "reap-x").Announce(t.Context(), s.report(), released)
 		if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "101 of 101 events not written: summary: get pod") {
 			t.Errorf("Announce: %v, want that all are forbidden", err)
 		}
@@ -98,7 +98,7 @@ func TestEventIsWrittenOnceWhateverTheFirstAnswer(t *testing.T) {
 			kube, p := s.watched()
 			tt.fail(p, proxy.Nth(1, proxy.On("create events")))
 			released, notes := s.releases(1, s.pool())
-			s.must(s.herald(kube, "").Announce(t.Context(), s.report(), released))
+			s.must(s.eventRecorder(kube, "").Announce(t.Context(), s.report(), released))
 			s.wantNotes(s.pool().UID, notes...)
 			if n := p.Counts()["create events"]; n != 2 {
 				t.Errorf("written by %d requests, want 2", n)
@@ -120,7 +120,7 @@ func TestAnnouncingEndsWithTheContext(t *testing.T) {
 		cancel()
 	}()
 	released, _ := s.releases(50, s.pool())
-	err := s.herald(kube, "reap-x").Announce(ctx, s.report(), released)
+	err := s.eventRecorder(kube, "reap-x").Announce(ctx, s.report(), released)
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "51 of 51 events not written: ") {
 		t.Errorf("Announce: %v, want %v", err, context.Canceled)
 	}

@@ -25,13 +25,13 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 const controller = "ip-reaper.github.io/ip-reaper"
 
-// herald speaks for a pod of the test's namespace, or for none.
-func (s *scene) herald(kube kubernetes.Interface, pod string) *cluster.Herald {
+// event recorder speaks for a pod of the test's namespace, or for none.
+func (s *scene) eventRecorder(kube kubernetes.Interface, pod string) *cluster.EventRecorder {
 	self := reaper.PodRef{Namespace: s.namespace, Name: pod}
 	if pod == "" {
 		self = reaper.PodRef{}
 	}
-	return cluster.NewHerald(kube.EventsV1(), kube.CoreV1(), self, controller)
+	return cluster.NewEventRecorder(kube.EventsV1(), kube.CoreV1(), self, controller)
 }
 
 // report is that of the run that the test is about: its ID is the namespace's
@@ -40,7 +40,7 @@ func (s *scene) report() reaper.Report {
 	start := newClock().now()
 	return reaper.Report{
 		Run:     reaper.RunInfo{ID: s.namespace, StartedAt: start, FinishedAt: start.Add(time.Minute)},
-		Summary: reaper.Counts{Reservations: 340, Released: 12, Suspected: 3},
+		Summary: reaper.Counts{Entries: 340, Released: 12, Suspected: 3},
 	}
 }
 
@@ -131,9 +131,9 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 	s.must(err)
 	released, notes := s.releases(2, reaper.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: s.namespace, Name: "pool", UID: string(pool.UID)})
 	released[1].Object = reaper.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())}
-	s.must(s.herald(s.Kube, "reap-x").Announce(t.Context(), s.report(), released))
+	s.must(s.eventRecorder(s.Kube, "reap-x").Announce(t.Context(), s.report(), released))
 	for _, tt := range []struct{ resource, name, want string }{
-		{"jobs", "reap", "released 12 of 340 reservations; 3 suspected, 0 failed (" + s.namespace + ")"},
+		{"jobs", "reap", "released 12 of 340 allocations; 3 suspected, 0 failed (" + s.namespace + ")"},
 		{"configmaps", "pool", notes[0]},
 		{"customresourcedefinitions", definition, notes[1]},
 	} {
@@ -146,7 +146,7 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 	s := newScene(t)
 	uid := s.job("reap-x")
-	s.must(s.herald(s.Kube, "reap-x").Announce(t.Context(), s.report(), nil))
+	s.must(s.eventRecorder(s.Kube, "reap-x").Announce(t.Context(), s.report(), nil))
 	events := s.told(uid)
 	if len(events) != 1 {
 		t.Fatalf("%d events, want one", len(events))
@@ -162,7 +162,7 @@ func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 		Type:       "Normal", Reason: "Reaped", Action: "Reap",
 		ReportingController: controller, ReportingInstance: "reap-x",
 		Regarding: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.namespace, Name: "reap", UID: got.Regarding.UID},
-		Note:      "released 12 of 340 reservations; 3 suspected, 0 failed (" + s.namespace + ")",
+		Note:      "released 12 of 340 allocations; 3 suspected, 0 failed (" + s.namespace + ")",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
@@ -185,7 +185,7 @@ func TestEventAboutAnObjectWithoutANamespaceBelongsIntoDefault(t *testing.T) {
 		}
 	}
 	released, notes := s.releases(1, block)
-	s.must(s.herald(s.Kube, "").Announce(t.Context(), s.report(), released))
+	s.must(s.eventRecorder(s.Kube, "").Announce(t.Context(), s.report(), released))
 	s.wantNotes(block.UID, notes...)
 	for _, e := range s.told(block.UID) {
 		if e.Namespace != "default" {
@@ -201,24 +201,24 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	uid := s.job("reap-x")
 	none, _ := s.releases(5, reaper.Object{})
 	released, notes := s.releases(130, s.pool())
-	s.must(s.herald(s.Kube, "reap-x").Announce(t.Context(), s.report(), slices.Concat(none, released)))
+	s.must(s.eventRecorder(s.Kube, "reap-x").Announce(t.Context(), s.report(), slices.Concat(none, released)))
 	s.wantNotes(s.pool().UID, notes[:100]...)
-	s.wantNotes(uid, "released 12 of 340 reservations; 3 suspected, 0 failed ("+s.namespace+"); 30 more releases have no event of their own")
+	s.wantNotes(uid, "released 12 of 340 allocations; 3 suspected, 0 failed ("+s.namespace+"); 30 more releases have no event of their own")
 }
 
 func TestSummaryIsAboutThePodWhereNoJobMadeIt(t *testing.T) {
 	s := newScene(t)
 	pod, err := s.CreatePod(t.Context(), s.namespace, "by-hand")
 	s.must(err)
-	s.must(s.herald(s.Kube, "by-hand").Announce(t.Context(), s.report(), nil))
-	s.wantNotes(string(pod.UID), "released 12 of 340 reservations; 3 suspected, 0 failed ("+s.namespace+")")
+	s.must(s.eventRecorder(s.Kube, "by-hand").Announce(t.Context(), s.report(), nil))
+	s.wantNotes(string(pod.UID), "released 12 of 340 allocations; 3 suspected, 0 failed ("+s.namespace+")")
 }
 
 func TestOutsideOfAClusterReleasesAreToldWithoutASummary(t *testing.T) {
 	s := newScene(t)
 	kube, p := s.watched()
 	released, notes := s.releases(2, s.pool())
-	s.must(s.herald(kube, "").Announce(t.Context(), s.report(), released))
+	s.must(s.eventRecorder(kube, "").Announce(t.Context(), s.report(), released))
 	s.wantNotes(s.pool().UID, notes...)
 	if diff := cmp.Diff(map[string]int{"create events": 2}, p.Counts()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -237,7 +237,7 @@ func TestLongNamesAndNotesAreAccepted(t *testing.T) {
 	r.Warnings = []string{strings.Repeat("ä\xff", 2000)}
 	released, _ := s.releases(1, s.pool())
 	released[0].Entry.Error = strings.Repeat("x", 5000)
-	s.must(s.herald(s.Kube, pod).Announce(t.Context(), r, released))
+	s.must(s.eventRecorder(s.Kube, pod).Announce(t.Context(), r, released))
 	for _, uid := range []string{uid, s.pool().UID} {
 		events := s.told(uid)
 		if len(events) != 1 || len(events[0].Note) < 1020 || events[0].Type != "Warning" {

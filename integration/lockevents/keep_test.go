@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/cluster"
 )
 
-// A keeper is a lock that is renewed when the test says so.
-type keeper struct {
+// A protection is a lock that is renewed when the test says so.
+type protection struct {
 	*scene
 	*clock
 	log     logbook
@@ -26,9 +26,9 @@ type keeper struct {
 }
 
 // keep acquires the lock for "mine".
-func (s *scene) keep(kube kubernetes.Interface) *keeper {
+func (s *scene) keep(kube kubernetes.Interface) *protection {
 	s.Helper()
-	k := &keeper{scene: s, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
+	k := &protection{scene: s, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
 	l := cluster.NewLock(kube.CoordinationV1(), s.namespace, k.now, slog.New(k.log))
 	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
 	k.release = s.acquire(l, "mine")
@@ -36,7 +36,7 @@ func (s *scene) keep(kube kubernetes.Interface) *keeper {
 }
 
 // tick has the lease renewed, and returns when the renewal before is over.
-func (k *keeper) tick() {
+func (k *protection) tick() {
 	k.Helper()
 	select {
 	case k.ticks <- k.now():
@@ -46,7 +46,7 @@ func (k *keeper) tick() {
 }
 
 // wantStopped waits until renewing has ended.
-func (k *keeper) wantStopped() {
+func (k *protection) wantStopped() {
 	k.Helper()
 	select {
 	case <-k.stopped:
@@ -119,20 +119,20 @@ func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 
 // A lease that was lost is said to be, and is not touched any more.
 func TestLostLeaseIsLeftAlone(t *testing.T) {
-	take := func(s *scene, k *keeper) {
+	take := func(s *scene, k *protection) {
 		k.pass(time.Minute)
 		s.acquire(s.lock(s.Kube, k.clock), "thief")
 	}
-	empty := func(s *scene, _ *keeper) {
+	empty := func(s *scene, _ *protection) {
 		s.edit(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
 	}
-	remove := func(s *scene, _ *keeper) {
+	remove := func(s *scene, _ *protection) {
 		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(s.Context(), cluster.LockName, metav1.DeleteOptions{}))
 	}
 	lost := "WARN the lock is lost, and this run goes on without it: "
 	for _, tt := range []struct {
 		name   string
-		lose   func(*scene, *keeper)
+		lose   func(*scene, *protection)
 		tick   bool
 		logged string
 	}{

@@ -31,14 +31,14 @@ func (s *scene) figuresOf(r *reap.Report, exitCode int) figures {
 		for name, figure := range map[string]int{
 			"released{backend=%q}": b.Released, "changed{backend=%q}": b.Changed, "failed{backend=%q}": b.Failed,
 		} {
-			want["ip_reaper_reservations_"+fmt.Sprintf(name, b.Name)] = float64(figure)
+			want["ip_reaper_allocations_"+fmt.Sprintf(name, b.Name)] = float64(figure)
 		}
 		if exitCode == reap.ExitError || exitCode == reap.ExitSignal {
 			continue // in these tests, there was no census
 		}
-		want[fmt.Sprintf("ip_reaper_reservations_planned{backend=%q}", b.Name)] = float64(b.Planned)
-		for verdict, figure := range map[string]int{"inUse": b.InUse, "held": b.Held, "suspected": b.Suspected, "orphan": b.Planned} {
-			want[fmt.Sprintf("ip_reaper_reservations{backend=%q,verdict=%q}", b.Name, verdict)] = float64(figure)
+		want[fmt.Sprintf("ip_reaper_allocations_planned{backend=%q}", b.Name)] = float64(b.Planned)
+		for decision, figure := range map[string]int{"inUse": b.InUse, "held": b.Held, "suspected": b.Suspected, "orphan": b.Planned} {
+			want[fmt.Sprintf("ip_reaper_allocations{backend=%q,verdict=%q}", b.Name, decision)] = float64(figure)
 		}
 	}
 	for _, p := range r.Pools {

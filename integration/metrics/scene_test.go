@@ -38,7 +38,7 @@ const (
 	patient  = header + noCalico + "gracePeriod: 10m\n"
 )
 
-// lan is a network whose addresses have a reservation beside their entry.
+// lan is a network whose addresses have a allocation beside their entry.
 var lan = plugin.Network{Range: "10.0.0.0/24"}
 
 // A scene is an empty cluster with the plugin on its nodes, a pod that nobody

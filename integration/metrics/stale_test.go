@@ -83,9 +83,9 @@ func TestSuccessIsToldOfRunsThatHadIt(t *testing.T) {
 		gone   string // a figure that is not there any more
 	}{
 		{"a limit refuses", reap.ExitLimit, atOnce + "limits: {maxReleases: 1}\n", "", ""},
-		{"a store cannot be read", reap.ExitPartial, atOnce, "list ippools", `ip_reaper_reservations{backend="whereabouts",verdict="inUse"}`},
+		{"a store cannot be read", reap.ExitPartial, atOnce, "list ippools", `ip_reaper_allocations{backend="whereabouts",verdict="inUse"}`},
 		{"a release fails", reap.ExitPartial, atOnce, "patch ippools", ""},
-		{"nobody can be asked", reap.ExitError, atOnce, "list pods", `ip_reaper_reservations{backend="whereabouts",verdict="held"}`},
+		{"nobody can be asked", reap.ExitError, atOnce, "list pods", `ip_reaper_allocations{backend="whereabouts",verdict="held"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s.toReaper.Reset()

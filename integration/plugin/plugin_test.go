@@ -40,7 +40,7 @@ func add(t *testing.T, p *plugin.Plugin, n plugin.Network, pod plugin.Pod, conta
 	return ips
 }
 
-func allocations(t *testing.T, c *realcluster.Cluster, pool string) map[string]v1alpha1.IPAllocation {
+func allocationsOf(t *testing.T, c *realcluster.Cluster, pool string) map[string]v1alpha1.IPAllocation {
 	t.Helper()
 	got, err := c.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).
 		Get(t.Context(), pool, metav1.GetOptions{})
@@ -64,18 +64,18 @@ func TestAddAdoptDel(t *testing.T) {
 	c, p := start(t)
 	n := plugin.Network{Range: "10.1.0.0/24", RangeStart: "10.1.0.7"}
 	web := plugin.Pod{Namespace: "shop", Name: "web-0"}
-	reservations := c.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
+	allocations := c.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
 
 	first := add(t, p, n, web, "sandbox-1")
 	if diff := cmp.Diff(addrs("10.1.0.7"), first, equalAddrs); diff != "" {
 		t.Errorf("first sandbox (-want +got):\n%s", diff)
 	}
-	reservation, err := reservations.Get(t.Context(), "10.1.0.7", metav1.GetOptions{})
+	allocation, err := allocations.Get(t.Context(), "10.1.0.7", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := v1alpha1.OverlappingRangeIPReservationSpec{PodRef: "shop/web-0", IfName: "net1"}
-	if diff := cmp.Diff(want, reservation.Spec); diff != "" {
+	if diff := cmp.Diff(want, allocation.Spec); diff != "" {
 		t.Errorf("reservation (-want +got):\n%s", diff)
 	}
 
@@ -86,23 +86,23 @@ func TestAddAdoptDel(t *testing.T) {
 	adopted := map[string]v1alpha1.IPAllocation{
 		"7": {ContainerID: "sandbox-2", PodRef: "shop/web-0", IfName: "net1"},
 	}
-	if diff := cmp.Diff(adopted, allocations(t, c, "10.1.0.0-24")); diff != "" {
+	if diff := cmp.Diff(adopted, allocationsOf(t, c, "10.1.0.0-24")); diff != "" {
 		t.Errorf("after adoption (-want +got):\n%s", diff)
 	}
 
 	if err := p.Del(t.Context(), n, web, "sandbox-1", "net1"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(adopted, allocations(t, c, "10.1.0.0-24")); diff != "" {
+	if diff := cmp.Diff(adopted, allocationsOf(t, c, "10.1.0.0-24")); diff != "" {
 		t.Errorf("after the DEL of the sandbox that was replaced (-want +got):\n%s", diff)
 	}
 	if err := p.Del(t.Context(), n, web, "sandbox-2", "net1"); err != nil {
 		t.Fatal(err)
 	}
-	if left := allocations(t, c, "10.1.0.0-24"); len(left) > 0 {
+	if left := allocationsOf(t, c, "10.1.0.0-24"); len(left) > 0 {
 		t.Errorf("left after the DEL: %v", left)
 	}
-	if _, err := reservations.Get(t.Context(), "10.1.0.7", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := allocations.Get(t.Context(), "10.1.0.7", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("reservation after the DEL: %v, want not found", err)
 	}
 }
@@ -125,11 +125,11 @@ func TestAddSaysThatTheRangeIsFull(t *testing.T) {
 
 func TestNetworkSettingsReachThePlugin(t *testing.T) {
 	for _, tt := range []struct {
-		name         string
-		network      plugin.Network
-		ips          []string
-		pools        []string
-		reservations []string
+		name        string
+		network     plugin.Network
+		ips         []string
+		pools       []string
+		allocations []string
 	}{
 		{
 			"two families",
@@ -178,15 +178,15 @@ func TestNetworkSettingsReachThePlugin(t *testing.T) {
 			if diff := cmp.Diff(tt.pools, names); diff != "" {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
-			reservations, err := client.OverlappingRangeIPReservations("").List(t.Context(), metav1.ListOptions{})
+			allocations, err := client.OverlappingRangeIPReservations("").List(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			names = nil
-			for _, r := range reservations.Items {
+			for _, r := range allocations.Items {
 				names = append(names, r.Name)
 			}
-			if diff := cmp.Diff(tt.reservations, names); diff != "" {
+			if diff := cmp.Diff(tt.allocations, names); diff != "" {
 				t.Errorf("reservations (-want +got):\n%s", diff)
 			}
 		})
@@ -212,7 +212,7 @@ func TestNodeSlices(t *testing.T) {
 	want := map[string]v1alpha1.IPAllocation{
 		"1": {ContainerID: "sandbox-1", PodRef: "shop/web-0", IfName: "net1"},
 	}
-	if diff := cmp.Diff(want, allocations(t, c, "worker-2-10.7.0.16-28")); diff != "" {
+	if diff := cmp.Diff(want, allocationsOf(t, c, "worker-2-10.7.0.16-28")); diff != "" {
 		t.Errorf("the node's pool (-want +got):\n%s", diff)
 	}
 }
@@ -239,7 +239,7 @@ func TestConcurrentAddsGetAddressesOfTheirOwn(t *testing.T) {
 	if diff := cmp.Diff(want, got, equalAddrs); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	if n := len(allocations(t, c, "10.8.0.0-24")); n != len(sandboxes) {
+	if n := len(allocationsOf(t, c, "10.8.0.0-24")); n != len(sandboxes) {
 		t.Errorf("%d allocations, want %d", n, len(sandboxes))
 	}
 }

@@ -119,7 +119,7 @@ func (c *Cluster) customResources(ctx context.Context) ([]schema.GroupVersionRes
 	return resources, nil
 }
 
-// Versions returns the resource version of every pool, reservation, pod,
+// Versions returns the resource version of every pool, allocation, pod,
 // ConfigMap, lease, event and so on, of every custom resource included, by
 // resource.group/namespace/name. If two calls return the same, nothing was
 // written between them.

@@ -29,16 +29,16 @@ type Run struct {
 	Cluster    string    `json:"cluster"`
 }
 
-// A Summary counts reservations.
+// A Summary counts allocations.
 type Summary struct {
-	Reservations int `json:"reservations"`
-	InUse        int `json:"inUse"`
-	Held         int `json:"held"`
-	Suspected    int `json:"suspected"`
-	Planned      int `json:"planned"`
-	Released     int `json:"released"`
-	Changed      int `json:"changed"`
-	Failed       int `json:"failed"`
+	Entries   int `json:"entries"`
+	InUse     int `json:"inUse"`
+	Held      int `json:"held"`
+	Suspected int `json:"suspected"`
+	Planned   int `json:"planned"`
+	Released  int `json:"released"`
+	Changed   int `json:"changed"`
+	Failed    int `json:"failed"`
 }
 
 // A Backend says how the listing of one store went, and counts what is in it.
@@ -59,18 +59,18 @@ type Pool struct {
 	AllocatedAfter  int         `json:"allocatedAfter"`
 }
 
-// An Entry says what was thought of one reservation and what became of it.
+// An Entry says what was thought of one allocation and what became of it.
 type Entry struct {
-	Backend string `json:"backend"`
-	Pool    string `json:"pool"`
-	Key     string `json:"key"` // the entry's own name in the pool
-	IP      string `json:"ip"`
-	Owner   Owner  `json:"owner"`
-	Verdict string `json:"verdict"` // inUse, held, suspected, orphan
-	Reason  string `json:"reason"`
-	Note    string `json:"note"`
-	Outcome string `json:"outcome"` // kept, planned, released, changed, returned, failed
-	Error   string `json:"error"`
+	Backend  string `json:"backend"`
+	Pool     string `json:"pool"`
+	Key      string `json:"key"` // the entry's own name in the pool
+	IP       string `json:"ip"`
+	Owner    Owner  `json:"owner"`
+	Decision string `json:"verdict"` // inUse, held, suspected, orphan
+	Reason   string `json:"reason"`
+	Note     string `json:"note"`
+	Outcome  string `json:"outcome"` // kept, planned, released, changed, returned, failed
+	Error    string `json:"error"`
 }
 
 // An Owner is whom the store names.

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-func TestReservationIsDeletedAsItWasListed(t *testing.T) {
+func TestAllocationIsDeletedAsItWasListed(t *testing.T) {
 	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -26,7 +26,7 @@ func TestReservationIsDeletedAsItWasListed(t *testing.T) {
 	}
 }
 
-func TestReservationThatIsGoneIsDeleted(t *testing.T) {
+func TestAllocationThatIsGoneIsDeleted(t *testing.T) {
 	s := newScene(t)
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	r := s.reserved(spaced)
@@ -38,7 +38,7 @@ func TestReservationThatIsGoneIsDeleted(t *testing.T) {
 }
 
 // Promise 4. Whatever happened to the object since it was listed, it stays.
-func TestReservationThatChangedIsNotDeleted(t *testing.T) {
+func TestAllocationThatChangedIsNotDeleted(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"its spec":   func(s *scene) { s.change(spaced, "web-0", "48h", "spec", "ttl") },
 		"its status": func(s *scene) { s.change(spaced, "web-0", []any{"10.1.0.4"}, "status", "ips") },
@@ -93,7 +93,7 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 	if s.gone(spaced, "web-0") {
 		t.Fatal("the finalizer was passed over")
 	}
-	err := r.Restore(t.Context(), before.Unit, []reaper.Record{record(before)})[0]
+	err := r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0]
 	const want = `it is still being deleted, and waits for the finalizers ["example.com/hold"]`
 	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, reaper.ErrPresent) {
 		t.Errorf("Restore = %v, want %s", err, want)
@@ -113,7 +113,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}
-	if err := s.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the retention.reservedIPs") {
+	if err := s.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the protection.reservedIPs") {
 		t.Errorf("Delete of what the policy does not name = %v, want an error", err)
 	}
 	nowhere := rest.CopyConfig(s.cluster.Config)

@@ -28,7 +28,7 @@ var compareReserved = cmp.Options{
 	cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{".Token", ".Stored"}, p.Last().String()) }, cmp.Ignore()),
 }
 
-func TestReservationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
+func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	s := newScene(t)
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
 	s.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
@@ -38,15 +38,15 @@ func TestReservationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	got := s.list(s.reserved(spaced, wide))
 	want := []reaper.ReservedIP{
 		{
-			Unit: spacedUnit, Key: s.namespace + "/web-0", Pod: reaper.PodRef{Namespace: s.namespace, Name: "web-0"},
+			Pool: spacedPool, Key: s.namespace + "/web-0", Pod: reaper.PodRef{Namespace: s.namespace, Name: "web-0"},
 			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
 			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), DeleteExpired: true,
 		},
 		{
-			Unit: spacedUnit, Key: s.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
+			Pool: spacedPool, Key: s.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
 			TTL: new(time.Hour), DeleteExpired: true,
 		},
-		{Unit: wideUnit, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
+		{Pool: widePool, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
 	}
 	if diff := cmp.Diff(want, got, compareReserved); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)
@@ -84,7 +84,7 @@ func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	}
 }
 
-func TestReservationsAreReadToTheLastPage(t *testing.T) {
+func TestAllocationsAreReadToTheLastPage(t *testing.T) {
 	const number = 520 // a page has 500
 	s := newScene(t)
 	want := make([]string, number)
@@ -112,7 +112,7 @@ func TestReservationsAreReadToTheLastPage(t *testing.T) {
 
 // Promise 2. One object that nobody understands, of one resource, is an error that
 // says which, and of which field.
-func TestReservationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
+func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 	s := newScene(t)
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	s.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
@@ -122,8 +122,8 @@ func TestReservationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 		t.Fatalf("List = %+v, %v, want an error alone", got, err)
 	}
 	for _, want := range []string{
-		"retention.reservedIPs[0]: " + spacedUnit + " " + s.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
-		"retention.reservedIPs[1]: " + wideUnit + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
+		"protection.reservedIPs[0]: " + spacedPool + " " + s.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
+		"protection.reservedIPs[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("List: %v, want %s", err, want)
@@ -144,7 +144,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 			p := spaced
 			change(&p.Resource)
 			got, err := s.reserved(spaced, p).List(t.Context())
-			want := "retention.reservedIPs[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
+			want := "protection.reservedIPs[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
 				": the API server does not serve it: install it, or take it out of the policy: "
 			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
 				t.Errorf("List = %+v, %v, want %s", got, err, want)
@@ -164,7 +164,7 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 	s.must(err)
 	s.Cleanup(func() { s.must(account.Remove(context.WithoutCancel(s.Context()))) })
 	got, err := s.reservedAs(account.Config, spaced).List(t.Context())
-	want := "retention.reservedIPs[0]: list " + spacedUnit + ": grant list on it to the reaper, or take it out of the policy: "
+	want := "protection.reservedIPs[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}
@@ -184,11 +184,11 @@ func TestBuiltInResourceCanReserve(t *testing.T) {
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	r := s.reservedAs(config, p)
 	before := s.only(r)
-	if before.Unit != "configmaps.v1." || before.Key != s.namespace+"/web-0" || *before.TTL != 5*time.Minute {
+	if before.Pool != "configmaps.v1." || before.Key != s.namespace+"/web-0" || *before.TTL != 5*time.Minute {
 		t.Errorf("List = %+v", before)
 	}
 	s.must(r.Delete(t.Context(), before))
-	s.must(r.Restore(t.Context(), before.Unit, []reaper.Record{record(before)})[0])
+	s.must(r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0])
 	if diff := cmp.Diff(s.settled(before.Stored), s.settled(s.only(r).Stored)); diff != "" {
 		t.Errorf("restored (-want +got):\n%s", diff)
 	}

@@ -21,7 +21,7 @@ const full = `"metadata":{"labels":{"app":"web"},"annotations":{"example.com/not
 // restoreOne restores an object by a record of it.
 func (s *scene) restoreOne(r reaper.ReservedIPs, record reaper.Record) error {
 	s.Helper()
-	errs := r.Restore(s.Context(), record.Unit, []reaper.Record{record})
+	errs := r.Restore(s.Context(), record.Pool, []reaper.Record{record})
 	if len(errs) != 1 {
 		s.Fatalf("%d answers to one record", len(errs))
 	}
@@ -42,7 +42,7 @@ func (s *scene) listedAndGone(p policy.ReservedIP, fields string) reaper.Reserve
 }
 
 // Promise 10.
-func TestRestoredReservationIsWhatItWas(t *testing.T) {
+func TestRestoredAllocationIsWhatItWas(t *testing.T) {
 	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -76,13 +76,13 @@ func TestEachRecordHasAnAnswer(t *testing.T) {
 	s.must(r.Delete(t.Context(), all[0]))
 	s.must(r.Delete(t.Context(), all[2]))
 	s.write(spaced, "web-2", `"spec":{"pod":"other"}`)
-	errs := r.Restore(t.Context(), spacedUnit, []reaper.Record{record(all[0]), record(all[1]), record(all[2])})
+	errs := r.Restore(t.Context(), spacedPool, []reaper.Record{record(all[0]), record(all[1]), record(all[2])})
 	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], reaper.ErrPresent) || !errors.Is(errs[2], reaper.ErrTaken) {
 		t.Errorf("Restore = %v, want back, present, taken", errs)
 	}
 }
 
-func TestReservationOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestAllocationOfSomebodyElseIsNotTouched(t *testing.T) {
 	s := newScene(t)
 	before := s.listedAndGone(spaced, full)
 	s.write(spaced, "web-0", `"spec":{"pod":"other"}`)
@@ -142,7 +142,7 @@ func TestRestoringWithoutTheRightToTheStatusSaysSo(t *testing.T) {
 	}
 }
 
-func TestReservationOfANamespaceThatIsGoneIsTaken(t *testing.T) {
+func TestAllocationOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	s := newScene(t)
 	before := s.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
 	r := record(before)
@@ -153,11 +153,11 @@ func TestReservationOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	}
 }
 
-func TestRecordOfAnotherUnitIsRefused(t *testing.T) {
+func TestRecordOfAnotherPoolIsRefused(t *testing.T) {
 	s := newScene(t)
 	before := s.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
-	errs := s.reserved(spaced, wide).Restore(t.Context(), wideUnit, []reaper.Record{record(before)})
-	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "the record is of reservedIPs "+spacedUnit) || !s.gone(spaced, "web-0") {
+	errs := s.reserved(spaced, wide).Restore(t.Context(), widePool, []reaper.Record{record(before)})
+	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "the record is of reservedIPs "+spacedPool) || !s.gone(spaced, "web-0") {
 		t.Errorf("Restore = %v, want it refused", errs)
 	}
 }
@@ -171,7 +171,7 @@ func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 	}
 	for name, change := range map[string]func(*reaper.Record){
 		"another backend":          func(r *reaper.Record) { r.Backend = "whereabouts" },
-		"a resource not in policy": func(r *reaper.Record) { r.Unit = wideUnit },
+		"a resource not in policy": func(r *reaper.Record) { r.Pool = widePool },
 		"another key":              func(r *reaper.Record) { r.Key = s.namespace + "/web-1" },
 		"another namespace":        func(r *reaper.Record) { r.Key = "default/web-0" },
 		"no namespace":             func(r *reaper.Record) { r.Key = "web-0" },

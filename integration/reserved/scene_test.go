@@ -45,10 +45,10 @@ var (
 	}
 )
 
-// The units of the two.
+// The pools of the two.
 const (
-	spacedUnit = "reservedips.v1alpha1.network.example.com"
-	wideUnit   = "clusterreservedips.v1alpha1.network.example.com"
+	spacedPool = "reservedips.v1alpha1.network.example.com"
+	widePool   = "clusterreservedips.v1alpha1.network.example.com"
 )
 
 // A scene is a cluster in which nobody reserves anything, with a namespace.
@@ -163,7 +163,7 @@ func (s *scene) gone(p policy.ReservedIP, name string) bool {
 
 // record is what the journal has of an object.
 func record(r reaper.ReservedIP) reaper.Record {
-	return reaper.Record{Backend: reaper.ReservedIPsName, Unit: r.Unit, Key: r.Key, Stored: r.Stored}
+	return reaper.Record{Backend: reaper.ReservedIPsName, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
 }
 
 // settled is an object as it is stored, but for what a creation makes anew.

@@ -29,7 +29,7 @@ func TestPoolsConform(t *testing.T) {
 
 func TestOverlappingConforms(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store {
-		return &bareReservations{scene: newScene(t), sandboxes: map[string]string{}}
+		return &bareAllocations{scene: newScene(t), sandboxes: map[string]string{}}
 	})
 }
 
@@ -48,7 +48,7 @@ func (n *numbers) of(pool string) int {
 }
 
 // pluginPools are pools that the real plugin fills and empties, without
-// reservations beside them. It does one thing at a time: when two plugins wait
+// allocations beside them. It does one thing at a time: when two plugins wait
 // for each other, a DEL may give up, and tells nobody.
 type pluginPools struct {
 	*scene
@@ -64,21 +64,21 @@ func (p *pluginPools) network(pool string) plugin.Network {
 	return plugin.Network{Range: fmt.Sprintf("10.%d.0.0/26", p.of(pool)), DisableOverlapping: true}
 }
 
-// unit returns the name of a pool as the backend has it.
-func (p *pluginPools) unit(pool string) string {
+// pool returns the name of a pool as the backend has it.
+func (p *pluginPools) pool(pool string) string {
 	return realcluster.PoolNamespace + "/" + strings.ReplaceAll(p.network(pool).Range, "/", "-")
 }
 
 // Reserve implements backendtest.Store.
-func (p *pluginPools) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+func (p *pluginPools) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ips, err := p.plugin.Add(p.Context(), p.network(pool), plugin.Pod(owner.Pod), owner.Sandbox, owner.Interface)
 	if err != nil {
-		return reaper.Reservation{}, err
+		return reaper.Allocation{}, err
 	}
-	return reaper.Reservation{
-		Unit: p.unit(pool), Key: strconv.Itoa(int(ips[0].As4()[3])), IP: ips[0],
+	return reaper.Allocation{
+		Pool: p.pool(pool), Key: strconv.Itoa(int(ips[0].As4()[3])), IP: ips[0],
 		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Interface: owner.Interface},
 	}, nil
 }
@@ -94,28 +94,28 @@ func (p *pluginPools) Free(pool string, owner reaper.Owner) error {
 func (p *pluginPools) Snapshot() (map[string]string, error) { return p.places(), nil }
 
 // Spoil implements backendtest.Spoiler.
-func (p *pluginPools) Spoil(pool string) (reaper.Reservation, error) {
-	_, name := cutLast(p.unit(pool))
+func (p *pluginPools) Spoil(pool string) (reaper.Allocation, error) {
+	_, name := cutLast(p.pool(pool))
 	p.patch("ippools", name, types.MergePatchType, `{"spec":{"allocations":{"junk":{"id":"junk","podref":"default/junk"}}}}`)
-	return reaper.Reservation{Unit: p.unit(pool), Key: "junk"}, nil
+	return reaper.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
 }
 
-// bareReservations are reservations as they are when the entries of their pools
+// bareReservations are allocations as they are when the entries of their pools
 // are gone, which is when they may be released. The plugin gives no address
 // without an entry, so they are written as it writes them.
-type bareReservations struct {
+type bareAllocations struct {
 	*scene
 	mu sync.Mutex
 	numbers
-	sandboxes map[string]string // by the name of the reservation they use
+	sandboxes map[string]string // by the name of the allocation they use
 }
 
 // Backend implements backendtest.Store.
-func (b *bareReservations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
+func (b *bareAllocations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
 
-// Reserve implements backendtest.Store. A reservation of the pod's own is left
+// Reserve implements backendtest.Store. A allocation of the pod's own is left
 // as it is; one of another pod's is passed over.
-func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Reservation, error) {
+func (b *bareAllocations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	client := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
@@ -133,22 +133,22 @@ func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Rese
 			continue // it went in between
 		}
 		if err != nil {
-			return reaper.Reservation{}, err
+			return reaper.Allocation{}, err
 		}
 		if o.Spec.PodRef != owner.Pod.String() {
 			continue
 		}
 		b.sandboxes[o.Name] = owner.Sandbox
-		return reaper.Reservation{
-			Unit: realcluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
+		return reaper.Allocation{
+			Pool: realcluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
 			Owner: reaper.Owner{Pod: owner.Pod, Interface: owner.Interface},
 		}, nil
 	}
-	return reaper.Reservation{}, errors.New("the pool is full")
+	return reaper.Allocation{}, errors.New("the pool is full")
 }
 
 // Free implements backendtest.Store: the plugin deletes by name.
-func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
+func (b *bareAllocations) Free(_ string, owner reaper.Owner) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, sandbox := range b.sandboxes {
@@ -166,12 +166,12 @@ func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
 }
 
 // Snapshot implements backendtest.Store.
-func (b *bareReservations) Snapshot() (map[string]string, error) { return b.places(), nil }
+func (b *bareAllocations) Snapshot() (map[string]string, error) { return b.places(), nil }
 
 // Spoil implements backendtest.Spoiler.
-func (b *bareReservations) Spoil(string) (reaper.Reservation, error) {
-	b.writeReservation("junk", "default/junk")
-	return reaper.Reservation{Unit: realcluster.PoolNamespace + "/junk", Key: "junk"}, nil
+func (b *bareAllocations) Spoil(string) (reaper.Allocation, error) {
+	b.writeAllocation("junk", "default/junk")
+	return reaper.Allocation{Pool: realcluster.PoolNamespace + "/junk", Key: "junk"}, nil
 }
 
 // places returns the content of the store by the suite's names for entries.

@@ -40,7 +40,7 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 		},
 		want: slices.Concat(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 held Reserved kept"),
+			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 held Protected kept"),
 			both("10.0.0.0-24/3", "10.0.0.3", "10.0.0.3 live inUse PodPresent kept"),
 		),
 	}, {
@@ -51,7 +51,7 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 			s.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.1"],"network_name":"blue"`)
 		},
 		want: slices.Concat(
-			both("blue-10.0.0.0-24/1", "blue-10.0.0.1", "10.0.0.1 web-0 held Reserved kept"),
+			both("blue-10.0.0.0-24/1", "blue-10.0.0.1", "10.0.0.1 web-0 held Protected kept"),
 			both("green-10.0.0.0-24/1", "green-10.0.0.1", "10.0.0.1 web-1 orphan PodAbsent released"),
 		),
 	}, {
@@ -62,7 +62,7 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 		},
 		want: slices.Concat(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-			both("fd00---64/1", "fd00--1", "fd00::1 web-0 held Reserved kept"),
+			both("fd00---64/1", "fd00--1", "fd00::1 web-0 held Protected kept"),
 		),
 	}, {
 		name: "not by an attachment of another plugin, or without a configuration",
@@ -150,8 +150,8 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 	s.must(err)
 	s.attach("lan", fmt.Sprintf(`"range":%q,"exclude":%s`, n.Range, exclude))
 	for _, r := range s.listed() {
-		if free[r.IP.String()] == (r.Reserved != "") {
-			t.Errorf("the plugin gives %s: %t; it is taken for reserved: %q", r.IP, free[r.IP.String()], r.Reserved)
+		if free[r.IP.String()] == (r.Protected != "") {
+			t.Errorf("the plugin gives %s: %t; it is taken for reserved: %q", r.IP, free[r.IP.String()], r.Protected)
 		}
 	}
 	if len(free) != 14-8 {
@@ -176,20 +176,20 @@ func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
 		t.Fatal("the cluster serves network attachments")
 	}
 	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)
-	s.writeReservation("10.0.0.1", "shop/web")
-	if got := s.listed(); len(got) != 2 || got[0].Reserved+got[1].Reserved != "" {
+	s.writeAllocation("10.0.0.1", "shop/web")
+	if got := s.listed(); len(got) != 2 || got[0].Protected+got[1].Protected != "" {
 		t.Errorf("listed %+v, want an entry and a reservation that nothing excludes", got)
 	}
 }
 
 // listed is what both backends list.
-func (s *scene) listed() []reaper.Reservation {
+func (s *scene) listed() []reaper.Allocation {
 	s.Helper()
-	var all []reaper.Reservation
+	var all []reaper.Allocation
 	for _, b := range s.recorders(s.cluster.Config) {
-		for unit, err := range b.List(s.Context()) {
+		for pool, err := range b.List(s.Context()) {
 			s.must(err)
-			all = append(all, unit.Reservations...)
+			all = append(all, pool.Allocations...)
 		}
 	}
 	return all

@@ -26,7 +26,7 @@ const (
 		"3":{"id":"c","podref":{"name":"web-0","namespace":"shop"}},
 		"abc":{"id":"d","podref":"shop/web-0",` + future + `}}`
 
-	reservationFromTheFuture = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
+	allocationFromTheFuture = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
 		"metadata":{"name":"10.0.0.2","annotations":{"a":"<b>"},"labels":{"c":"d"},"finalizers":["example.com/hold"]},
 		"spec":{"podref":"shop/web-1",` + future + `}}`
 )
@@ -40,7 +40,7 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 		name: "beside an entry that goes",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", fromTheFuture)
-			s.write("overlappingrangeipreservations", reservationFromTheFuture)
+			s.write("overlappingrangeipreservations", allocationFromTheFuture)
 			s.runs("web-1", "10.0.0.2")
 			for name, text := range s.store().content {
 				if name == "10.0.0.0-24/2" && !bytes.Contains([]byte(text), []byte("9007199254740993")) {

@@ -67,7 +67,7 @@ func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
 }
 
 // Row 18, between two runs that both missed the pod. Only the entry tells that
-// it was there: adopting a reservation writes nothing. But a reservation does
+// it was there: adopting a allocation writes nothing. But a allocation does
 // not go before its entry.
 func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	s := newScene(t)
@@ -87,8 +87,8 @@ func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	})
 }
 
-// Of a reservation the store tells the age, of an entry it does not.
-func TestReservationThatIsTooYoungStays(t *testing.T) {
+// Of a allocation the store tells the age, of an entry it does not.
+func TestAllocationThatIsTooYoungStays(t *testing.T) {
 	s := newScene(t)
 	s.add(lan, "web-0")
 	created := s.created("10.0.0.1")
@@ -97,9 +97,9 @@ func TestReservationThatIsTooYoungStays(t *testing.T) {
 	s.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
 		s.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
 	s.wantStore(before.without([]string{entry}))
-	reservation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
-	s.wantLines([]string{reservation}, s.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
-	s.wantStore(before.without([]string{entry, reservation}))
+	allocation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
+	s.wantLines([]string{allocation}, s.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
+	s.wantStore(before.without([]string{entry, allocation}))
 }
 
 // Row 7: the pod is stuck in a pool that is full, and holds an entry of it from
@@ -120,11 +120,11 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 	}})
 }
 
-// created is when a reservation was made.
-func (s *scene) created(reservation string) time.Time {
+// created is when a allocation was made.
+func (s *scene) created(allocation string) time.Time {
 	s.Helper()
 	o, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
-		Get(s.Context(), reservation, metav1.GetOptions{})
+		Get(s.Context(), allocation, metav1.GetOptions{})
 	s.must(err)
 	return o.CreationTimestamp.Time
 }

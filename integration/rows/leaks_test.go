@@ -56,7 +56,7 @@ func TestLeaks(t *testing.T) {
 			s.wantAddresses(s.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
 		},
 	}, {
-		// Row 27: that there is no reservation is no error.
+		// Row 27: that there is no allocation is no error.
 		name: "a network without overlapping ranges",
 		set: func(s *scene) {
 			s.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
@@ -106,7 +106,7 @@ func TestLeaks(t *testing.T) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{
 				"1":{"id":"a","podref":"shop/web-0","ifname":"net1"},
 				"7":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeReservation("10.0.0.1", "shop/web-0")
+			s.writeAllocation("10.0.0.1", "shop/web-0")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
@@ -152,7 +152,7 @@ func TestLeaks(t *testing.T) {
 }
 
 // Either store can leak without the other.
-func TestEntriesAndReservationsThatDisagree(t *testing.T) {
+func TestEntriesAndAllocationsThatDisagree(t *testing.T) {
 	play(t, []scenario{{
 		// Row 22: the DEL was cut short after the pool.
 		name: "reservation of a pod that is gone, without an entry",
@@ -175,7 +175,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 		name: "entry of a pod that is gone, reservation of one that shows the address",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.writeAllocation("10.0.0.1", "shop/web-1")
 			s.runs("web-1", "10.0.0.1")
 		},
 		want: []string{
@@ -187,7 +187,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 		name: "entry of a pod that is gone, reservation of one that shows nothing",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.writeAllocation("10.0.0.1", "shop/web-1")
 			s.pod("web-1")
 		},
 		want: []string{
@@ -199,7 +199,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 		name: "entry of a live pod, reservation of one that is gone",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeReservation("10.0.0.1", "shop/web-1")
+			s.writeAllocation("10.0.0.1", "shop/web-1")
 			s.pod("web-0")
 		},
 		want: []string{
@@ -207,7 +207,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
 		},
 	}, {
-		// Beyond the rows: a reservation never goes before the entry that it
+		// Beyond the rows: a allocation never goes before the entry that it
 		// belongs to, or the owner's next ADD would spin on the two.
 		name:   "entry that is held, reservation that is not",
 		policy: "rules:\n- match: {backends: [whereabouts]}\n  hold: true\n",

@@ -13,11 +13,11 @@ import (
 // second left. Then the first is gone too.
 func TestNamesThatThePluginGives(t *testing.T) {
 	for _, tt := range []struct {
-		name         string
-		network      plugin.Network
-		entries      [2]string // pool and key
-		reservations [2]string
-		ips          [2]string
+		name        string
+		network     plugin.Network
+		entries     [2]string // pool and key
+		allocations [2]string
+		ips         [2]string
 	}{
 		// Row 24.
 		{
@@ -77,12 +77,12 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			s.wantAddresses(append(first, second...), tt.ips[:]...)
 			s.runs("web-0", first...)
 			before := s.store()
-			released := both(tt.entries[1], tt.reservations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
+			released := both(tt.entries[1], tt.allocations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
 			s.wantLines(append(
-				both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
+				both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
 				released...), s.reap("").lines)
 			s.gone("web-0")
-			rest := both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
+			rest := both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
 			s.wantLines(rest, s.reap("").lines)
 			s.wantStore(before.without(slices.Concat(released, rest)))
 		})
@@ -90,7 +90,7 @@ func TestNamesThatThePluginGives(t *testing.T) {
 }
 
 // What a name does not prove, the pools may; else it is not believed.
-func TestNamesOfReservationsThatAreNotProved(t *testing.T) {
+func TestNamesOfAllocationsThatAreNotProved(t *testing.T) {
 	named := plugin.Network{NetworkName: "2001", Range: "db8::/64"}
 	play(t, []scenario{{
 		name: "either network may have it",
@@ -116,10 +116,10 @@ func TestNamesOfReservationsThatAreNotProved(t *testing.T) {
 		name: "a name that no address makes",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{}`)
-			s.writeReservation("10.0.0", "shop/web-0")
-			s.writeReservation("10.0.0.01", "shop/web-0")
-			s.writeReservation("fd00-0-0-0-0-0-0-1", "shop/web-0")
-			s.writeReservation("reserved", "shop/web-0")
+			s.writeAllocation("10.0.0", "shop/web-0")
+			s.writeAllocation("10.0.0.01", "shop/web-0")
+			s.writeAllocation("fd00-0-0-0-0-0-0-1", "shop/web-0")
+			s.writeAllocation("reserved", "shop/web-0")
 		},
 		want: []string{
 			"10.0.0 - web-0 held Unreadable kept",

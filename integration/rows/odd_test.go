@@ -24,10 +24,10 @@ func TestOddEntries(t *testing.T) {
 				"4":{"id":"d","podref":"/web-0","ifname":"net1"},
 				"5":{"id":"e","podref":"shop/","ifname":"net1"},
 				"6":{"id":"f","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeReservation("10.0.0.1", "")
-			s.writeReservation("10.0.0.2", "a/b/c")
-			s.writeReservation("10.0.0.3", "justname")
-			s.writeReservation("10.0.0.6", "shop/web-0")
+			s.writeAllocation("10.0.0.1", "")
+			s.writeAllocation("10.0.0.2", "a/b/c")
+			s.writeAllocation("10.0.0.3", "justname")
+			s.writeAllocation("10.0.0.6", "shop/web-0")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 - held OwnerUnknown kept",
@@ -71,7 +71,7 @@ func TestOddEntries(t *testing.T) {
 				"1":{"id":"a","podref":"shop/web-0","ifname":"net1"},
 				"2":{"id":"b","podref":"shop/web-1","ifname":"net1"},
 				"65535":{"id":"c","podref":"shop/web-2","ifname":"net1"}}`)
-			s.writeReservation("10.10.10.6", "shop/web-0")
+			s.writeAllocation("10.10.10.6", "shop/web-0")
 			s.runs("other", "10.10.10.7")
 		},
 		want: []string{
@@ -120,7 +120,7 @@ func TestOddEntries(t *testing.T) {
 	}, {
 		// Of an offset of more than 64 bits the plugin writes the lower 64, so
 		// that the entry stands for another address. Its owner protects it all
-		// the same, and the reservation tells the truth.
+		// the same, and the allocation tells the truth.
 		name: "offsets that the plugin cannot write",
 		set: func(s *scene) {
 			wide := plugin.Network{Range: "fd00::/48", RangeStart: "fd00:0:0:1::5"}
@@ -161,8 +161,8 @@ func TestPoolThatCannotBeReadHidesNoOther(t *testing.T) {
 }
 
 // Beyond row 42: what the pool holds is not known, so neither is whether the
-// reservation is the last that keeps the address for its owner.
-func TestReservationStaysWhoseEntryCannotBeRead(t *testing.T) {
+// allocation is the last that keeps the address for its owner.
+func TestAllocationStaysWhoseEntryCannotBeRead(t *testing.T) {
 	play(t, []scenario{{
 		name: "since its pool cannot",
 		set: func(s *scene) {

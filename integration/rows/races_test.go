@@ -35,7 +35,7 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent returned"),
 	}, {
 		// Row 18: the pod comes back after the second look, and its ADD
-		// adopts the entry. The reservation is looked at after that.
+		// adopts the entry. The allocation is looked at after that.
 		name: "the pod adopts its entry between the second look and the write",
 		set:  func(s *scene) { s.add(lan, "web-0") },
 		hold: "patch ippools",
@@ -46,7 +46,7 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		},
 	}, {
 		// Row 18, a step later: the entry is released, and the pod's ADD makes
-		// another one beside the old reservation, which it takes for its own.
+		// another one beside the old allocation, which it takes for its own.
 		name: "the pod adopts its reservation before it is marked",
 		set:  func(s *scene) { s.add(lan, "web-0") },
 		hold: "patch overlappingrangeipreservations",
@@ -106,8 +106,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
 	}, {
-		// Row 39, between entry and reservation, and then the address is given
-		// to another pod: the reservation of that name is not the one that was
+		// Row 39, between entry and allocation, and then the address is given
+		// to another pod: the allocation of that name is not the one that was
 		// listed.
 		name: "the reservation is deleted and made again for another pod",
 		set:  func(s *scene) { s.add(lan, "web-0") },
@@ -176,7 +176,7 @@ func TestPodThatCannotBeLookedAtKeepsItsAddress(t *testing.T) {
 	}
 }
 
-// Row 46: the reaper is killed between the entry and its reservation.
+// Row 46: the reaper is killed between the entry and its allocation.
 func TestNextRunFinishesWhatAKilledRunBegan(t *testing.T) {
 	released := []string{"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"}
 	for _, tt := range []struct {

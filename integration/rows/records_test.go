@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// recorders are the backends in the order in which they restore: a reservation
+// recorders are the backends in the order in which they restore: a allocation
 // that is back keeps other ranges from the address of the entry that follows.
 func (s *scene) recorders(config *rest.Config) []reaper.Recorder {
 	s.Helper()
@@ -34,18 +34,18 @@ func (s *scene) records() []reaper.Record {
 	s.Helper()
 	var all []reaper.Record
 	for _, b := range s.recorders(s.cluster.Config) {
-		for unit, err := range b.List(s.Context()) {
+		for pool, err := range b.List(s.Context()) {
 			s.must(err)
-			for i := range unit.Reservations {
-				unit.Reservations[i].Unit = unit.Name
+			for i := range pool.Allocations {
+				pool.Allocations[i].Pool = pool.Name
 			}
-			stored, err := b.Record(s.Context(), unit.Reservations)
+			stored, err := b.Record(s.Context(), pool.Allocations)
 			s.must(err)
-			for i, r := range unit.Reservations {
+			for i, r := range pool.Allocations {
 				if stored[i] == nil {
-					s.Fatalf("there is no record of %s %s", unit.Name, r.Key)
+					s.Fatalf("there is no record of %s %s", pool.Name, r.Key)
 				}
-				all = append(all, reaper.Record{Backend: b.Name(), Unit: unit.Name, Key: r.Key, IP: r.IP.String(), Stored: stored[i]})
+				all = append(all, reaper.Record{Backend: b.Name(), Pool: pool.Name, Key: r.Key, IP: r.IP.String(), Stored: stored[i]})
 			}
 		}
 	}
@@ -62,15 +62,15 @@ func (s *scene) restore(config *rest.Config, records []reaper.Record) []string {
 	s.Helper()
 	var lines []string
 	for _, b := range s.recorders(config) {
-		units := map[string][]reaper.Record{}
+		pools := map[string][]reaper.Record{}
 		for _, r := range records {
 			if r.Backend == b.Name() {
-				units[r.Unit] = append(units[r.Unit], r)
+				pools[r.Pool] = append(pools[r.Pool], r)
 			}
 		}
-		for unit, rs := range units {
-			for i, err := range b.Restore(s.Context(), unit, rs) {
-				name := strings.TrimPrefix(unit, realcluster.PoolNamespace+"/")
+		for pool, rs := range pools {
+			for i, err := range b.Restore(s.Context(), pool, rs) {
+				name := strings.TrimPrefix(pool, realcluster.PoolNamespace+"/")
 				if b.Name() == whereabouts.PoolsName {
 					name += "/" + rs[i].Key
 				}
@@ -143,6 +143,6 @@ func (s *scene) between() *proxy.Proxy {
 }
 
 // pools are the records of pools.
-func pools(records []reaper.Record) []reaper.Record {
+func poolRecords(records []reaper.Record) []reaper.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r reaper.Record) bool { return r.Backend != whereabouts.PoolsName })
 }

@@ -87,7 +87,7 @@ func (s *scene) lines(report []byte) []string {
 			object += "/" + e.Key
 		}
 		pod := strings.TrimPrefix(e.Owner.Namespace+"/"+e.Owner.Pod, shop+"/")
-		fields := []string{object, e.IP, pod, e.Verdict, e.Reason, e.Outcome}
+		fields := []string{object, e.IP, pod, e.Decision, e.Reason, e.Outcome}
 		for i, field := range fields {
 			if field == "" || field == "/" {
 				fields[i] = "-"

@@ -178,7 +178,7 @@ func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
 			s.must(client.IgnoreNotFound(leases.Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})))
 			s.release(buried, 0)
 		}
-		s.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, s.restore(s.cluster.Config, slices.Concat(buried, pools(whole))))
+		s.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, s.restore(s.cluster.Config, slices.Concat(buried, poolRecords(whole))))
 		s.wantReborn(before)
 	}
 }
@@ -189,7 +189,7 @@ func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
 	s := newScene(t)
 	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"9":{"id":"c9","podref":"shop/x"}}`)
 	record := func(key, stored string) reaper.Record {
-		return reaper.Record{Backend: "whereabouts", Unit: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
+		return reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 	}
 	got := s.restore(s.cluster.Config, []reaper.Record{
 		record("4", `{"id":"c4","podref":"shop/web-0"}`), record("5", `{"id":"c5"}`), record("55", `{"id":"c55","podref":"shop/web-1"}`),
@@ -207,7 +207,7 @@ func TestManyEntriesAreRestoredInFewWrites(t *testing.T) {
 	var records []reaper.Record
 	for i := range entries {
 		ip := []string{"10", "0", strconv.Itoa((i + 1) >> 8), strconv.Itoa((i + 1) & 0xff)}
-		records = append(records, reaper.Record{Backend: "whereabouts", Unit: "kube-system/10.0.0.0-16", Key: strconv.Itoa(i + 1),
+		records = append(records, reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-16", Key: strconv.Itoa(i + 1),
 			IP: strings.Join(ip, "."), Stored: json.RawMessage(`{"id":"c","podref":"shop/web-` + strconv.Itoa(i) + `"}`)})
 	}
 	p := s.between()

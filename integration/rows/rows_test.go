@@ -36,7 +36,7 @@ type scenario struct {
 	set    func(s *scene)
 	exit   int // of the binary
 
-	// want has a line for each reservation, in any order:
+	// want has a line for each allocation, in any order:
 	//
 	//	POOL/KEY     IP POD VERDICT REASON OUTCOME
 	//	RESERVATION  IP POD VERDICT REASON OUTCOME
@@ -82,7 +82,7 @@ func (s *scene) wantLines(want, got []string) {
 }
 
 // both returns the lines of an address that has an entry in a pool and a
-// reservation, for the two share their fate more often than not.
-func both(entry, reservation, rest string) []string {
-	return []string{entry + " " + rest, reservation + " " + rest}
+// allocation, for the two share their fate more often than not.
+func both(entry, allocation, rest string) []string {
+	return []string{entry + " " + rest, allocation + " " + rest}
 }

@@ -117,15 +117,15 @@ func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
 	})
 }
 
-// The reservation of row 3 stays for as long as the pod lives. No look at the
+// The allocation of row 3 stays for as long as the pod lives. No look at the
 // pod could tell whether it is about to adopt the address again: it exists
 // before and after, and the tombstone's protocol rests on an owner that does
 // not.
-func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
+func TestAllocationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
 	s := newScene(t)
 	s.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-	s.writeReservation("10.0.0.1", "shop/web-0")
-	s.writeReservation("10.0.0.2", "shop/web-0")
+	s.writeAllocation("10.0.0.1", "shop/web-0")
+	s.writeAllocation("10.0.0.2", "shop/web-0")
 	s.playSteps(atOnce, []step{
 		{at: 0, do: func(s *scene) { s.runs("web-0", "10.0.0.1") }, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",

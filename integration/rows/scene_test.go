@@ -134,7 +134,7 @@ func (s *scene) writePool(name, cidr, allocations string) {
 }
 
 // writeReservation writes an overlapping-range reservation as the plugin does.
-func (s *scene) writeReservation(name, podRef string) {
+func (s *scene) writeAllocation(name, podRef string) {
 	s.Helper()
 	s.write("overlappingrangeipreservations", fmt.Sprintf(`{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1",
 		"kind":"OverlappingRangeIPReservation","metadata":{"name":%q},"spec":{"podref":%q,"ifname":"net1"}}`, name, podRef))
@@ -163,7 +163,7 @@ func (s *scene) wantSame(when string, before, after map[string]string) {
 	}
 }
 
-// emptyPool takes all entries out of a pool and leaves their reservations.
+// emptyPool takes all entries out of a pool and leaves their allocations.
 func (s *scene) emptyPool(name string) {
 	s.Helper()
 	s.patch("ippools", name, types.JSONPatchType, `[{"op":"replace","path":"/spec/allocations","value":{}}]`)

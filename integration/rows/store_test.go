@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
-// A store is what the API server holds, in its own bytes: of a reservation the
+// A store is what the API server holds, in its own bytes: of a allocation the
 // object by its name, of a pool the object without its allocations by its name
 // and each allocation by name/key. What is not in the namespace of the pools
 // has its namespace before its name.
@@ -93,7 +93,7 @@ func text(raw json.RawMessage) string {
 
 // without returns the store as it has to be after a run that ended with these
 // lines: what was released is not in it, and nothing else was even written, but
-// for a reservation that was given back.
+// for a allocation that was given back.
 func (st store) without(lines []string) store {
 	left := store{maps.Clone(st.content), maps.Clone(st.versions)}
 	for _, line := range lines {

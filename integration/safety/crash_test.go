@@ -68,7 +68,7 @@ func (s *scene) killed(t *testing.T, at moment, match proxy.Match, policy string
 func mutation(n int) proxy.Match { return func(r proxy.Request) bool { return r.Mutation == n } }
 
 // wreck is what crashes are tried on: two pools with somebody alive, somebody
-// dead, and somebody dead whose time is not over, and their reservations. It
+// dead, and somebody dead whose time is not over, and their allocations. It
 // returns the end to which every run has to come.
 func (s *scene) wreck(t *testing.T) (end store) {
 	t.Helper()
@@ -200,7 +200,7 @@ func (s *scene) convergeTo(t *testing.T, want store, policy string) {
 	}
 }
 
-// checkRemembered compares how many reservations the ledger remembers.
+// checkRemembered compares how many allocations the ledger remembers.
 func (s *scene) checkRemembered(t *testing.T, want int) {
 	t.Helper()
 	cm, err := s.Kube.CoreV1().ConfigMaps(s.ledgerIn).Get(t.Context(), ledger, metav1.GetOptions{})

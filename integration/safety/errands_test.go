@@ -54,7 +54,7 @@ var errands = []errand{
 	},
 	{
 		// A tombstone was left.
-		backend: reservationBackend,
+		backend: allocationBackend,
 		begin: func(t *testing.T, a *account) {
 			t.Helper()
 			for ip, pod := range map[string]string{"10.3.0.1": "gone-1", "10.3.0.2": "live", "10.3.0.3": "gone-3", "10.3.0.4": "slow-1"} {
@@ -98,7 +98,7 @@ func (e errand) run(t *testing.T, a *account) (wrong string) {
 // only is the part of a policy that has no other backend look.
 func only(backend string) string {
 	text := "backends:\n"
-	for _, other := range []string{poolBackend, reservationBackend, blockBackend} {
+	for _, other := range []string{poolBackend, allocationBackend, blockBackend} {
 		if other != backend {
 			text += "  " + other + ": {enabled: false}\n"
 		}
@@ -116,7 +116,7 @@ func (s *scene) adopt(t *testing.T, cidr, key, sandbox string) {
 	}
 }
 
-// setOwner changes what a reservation says of its owner, now and before.
+// setOwner changes what a allocation says of its owner, now and before.
 func (s *scene) setOwner(t *testing.T, ip, ref, before string) {
 	t.Helper()
 	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).Patch(t.Context(),

@@ -14,12 +14,12 @@ import (
 )
 
 // A known limit, which is whereabouts' own (v0.9.4): an ADD that has found its
-// reservation remembers that it need not write one, also when its write of the
+// allocation remembers that it need not write one, also when its write of the
 // pool fails and it tries again with another address
 // (skipOverlappingRangeUpdate in IPManagementKubernetesUpdate). That address
-// then has no reservation, and an ADD in an overlapping range is given it too.
+// then has no allocation, and an ADD in an overlapping range is given it too.
 //
-// Whoever takes away the entry or the reservation of such an ADD, between its
+// Whoever takes away the entry or the allocation of such an ADD, between its
 // reading and its writing, brings it about: the plugin's own DEL as well as a
 // release. The address that gets lost is one that the ADD took by itself; none
 // that was in use was released (promise 1). A test that fails here means that
@@ -102,7 +102,7 @@ func (s *scene) touch(t *testing.T, n plugin.Network) {
 	}
 }
 
-// checkForgotten fails the test unless the pod has an entry and no reservation
+// checkForgotten fails the test unless the pod has an entry and no allocation
 // for it.
 func (s *scene) checkForgotten(t *testing.T, v *visitor) {
 	t.Helper()

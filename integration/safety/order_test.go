@@ -10,11 +10,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/reap"
 )
 
-// A reservation that went before its pool's entry would let another range take
+// A allocation that went before its pool's entry would let another range take
 // the address, and the owner, should it come back, would spin on the entry. So
-// where the entry stays, for whatever reason, the reservation stays, and
+// where the entry stays, for whatever reason, the allocation stays, and
 // nothing is written into it (promise 1).
-func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
+func TestAllocationStaysWhereItsPoolsEntryStays(t *testing.T) {
 	forbid := func(s *scene) { s.toReaper.Before(proxy.On("patch ippools"), proxy.Always(proxy.Forbidden())) }
 	for _, tt := range []struct {
 		name    string
@@ -42,7 +42,7 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 			s.checkStore(t, want)
 			got := outcomes(result.Report)
 			wantOutcomes := map[string]string{
-				reservationBackend + " " + ip: "kept", reservationBackend + " 10.2.0.1": "released",
+				allocationBackend + " " + ip: "kept", allocationBackend + " 10.2.0.1": "released",
 			}
 			if tt.entry != "" {
 				wantOutcomes[poolBackend+" "+ip] = tt.entry
@@ -63,10 +63,10 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 
 // The owner comes back, takes its address again and dies once more, all while
 // the run is at work: the entry that it leaves in the pool is a new one, with a
-// grace period of its own, and so the reservation stays as well. What the run
+// grace period of its own, and so the allocation stays as well. What the run
 // has read of the pools before it released others is too old to tell (promise
 // 4).
-func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
+func TestAllocationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
 	s := newScene(t)
 	s.pod(t, "bystander")
 	s.reserve(t, "10.0.0.1", s.ref("gone")) // which comes first

@@ -55,7 +55,7 @@ func TestRunSurvivesTheEndOfTheAPIServer(t *testing.T) {
 }
 
 // A list of pods that expires in the middle begins anew: half a list would
-// make orphans of the other half's reservations (promises 1 and 2).
+// make orphans of the other half's allocations (promises 1 and 2).
 func TestListThatExpiresBeginsAnew(t *testing.T) {
 	s := newScene(t)
 	live := map[int]string{}

@@ -82,7 +82,7 @@ func (s *scene) requests(t *testing.T) []proxy.Request {
 
 // A pod comes back under its name while the run is at any of its steps, and
 // its ADD writes at that step or at any later one. Whatever the run has made
-// of the old entry and the old reservation by then, the pod keeps what its ADD
+// of the old entry and the old allocation by then, the pod keeps what its ADD
 // got (promises 1 and 4), nothing that it left behind stays blocked, and no
 // run fails for it.
 func TestPodThatComesBackKeepsWhatItsAddGot(t *testing.T) {
@@ -169,7 +169,7 @@ func (s *scene) visit(t *testing.T, n, later, last int) (over bool) {
 
 // Where many are due, owners are looked at by one listing of all pods, which
 // is up to two seconds old at a write. A pod that comes back behind it is
-// still found, before its reservation goes (promise 4).
+// still found, before its allocation goes (promise 4).
 func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
 	s := newScene(t)
 	s.pod(t, "bystander")
@@ -194,7 +194,7 @@ func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
 		t.Fatal(v.err)
 	}
 	s.checkWhole(t, network, "web-0", newSandbox, v.ip)
-	if got := outcomes(result.Report)[reservationBackend+" "+ip]; got == "released" {
+	if got := outcomes(result.Report)[allocationBackend+" "+ip]; got == "released" {
 		t.Errorf("outcome of the reservation of %s: %s", ip, got)
 	}
 	s.checkStore(t, store{
@@ -202,11 +202,11 @@ func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
 	})
 }
 
-// A reservation goes while the run is about to release it, by the late DEL of
+// A allocation goes while the run is about to release it, by the late DEL of
 // its own sandbox, and a pod in an overlapping range is given the address. The
 // run deletes and changes nothing of what that pod has (promise 1): it is
 // another object under the same name.
-func TestReservationThatIsGivenToAnotherPodMeanwhileStays(t *testing.T) {
+func TestAllocationThatIsGivenToAnotherPodMeanwhileStays(t *testing.T) {
 	s := newScene(t)
 	s.pod(t, "bystander")
 	steps := s.requests(t)
@@ -218,7 +218,7 @@ func TestReservationThatIsGivenToAnotherPodMeanwhileStays(t *testing.T) {
 			s.toReaper.Before(func(r proxy.Request) bool { return r.Number == n },
 				func(context.Context, proxy.Request) proxy.Action {
 					s.removeEntry(t, network, ip) // as the DEL does,
-					s.deleteReservation(t, ip)    // by name alone
+					s.deleteAllocation(t, ip)     // by name alone
 					s.pod(t, "neighbour")
 					if _, err := s.add(t.Context(), other, "neighbour", newSandbox); err != nil {
 						t.Error(err)
@@ -231,9 +231,9 @@ func TestReservationThatIsGivenToAnotherPodMeanwhileStays(t *testing.T) {
 	}
 }
 
-// deleteReservation deletes a reservation as the plugin does: by its name,
+// deleteReservation deletes a allocation as the plugin does: by its name,
 // whatever it is by then.
-func (s *scene) deleteReservation(t *testing.T, ip string) {
+func (s *scene) deleteAllocation(t *testing.T, ip string) {
 	t.Helper()
 	err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
 		Delete(t.Context(), ip, metav1.DeleteOptions{})
@@ -243,21 +243,21 @@ func (s *scene) deleteReservation(t *testing.T, ip string) {
 }
 
 // What this program is careful about: the API server itself, asked to delete a
-// reservation only if it is the very object and version that was confirmed,
-// deletes the reservation of a live pod, and a second pod gets its address.
-func TestNaiveDeleteLosesALiveReservation(t *testing.T) {
+// allocation only if it is the very object and version that was confirmed,
+// deletes the allocation of a live pod, and a second pod gets its address.
+func TestNaiveDeleteLosesALiveAllocation(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
 	ip := s.leak(t, "web-0")
-	reservations := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
+	allocations := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
 
 	// The pool's entry is released, as any reaper does it. Then the naive one
-	// confirms: the pod is gone, and this is its reservation.
+	// confirms: the pod is gone, and this is its allocation.
 	s.removeEntry(t, network, ip)
 	if _, err := s.Kube.CoreV1().Pods(s.namespace).Get(ctx, "web-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("get pod: %v, want not found", err)
 	}
-	confirmed, err := reservations.Get(ctx, ip, metav1.GetOptions{})
+	confirmed, err := allocations.Get(ctx, ip, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestNaiveDeleteLosesALiveReservation(t *testing.T) {
 	}
 	s.checkWhole(t, network, "web-0", newSandbox, ip)
 
-	err = reservations.Delete(ctx, ip, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+	err = allocations.Delete(ctx, ip, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &confirmed.UID, ResourceVersion: &confirmed.ResourceVersion,
 	}})
 	if err != nil {

@@ -24,7 +24,7 @@ func TestShippedRolesSufficeForARunAndNoVerbIsTooMany(t *testing.T) {
 			}
 			g = g.Split()
 			for _, v := range g.Verbs() {
-				if e.backend == reservationBackend && v.Of(g) == "create events" {
+				if e.backend == allocationBackend && v.Of(g) == "create events" {
 					continue // for the event on the Job, of which there is none here
 				}
 				t.Run("without "+v.Of(g), func(t *testing.T) {
@@ -92,20 +92,20 @@ func TestBackendWithoutItsRoleFailsAndTheOthersGoOn(t *testing.T) {
 	}{
 		"no Whereabouts": {
 			[]string{blockBackend},
-			map[string]string{poolBackend: "failed", reservationBackend: "failed", blockBackend: "skipped"}, nil,
+			map[string]string{poolBackend: "failed", allocationBackend: "failed", blockBackend: "skipped"}, nil,
 		},
 		// With the role of overlapping it may list pools too.
 		"no whereabouts": {
-			[]string{reservationBackend, blockBackend},
-			map[string]string{poolBackend: "partial", reservationBackend: "ok", blockBackend: "skipped"}, []string{"10.3.0.1"},
+			[]string{allocationBackend, blockBackend},
+			map[string]string{poolBackend: "partial", allocationBackend: "ok", blockBackend: "skipped"}, []string{"10.3.0.1"},
 		},
 		"no overlapping": {
 			[]string{poolBackend, blockBackend},
-			map[string]string{poolBackend: "ok", reservationBackend: "failed", blockBackend: "skipped"}, []string{"10.1.0.0-24 10.1.0.1"},
+			map[string]string{poolBackend: "ok", allocationBackend: "failed", blockBackend: "skipped"}, []string{"10.1.0.0-24 10.1.0.1"},
 		},
 		"no calico": {
-			[]string{poolBackend, reservationBackend},
-			map[string]string{poolBackend: "ok", reservationBackend: "ok", blockBackend: "failed"},
+			[]string{poolBackend, allocationBackend},
+			map[string]string{poolBackend: "ok", allocationBackend: "ok", blockBackend: "failed"},
 			[]string{"10.1.0.0-24 10.1.0.1", "10.1.0.1", "10.3.0.1"},
 		},
 	} {

@@ -21,9 +21,9 @@ import (
 
 // What a backend is called in policies and reports.
 const (
-	poolBackend        = "whereabouts"
-	reservationBackend = "overlapping"
-	blockBackend       = "calico"
+	poolBackend       = "whereabouts"
+	allocationBackend = "overlapping"
+	blockBackend      = "calico"
 )
 
 // A store is what whereabouts has stored: who has an address, and by which
@@ -46,12 +46,12 @@ func (s *scene) store(t testing.TB) store {
 			all[pool.Name+" "+address(t, pool.Spec.Range, key)] = a.PodRef + " " + a.ContainerID
 		}
 	}
-	reservations, err := client.OverlappingRangeIPReservations("").List(t.Context(), metav1.ListOptions{})
+	allocations, err := client.OverlappingRangeIPReservations("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Error(err)
 		return nil
 	}
-	for _, r := range reservations.Items {
+	for _, r := range allocations.Items {
 		all[r.Name] = r.Spec.PodRef
 	}
 	return all
@@ -94,7 +94,7 @@ func (s *scene) checkStore(t testing.TB, want store) {
 // poolName is how the plugin names the pool of an unnamed network.
 func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
-// put writes a pool, and reservations beside it, as the plugin would have. The
+// put writes a pool, and allocations beside it, as the plugin would have. The
 // allocations map an offset to the pod that has it.
 func (s *scene) put(t testing.TB, cidr string, allocations map[int]string) {
 	t.Helper()
@@ -115,21 +115,21 @@ func (s *scene) put(t testing.TB, cidr string, allocations map[int]string) {
 	}
 }
 
-// reserve writes a reservation as the plugin would have.
+// reserve writes a allocation as the plugin would have.
 func (s *scene) reserve(t testing.TB, ip, ref string) {
 	t.Helper()
-	reservation := &v1alpha1.OverlappingRangeIPReservation{
+	allocation := &v1alpha1.OverlappingRangeIPReservation{
 		ObjectMeta: metav1.ObjectMeta{Name: ip},
 		Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: ref, IfName: "net1"},
 	}
 	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
-		Create(t.Context(), reservation, metav1.CreateOptions{})
+		Create(t.Context(), allocation, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// wipe removes what the last part of a test has stored: pools, reservations,
+// wipe removes what the last part of a test has stored: pools, allocations,
 // the ledger, and the pods that it names.
 func (s *scene) wipe(t testing.TB, pods ...string) {
 	t.Helper()
@@ -164,7 +164,7 @@ func (s *scene) forget(t testing.TB) error {
 }
 
 // checkWhole fails the test unless the pod has all that its ADD gave it: the
-// entry in the pool, by its sandbox; the reservation that names it; and
+// entry in the pool, by its sandbox; the allocation that names it; and
 // thereby the address, which a real ADD in a range over the same addresses is
 // not given (promise 1).
 func (s *scene) checkWhole(t *testing.T, n plugin.Network, pod, sandbox, ip string) {
@@ -240,7 +240,7 @@ func (s *scene) checkTrue(t testing.TB, r *reap.Report) {
 }
 
 // putEntries writes a pool with many entries of pods that are gone, and no
-// reservations.
+// allocations.
 func (s *scene) putEntries(t testing.TB, cidr string, n int) {
 	t.Helper()
 	pool := &v1alpha1.IPPool{

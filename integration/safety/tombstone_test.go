@@ -30,7 +30,7 @@ func (s *scene) bury(t *testing.T, pod string) (ip string) {
 
 // A tombstone is put back where the next run finds that the reservation has to
 // stay, and left alone by a run that may not write (promises 5 and 8).
-func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
+func TestTombstoneIsPutBackWhereTheAllocationHasToStay(t *testing.T) {
 	const (
 		held  = "rules:\n- {match: {pods: [\"web-*\"]}, hold: true}\n"
 		away  = "namespaces: {exclude: [\"test-*\"]}\n"
@@ -104,7 +104,7 @@ func TestTombstoneWithoutAnOwnerIsLeftAlone(t *testing.T) {
 // Where the second look at the owner fails, the first try leaves a tombstone
 // and the next one finds the owner alive. What the report then calls returned
 // has its owner again (promise 7).
-func TestOwnerThatComesBackBetweenTwoTriesGetsItsReservationBack(t *testing.T) {
+func TestOwnerThatComesBackBetweenTwoTriesGetsItsAllocationBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		fail proxy.Match
@@ -135,7 +135,7 @@ func TestOwnerThatComesBackBetweenTwoTriesGetsItsReservationBack(t *testing.T) {
 			if v.err != nil || v.ip != ip {
 				t.Fatalf("ADD: %s, %v, want %s", v.ip, v.err, ip)
 			}
-			if got := outcomes(result.Report)[reservationBackend+" "+ip]; got == "returned" {
+			if got := outcomes(result.Report)[allocationBackend+" "+ip]; got == "returned" {
 				s.checkWhole(t, network, "web-0", newSandbox, ip)
 			} else if result.ExitCode != reap.ExitPartial || got != "failed" {
 				t.Errorf("exit code %d, outcome %s, want 3 and failed", result.ExitCode, got)

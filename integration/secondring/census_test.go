@@ -84,12 +84,12 @@ func TestCensusThatShrankIsRefusedUntilSomebodyHasLooked(t *testing.T) {
 			tt.before(s)
 			s.live("web-0")
 			s.dies("web-0")
-			s.wantSaid(s.reap(reap.ExitDone, patient+tt.limits).Report, verdicts{"web-0": suspected})
+			s.wantSaid(s.reap(reap.ExitDone, patient+tt.limits).Report, decisions{"web-0": suspected})
 			tt.after(s)
 			before := s.versions()
 			s.toReaper.Reset()
 			for _, policy := range []string{patient, atOnce, atOnce} {
-				want := verdicts{"web-0": suspected}
+				want := decisions{"web-0": suspected}
 				if policy == atOnce {
 					want["web-0"] = "orphan PodAbsent kept"
 				}
@@ -108,10 +108,10 @@ func TestCensusThatShrankIsRefusedUntilSomebodyHasLooked(t *testing.T) {
 			}
 
 			ignored := s.reap(reap.ExitDone, atOnce+tt.limits, "--unsafe-ignore-limits")
-			s.wantSaid(ignored.Report, verdicts{"web-0": released})
+			s.wantSaid(ignored.Report, decisions{"web-0": released})
 			s.wantText(fmt.Sprint(ignored.Report.Warnings), "limits are ignored: "+tt.figures)
 			s.leak("web-1")
-			s.wantSaid(s.reap(reap.ExitDone, atOnce+tt.limits).Report, verdicts{"web-1": released})
+			s.wantSaid(s.reap(reap.ExitDone, atOnce+tt.limits).Report, decisions{"web-1": released})
 		})
 	}
 }
@@ -127,12 +127,12 @@ func TestCensusMayShrinkWhereNothingIsOwnerless(t *testing.T) {
 		t.Errorf("the ledger says %d pods, want 22", got)
 	}
 	s.thin(19)
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": present})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
 	if got := s.ledger().Figures.Pods; got != 3 {
 		t.Errorf("the ledger says %d pods, want 3", got)
 	}
 	s.leak("web-1")
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": present, "web-1": released})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present, "web-1": released})
 }
 
 // Half of the pods may be gone: a drop has to be more.
@@ -144,7 +144,7 @@ func TestCensusMayLoseHalf(t *testing.T) {
 	s.reap(reap.ExitDone, patient)
 	s.thin(10)
 	s.noRacks("a", "b")
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": released})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
 }
 
 // A cluster without a single pod is none that anything is released in, also by the
@@ -155,7 +155,7 @@ func TestCensusOfNobodyIsRefused(t *testing.T) {
 	s.must(s.DeletePod(t.Context(), "default", "bystander"))
 	before := s.versions()
 	refused := s.reap(reap.ExitLimit, atOnce)
-	s.wantSaid(refused.Report, verdicts{"web-0": "orphan PodAbsent kept"})
+	s.wantSaid(refused.Report, decisions{"web-0": "orphan PodAbsent kept"})
 	s.wantText(refused.Stderr, "a cluster without a single pod")
 	s.wantUnwritten(before)
 }

@@ -69,7 +69,7 @@ func TestLedgerThatCannotBeBelievedKeeps(t *testing.T) {
 			s.pass(time.Hour)
 			tt.become(s)
 			report := s.reap(reap.ExitDone, patient).Report
-			s.wantSaid(report, verdicts{"web-0": suspected})
+			s.wantSaid(report, decisions{"web-0": suspected})
 			switch {
 			case tt.says == "" && len(report.Warnings) > 0:
 				t.Errorf("warnings %v, want none", report.Warnings)
@@ -80,7 +80,7 @@ func TestLedgerThatCannotBeBelievedKeeps(t *testing.T) {
 				s.wantText(report.Warnings[0], "counts as first seen now")
 			}
 			s.pass(time.Hour)
-			s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"web-0": released})
+			s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": released})
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestLedgerFromTheFarPastEndsTheGracePeriod(t *testing.T) {
 		l.Seen[id] = 0
 	}
 	s.store(l)
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"web-0": released, "web-1": present})
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": released, "web-1": present})
 }
 
 // What can be read of a ledger counts, whatever is missing beside it.
@@ -115,7 +115,7 @@ func TestRestOfALedgerIsBelieved(t *testing.T) {
 				fmt.Appendf(nil, `{"data":{"shards":%q}}`, parts), metav1.PatchOptions{})
 			s.must(err)
 			report := s.reap(reap.ExitDone, patient).Report
-			s.wantSaid(report, verdicts{"web-0": released})
+			s.wantSaid(report, decisions{"web-0": released})
 			s.wantText(strings.Join(report.Warnings, "\n"), says)
 		})
 	}
@@ -132,9 +132,9 @@ func TestLedgerThatCannotBeReadReleasesNothing(t *testing.T) {
 	before := s.versions()
 	s.toReaper.Before(proxy.On("get configmaps"), proxy.Always(proxy.Forbidden()))
 	got := s.reap(reap.ExitPartial, atOnce)
-	s.wantSaid(got.Report, verdicts{"web-0": "orphan PodAbsent failed"})
+	s.wantSaid(got.Report, decisions{"web-0": "orphan PodAbsent failed"})
 	s.wantText(strings.Join(got.Report.Warnings, "\n"), "load the ledger: injected: forbidden")
 	s.wantUnwritten(before)
 	s.toReaper.Reset()
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"web-0": released})
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": released})
 }

@@ -42,7 +42,7 @@ func TestRunThatMayNotTellDoesItsWork(t *testing.T) {
 	s.leak("web-0")
 	s.toReaper.Before(proxy.On("create events"), proxy.Always(proxy.Forbidden()))
 	report := s.reap(reap.ExitDone, atOnce).Report
-	s.wantSaid(report, verdicts{"web-0": released})
+	s.wantSaid(report, decisions{"web-0": released})
 	s.wantText(strings.Join(report.Warnings, "\n"), "not every event was written: 1 of 1 events not written: "+
 		"AddressReleased about IPPool 10.0.0.0-24 in namespace "+realcluster.PoolNamespace+": injected: forbidden")
 }

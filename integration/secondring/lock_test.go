@@ -48,15 +48,15 @@ func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	if asked := s.toReaper.Counts(); len(asked) != 1 || asked["get leases"] != 1 {
 		t.Errorf("a run that was locked out asked for %v, want only the lease", asked)
 	}
-	s.wantSaid(s.reap(reap.ExitDone, atOnce, "--dry-run").Report, verdicts{"web-0": "orphan PodAbsent planned"})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce, "--dry-run").Report, decisions{"web-0": "orphan PodAbsent planned"})
 	s.wantUnwritten(before)
 	since := s.lease().Spec.AcquireTime.UTC().Format(time.RFC3339)
 
 	gate.Open()
 	report := first.EndT(s, reap.ExitDone).Report
-	s.wantSaid(report, verdicts{"web-0": released})
+	s.wantSaid(report, decisions{"web-0": released})
 	s.wantText(second.Stderr, fmt.Sprintf("ip-reaper: %s has been running since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{})
 }
 
 // A run that was killed cannot give its lock back: it keeps others away until it has
@@ -77,7 +77,7 @@ func TestLockOfAKilledRunIsTakenOverWhenItHasExpired(t *testing.T) {
 	lease.Spec.RenewTime = new(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-time.Minute)))
 	_, err = s.Kube.CoordinationV1().Leases(home).Update(t.Context(), lease, metav1.UpdateOptions{})
 	s.must(err)
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": released})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
 	if after := s.lease().Spec; *after.HolderIdentity != "" || *after.LeaseTransitions != 1 {
 		t.Errorf("the lease is %q's after %d transitions, want nobody's after one", *after.HolderIdentity, *after.LeaseTransitions)
 	}
@@ -91,7 +91,7 @@ func TestRunGoesOnWithoutALock(t *testing.T) {
 			s.leak("web-0")
 			s.toReaper.Before(proxy.On(request), proxy.Always(proxy.Forbidden()))
 			report := s.reap(reap.ExitDone, atOnce).Report
-			s.wantSaid(report, verdicts{"web-0": released})
+			s.wantSaid(report, decisions{"web-0": released})
 			s.wantText(strings.Join(report.Warnings, "\n"), "nothing keeps another run away: lease "+home+"/ip-reaper: injected: forbidden")
 		})
 	}

@@ -66,12 +66,12 @@ func TestAddressOnANodeThatSaysNothingIsHeld(t *testing.T) {
 	s := newScene(t)
 	s.network = wide
 	s.plant()
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{
 		"silent": present, "ready": present, "off": present, "removed": present, "unseen": suspected,
 	})
 	s.strike()
 	report := s.reap(reap.ExitDone, atOnce).Report
-	s.wantSaid(report, verdicts{
+	s.wantSaid(report, decisions{
 		"silent": unreachable, "ready": released, "off": released, "removed": released, "unseen": released,
 	})
 	for _, e := range report.Entries {
@@ -80,14 +80,14 @@ func TestAddressOnANodeThatSaysNothingIsHeld(t *testing.T) {
 		}
 	}
 	// It is remembered for as long as it is held.
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"silent": unreachable})
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"silent": unreachable})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
 	s.must(s.SetNodeReady(t.Context(), "on-silent", true))
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"silent": suspected})
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"silent": suspected})
 	s.must(s.SetNodeReady(t.Context(), "on-silent", false))
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"silent": unreachable})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
 	s.taint("on-silent")
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"silent": released})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"silent": released})
 }
 
 func TestAddressOnANodeThatSaysNothingGoesWhereThePolicySaysSo(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAddressOnANodeThatSaysNothingGoesWhereThePolicySaysSo(t *testing.T) {
 	s.plant()
 	s.reap(reap.ExitDone, patient)
 	s.strike()
-	s.wantSaid(s.reap(reap.ExitDone, atOnce+"nodes: {unreachable: release}\n").Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, atOnce+"nodes: {unreachable: release}\n").Report, decisions{
 		"silent": released, "ready": released, "off": released, "removed": released, "unseen": released,
 	})
 }
@@ -108,7 +108,7 @@ func TestWithoutALedgerNoNodeIsKnown(t *testing.T) {
 	s.reap(reap.ExitDone, patient)
 	s.strike()
 	s.forget()
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{
 		"silent": suspected, "ready": suspected, "off": suspected, "removed": suspected, "unseen": suspected,
 	})
 }
@@ -126,10 +126,10 @@ func TestNodeIsThatOnWhichThePodWasSeenLast(t *testing.T) {
 	s.dies("web-0")
 	s.again("web-0", "next") // adopts the entry
 	s.pod("web-0", realcluster.OnNode("second"), shows)
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"web-0": present})
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": present})
 	s.must(s.SetNodeReady(t.Context(), "first", false))
 	s.dies("web-0")
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{"web-0": suspected})
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": suspected})
 	s.must(s.SetNodeReady(t.Context(), "second", false))
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": unreachable})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": unreachable})
 }

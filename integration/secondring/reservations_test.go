@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	reserved     = "held Reserved kept"
-	reservations = `retention:
+	reserved    = "held Protected kept"
+	allocations = `protection:
   reservedIPs:
   - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
     address: .status.ips[*]

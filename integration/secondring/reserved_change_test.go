@@ -15,42 +15,42 @@ import (
 
 // A reservation object is somebody's, and goes only as it was listed, and after the
 // address (promises 1, 4 and 7).
-func TestReservationStaysWhereSomethingHappensToIt(t *testing.T) {
+func TestAllocationStaysWhereSomethingHappensToIt(t *testing.T) {
 	const changed = "orphan PodAbsent changed"
 	for _, tt := range []struct {
 		name string
 		at   proxy.Match
 		do   func(*scene) proxy.Action
 		exit int
-		want verdicts
-		then verdicts // in the next run
+		want decisions
+		then decisions // in the next run
 	}{
 		{"it is changed", proxy.On(deletion), func(s *scene) proxy.Action { s.label("web"); return proxy.Pass() }, reap.ExitDone,
-			verdicts{"web-0": released, "object web": changed}, verdicts{"object web": released}},
+			decisions{"web-0": released, "object web": changed}, decisions{"object web": released}},
 		{"it is another one", proxy.On(deletion), func(s *scene) proxy.Action { s.remake("web"); return proxy.Pass() }, reap.ExitDone,
-			verdicts{"web-0": released, "object web": changed}, verdicts{"object web": released}},
+			decisions{"web-0": released, "object web": changed}, decisions{"object web": released}},
 		{"it is gone", proxy.On(deletion), func(s *scene) proxy.Action { s.drop("web"); return proxy.Pass() }, reap.ExitDone,
-			verdicts{"web-0": released, "object web": released}, verdicts{}},
+			decisions{"web-0": released, "object web": released}, decisions{}},
 		{"its pod comes back", proxy.On("patch ippools"), func(s *scene) proxy.Action { s.pod("web-0"); return proxy.Pass() }, reap.ExitDone,
-			verdicts{"web-0": released, "object web": "orphan PodAbsent returned"}, verdicts{"object web": present}},
+			decisions{"web-0": released, "object web": "orphan PodAbsent returned"}, decisions{"object web": present}},
 		{"its address cannot be released", proxy.On("patch ippools"), func(*scene) proxy.Action { return proxy.Forbidden() }, reap.ExitPartial,
-			verdicts{"web-0": "orphan PodAbsent failed", "object web": "orphan PodAbsent kept"}, verdicts{"web-0": released, "object web": released}},
+			decisions{"web-0": "orphan PodAbsent failed", "object web": "orphan PodAbsent kept"}, decisions{"web-0": released, "object web": released}},
 		{"its address is somebody's", proxy.On("patch ippools"), func(s *scene) proxy.Action { s.again("web-0", "next"); return proxy.Pass() }, reap.ExitDone,
-			verdicts{"web-0": "orphan PodAbsent changed", "object web": "orphan PodAbsent kept"}, verdicts{"web-0": released, "object web": released}},
+			decisions{"web-0": "orphan PodAbsent changed", "object web": "orphan PodAbsent kept"}, decisions{"web-0": released, "object web": released}},
 		{"it may not be deleted", proxy.On(deletion), func(*scene) proxy.Action { return proxy.Forbidden() }, reap.ExitPartial,
-			verdicts{"web-0": released, "object web": "orphan PodAbsent failed"}, verdicts{"object web": released}},
+			decisions{"web-0": released, "object web": "orphan PodAbsent failed"}, decisions{"object web": released}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
 			s.leak("web-0")
 			s.reserve("ReservedIP", "web", expired())
 			s.toReaper.Before(proxy.Nth(1, tt.at), func(context.Context, proxy.Request) proxy.Action { return tt.do(s) })
-			s.wantSaid(s.reap(tt.exit, atOnce+reservations).Report, tt.want)
+			s.wantSaid(s.reap(tt.exit, atOnce+allocations).Report, tt.want)
 			if len(tt.then) > 0 {
 				s.wantObjects("web")
 			}
 			s.toReaper.Reset()
-			s.wantSaid(s.reap(reap.ExitDone, atOnce+reservations).Report, tt.then)
+			s.wantSaid(s.reap(reap.ExitDone, atOnce+allocations).Report, tt.then)
 		})
 	}
 }

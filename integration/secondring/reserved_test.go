@@ -36,7 +36,7 @@ func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
 	s.reserve("ReservedIP", "twice-over", ofPod("twice", "2h", ago(3*time.Hour)))
 	s.reserve("ClusterReservedIP", "wide", fmt.Sprintf(`"spec":{"ip":%q,"ttl":60}`, ips["wide"]))
 
-	all := verdicts{
+	all := decisions{
 		"over": suspected, "object over": suspected, "free": suspected,
 		"running": reserved, "object running": reserved,
 		"first-sight": reserved, "object first-sight": reserved,
@@ -44,7 +44,7 @@ func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
 		"twice": reserved, "object twice-over": suspected, "object twice-long": reserved,
 		"wide": suspected, "object wide": reserved, // after grace, which is longer than a minute
 	}
-	policy := patient + reservations
+	policy := patient + allocations
 	report := s.reap(reap.ExitDone, policy).Report
 	s.wantSaid(report, all)
 	for _, e := range report.Entries {
@@ -86,10 +86,10 @@ func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
 }
 
 // planned are the verdicts of a dry run.
-func planned(all verdicts) verdicts {
-	dry := verdicts{}
-	for name, verdict := range all {
-		dry[name] = strings.Replace(verdict, " released", " planned", 1)
+func planned(all decisions) decisions {
+	dry := decisions{}
+	for name, decision := range all {
+		dry[name] = strings.Replace(decision, " released", " planned", 1)
 	}
 	return dry
 }

@@ -40,7 +40,7 @@ const (
 	atOnce   = header + noCalico + "gracePeriod: 0s\n"
 )
 
-// Networks whose addresses have an entry each, and one with a reservation beside it.
+// Networks whose addresses have an entry each, and one with a allocation beside it.
 var (
 	lan  = plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
 	wide = plugin.Network{Range: "10.0.0.0/24"}

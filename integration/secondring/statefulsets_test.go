@@ -29,7 +29,7 @@ func TestAddressesOfStatefulSetsAreJudgedByTheSetOfToday(t *testing.T) {
 	for _, pod := range []string{"stays-0", "stays-1", "scaled-1", "deleted-0", "fewer-1", "more-2", "moved-0", "moved-6", "free-0", "stays-01"} {
 		s.leak(pod)
 	}
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{
 		"stays-0": retained, "stays-1": retained, "scaled-1": retained, "deleted-0": retained, "fewer-1": retained,
 		"more-2": suspected, "moved-0": retained, "moved-6": suspected, "free-0": suspected, "stays-01": suspected,
 	})
@@ -44,28 +44,28 @@ func TestAddressesOfStatefulSetsAreJudgedByTheSetOfToday(t *testing.T) {
 		s.deleteSet(set.name)
 		s.createSet(set.name, set.replicas, set.start)
 	}
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{
 		"stays-0": retained, "stays-1": retained, "scaled-1": suspected, "deleted-0": suspected, "fewer-1": suspected,
 		"more-2": retained, "moved-0": suspected, "moved-6": retained, "free-0": released, "stays-01": released,
 	})
 	s.pass(time.Hour)
 
-	kept := verdicts{"stays-0": retained, "stays-1": retained, "more-2": retained, "moved-6": retained}
-	s.wantSaid(s.reap(reap.ExitDone, patient).Report, with(kept, verdicts{
+	kept := decisions{"stays-0": retained, "stays-1": retained, "more-2": retained, "moved-6": retained}
+	s.wantSaid(s.reap(reap.ExitDone, patient).Report, with(kept, decisions{
 		"scaled-1": released, "deleted-0": released, "fewer-1": released, "moved-0": released,
 	}))
 	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, kept)
-	s.wantSaid(s.reap(reap.ExitDone, atOnce+"retention: {statefulSets: ignore}\n").Report, verdicts{
+	s.wantSaid(s.reap(reap.ExitDone, atOnce+"protection: {statefulSets: ignore}\n").Report, decisions{
 		"stays-0": released, "stays-1": released, "more-2": released, "moved-6": released,
 	})
 }
 
 // with are the verdicts of both.
-func with(these, others verdicts) verdicts {
-	all := verdicts{}
-	for _, some := range []verdicts{these, others} {
-		for name, verdict := range some {
-			all[name] = verdict
+func with(these, others decisions) decisions {
+	all := decisions{}
+	for _, some := range []decisions{these, others} {
+		for name, decision := range some {
+			all[name] = decision
 		}
 	}
 	return all

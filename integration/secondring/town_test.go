@@ -137,9 +137,9 @@ func (c *town) holdings() holdings {
 	for _, pool := range pools.Items {
 		maps.Copy(all, entries(&pool))
 	}
-	reservations, err := client.OverlappingRangeIPReservations(realcluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
+	allocations, err := client.OverlappingRangeIPReservations(realcluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
 	c.must(err)
-	for _, r := range reservations.Items {
+	for _, r := range allocations.Items {
 		all["reservation "+r.Name] = r.Spec.PodRef
 	}
 	report, err := c.calico.Check(c.Context())

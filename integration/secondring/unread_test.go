@@ -13,7 +13,7 @@ import (
 
 // Promise 2. Nobody knows what is kept back where that cannot be read, or not all of
 // it: then everything that has no owner is held, and the output says why.
-func TestReservationsThatCannotBeReadHoldEverything(t *testing.T) {
+func TestAllocationsThatCannotBeReadHoldEverything(t *testing.T) {
 	const ofGroup = ".v1alpha1.network.example.com"
 	forbid := proxy.Always(proxy.Forbidden())
 	for _, tt := range []struct {
@@ -22,21 +22,21 @@ func TestReservationsThatCannotBeReadHoldEverything(t *testing.T) {
 		policy string
 		says   string
 	}{
-		{"the list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list reservedips"), forbid) }, reservations,
-			"retention.reservedIPs[0]: list reservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
-		{"another list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list clusterreservedips"), forbid) }, reservations,
-			"retention.reservedIPs[1]: list clusterreservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
-		{"a TTL that is none", func(s *scene) { s.reserve("ReservedIP", "odd", `"spec":{"pod":"other","ttl":"7d"}`) }, reservations,
+		{"the list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list reservedips"), forbid) }, allocations,
+			"protection.reservedIPs[0]: list reservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
+		{"another list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list clusterreservedips"), forbid) }, allocations,
+			"protection.reservedIPs[1]: list clusterreservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
+		{"a TTL that is none", func(s *scene) { s.reserve("ReservedIP", "odd", `"spec":{"pod":"other","ttl":"7d"}`) }, allocations,
 			"reservedips" + ofGroup + ` shop/odd: ttl .spec.ttl: "7d" is not how long to keep an address`},
 		{"a deletion time that is none", func(s *scene) {
 			s.reserve("ReservedIP", "odd", `"spec":{"pod":"other","ttl":"1h"},"status":{"deletedAt":"yesterday"}`)
-		}, reservations, "reservedips" + ofGroup + ` shop/odd: deletedAt .status.deletedAt: "yesterday" is not a time`},
-		{"an address that is none", func(s *scene) { s.reserve("ClusterReservedIP", "odd", `"spec":{"ip":"10.0.0.0/24"}`) }, reservations,
+		}, allocations, "reservedips" + ofGroup + ` shop/odd: deletedAt .status.deletedAt: "yesterday" is not a time`},
+		{"an address that is none", func(s *scene) { s.reserve("ClusterReservedIP", "odd", `"spec":{"ip":"10.0.0.0/24"}`) }, allocations,
 			"clusterreservedips" + ofGroup + ` odd: address .spec.ip: "10.0.0.0/24" is a range, not an address`},
-		{"a resource that is not served", func(*scene) {}, reservations + `  - resource: {group: network.example.com, version: v1alpha1, resource: addresses}
+		{"a resource that is not served", func(*scene) {}, allocations + `  - resource: {group: network.example.com, version: v1alpha1, resource: addresses}
     address: .spec.ip
     ttl: .spec.ttl
-`, "retention.reservedIPs[2]: list addresses" + ofGroup + ": the API server does not serve it: install it, or take it out of the policy"},
+`, "protection.reservedIPs[2]: list addresses" + ofGroup + ": the API server does not serve it: install it, or take it out of the policy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
@@ -45,7 +45,7 @@ func TestReservationsThatCannotBeReadHoldEverything(t *testing.T) {
 			tt.set(s)
 			for _, args := range [][]string{{"--dry-run"}, {}} {
 				got := s.reap(reap.ExitPartial, atOnce+tt.policy, args...)
-				s.wantSaid(got.Report, verdicts{"web-0": present, "web-1": reserved})
+				s.wantSaid(got.Report, decisions{"web-0": present, "web-1": reserved})
 				s.wantText(got.Stderr, tt.says)
 				s.wantText(noteOf(got.Report, "web-1"), "what is reserved could not be read: ")
 				s.wantText(noteOf(got.Report, "web-1"), tt.says)
@@ -71,31 +71,31 @@ func noteOf(r *reap.Report, pod string) string {
 
 // A run that could not read what is reserved goes on to count since when entries are
 // without an owner: the next one need not begin anew.
-func TestTimeGoesOnWhileReservationsCannotBeRead(t *testing.T) {
+func TestTimeGoesOnWhileAllocationsCannotBeRead(t *testing.T) {
 	s := newScene(t)
 	s.leak("web-0")
 	s.toReaper.Before(proxy.On("list reservedips"), proxy.Always(proxy.Forbidden()))
-	s.wantSaid(s.reap(reap.ExitPartial, patient+reservations).Report, verdicts{"web-0": reserved})
+	s.wantSaid(s.reap(reap.ExitPartial, patient+allocations).Report, decisions{"web-0": reserved})
 	s.pass(time.Hour)
-	s.wantSaid(s.reap(reap.ExitPartial, patient+reservations).Report, verdicts{"web-0": reserved})
+	s.wantSaid(s.reap(reap.ExitPartial, patient+allocations).Report, decisions{"web-0": reserved})
 	s.toReaper.Reset()
-	s.wantSaid(s.reap(reap.ExitDone, patient+reservations).Report, verdicts{"web-0": released})
+	s.wantSaid(s.reap(reap.ExitDone, patient+allocations).Report, decisions{"web-0": released})
 }
 
 // What became unreadable after the listing keeps the object, which could not be
 // written down: the address was, and goes.
-func TestReservationThatCannotBeWrittenDownStays(t *testing.T) {
+func TestAllocationThatCannotBeWrittenDownStays(t *testing.T) {
 	s := newScene(t)
 	s.leak("web-0")
 	s.reserve("ReservedIP", "web", expired())
 	s.toReaper.Before(proxy.Nth(2, proxy.On("list reservedips")), func(context.Context, proxy.Request) proxy.Action { return proxy.Forbidden() })
-	s.wantSaid(s.reap(reap.ExitPartial, atOnce+reservations).Report, verdicts{"web-0": released, "object web": "orphan PodAbsent failed"})
+	s.wantSaid(s.reap(reap.ExitPartial, atOnce+allocations).Report, decisions{"web-0": released, "object web": "orphan PodAbsent failed"})
 	s.wantObjects("web")
 }
 
 // The other way round: an object goes after the addresses that it keeps back, and not
 // while nobody can tell whether there are any.
-func TestReservationStaysWhileAStoreCannotBeRead(t *testing.T) {
+func TestAllocationStaysWhileAStoreCannotBeRead(t *testing.T) {
 	for _, list := range []string{"list ippools", "list overlappingrangeipreservations"} {
 		t.Run(list, func(t *testing.T) {
 			s := newScene(t)
@@ -106,14 +106,14 @@ func TestReservationStaysWhileAStoreCannotBeRead(t *testing.T) {
 			s.reserve("ReservedIP", "web", fmt.Sprintf(`"spec":{"ttl":"0s"},"status":{"ips":[%q]}`, ip))
 			s.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
 			for range 2 {
-				got := said(s.reap(reap.ExitPartial, atOnce+reservations).Report)["object web"]
+				got := said(s.reap(reap.ExitPartial, atOnce+allocations).Report)["object web"]
 				if got != reserved && got != "inUse AddressInUse kept" {
 					t.Errorf("the object is %s", got)
 				}
 			}
 			s.wantObjects("web")
 			s.toReaper.Reset()
-			s.wantSaid(s.reap(reap.ExitDone, atOnce+reservations).Report, verdicts{"web-0": present, "object web": "inUse AddressInUse kept"})
+			s.wantSaid(s.reap(reap.ExitDone, atOnce+allocations).Report, decisions{"web-0": present, "object web": "inUse AddressInUse kept"})
 		})
 	}
 }

@@ -9,28 +9,28 @@ import (
 )
 
 // verdicts are the verdict, the reason and the outcome of each entry, by its pod.
-type verdicts map[string]string
+type decisions map[string]string
 
 // said are the verdicts of a report. An object that reserves addresses stands under
 // its own name. Entries of one pod that are judged differently stand beside each other.
-func said(r *reap.Report) verdicts {
-	all := verdicts{}
+func said(r *reap.Report) decisions {
+	all := decisions{}
 	for _, e := range r.Entries {
 		name := e.Owner.Pod
 		if e.Backend == "reservedIPs" {
 			name = "object " + e.Key[strings.LastIndexByte(e.Key, '/')+1:]
 		}
-		verdict := strings.Join([]string{e.Verdict, e.Reason, e.Outcome}, " ")
-		if other := all[name]; other != "" && other != verdict {
-			verdict = other + ", " + verdict
+		decision := strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
+		if other := all[name]; other != "" && other != decision {
+			decision = other + ", " + decision
 		}
-		all[name] = verdict
+		all[name] = decision
 	}
 	return all
 }
 
 // wantSaid compares what a run said with what is due.
-func (s *scene) wantSaid(r *reap.Report, want verdicts) {
+func (s *scene) wantSaid(r *reap.Report, want decisions) {
 	s.Helper()
 	if diff := cmp.Diff(want, said(r)); diff != "" {
 		s.Errorf("verdicts (-want +got):\n%s", diff)

@@ -29,14 +29,14 @@ func TestRunWaitsForTheEndOfTheGracePeriod(t *testing.T) {
 	s.leak("web-1")
 	policy := strings.Replace(short, "gracePeriod: 1s", "gracePeriod: 6s", 1)
 	report := s.reap(reap.ExitDone, policy, "--wait", "--timeout=5s").Report
-	s.wantSaid(report, verdicts{"web-0": present, "web-1": released})
+	s.wantSaid(report, decisions{"web-0": present, "web-1": released})
 	if took := report.Run.FinishedAt.Sub(report.Run.StartedAt); took < 6*time.Second {
 		t.Errorf("the run took %v, which is less than the grace period", took)
 	}
 	if pools := report.Pools; len(pools) != 1 || pools[0].AllocatedBefore != 2 || pools[0].AllocatedAfter != 1 {
 		t.Errorf("pools %+v, want one that had 2 and has 1", pools)
 	}
-	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, verdicts{"web-0": present})
+	s.wantSaid(s.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
 }
 
 // Promise 5.
@@ -44,7 +44,7 @@ func TestDryRunWaitsToo(t *testing.T) {
 	s := newScene(t)
 	s.leak("web-0")
 	before := s.versions()
-	s.wantSaid(s.reap(reap.ExitDone, short, "--wait", "--dry-run").Report, verdicts{"web-0": "orphan PodAbsent planned"})
+	s.wantSaid(s.reap(reap.ExitDone, short, "--wait", "--dry-run").Report, decisions{"web-0": "orphan PodAbsent planned"})
 	s.wantUnwritten(before)
 	if asked := s.toReaper.Mutations(); len(asked) > 0 {
 		t.Errorf("a dry run asked for %v", asked)
@@ -64,7 +64,7 @@ func TestPodThatComesBackWhileARunWaitsKeepsItsAddress(t *testing.T) {
 		s.dies("leaves")
 		return proxy.Pass()
 	})
-	s.wantSaid(s.reap(reap.ExitDone, short, "--wait").Report, verdicts{"back": present, "gone": released, "leaves": suspected})
+	s.wantSaid(s.reap(reap.ExitDone, short, "--wait").Report, decisions{"back": present, "gone": released, "leaves": suspected})
 }
 
 // What a run remembers for the next one holds for its own next look too.
@@ -77,7 +77,7 @@ func TestRunThatWaitedRefusesACensusThatShrank(t *testing.T) {
 		return proxy.Pass()
 	})
 	refused := s.reap(reap.ExitLimit, short+"limits: {minEntries: 3, maxFraction: 1}\n", "--wait")
-	s.wantSaid(refused.Report, verdicts{"web-0": "orphan PodAbsent kept"})
+	s.wantSaid(refused.Report, decisions{"web-0": "orphan PodAbsent kept"})
 	s.wantText(refused.Stderr, "1 pods were found, and 5 in the last run")
 }
 
@@ -85,8 +85,8 @@ func TestRunThatWaitedRefusesACensusThatShrank(t *testing.T) {
 // is in the report of one that was refused (promise 7).
 func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 	for limit, says := range map[string]string{
-		"maxReleases: 1":                  "limits.maxReleases: the plan releases 2 of 2 reservations, allowed is 1",
-		"maxFraction: 0.5, minEntries: 2": "limits.maxFraction: the plan releases 2 of 2 reservations, allowed is a fraction of 0.5",
+		"maxReleases: 1":                  "limits.maxReleases: the plan releases 2 of 2 allocations, allowed is 1",
+		"maxFraction: 0.5, minEntries: 2": "limits.maxFraction: the plan releases 2 of 2 allocations, allowed is a fraction of 0.5",
 	} {
 		t.Run(limit, func(t *testing.T) {
 			s := newScene(t)
@@ -94,7 +94,7 @@ func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 			s.leak("late")
 			policy := header + noCalico + "gracePeriod: 1s\nrules:\n- match: {pods: [soon]}\n  gracePeriod: 0s\nlimits: {" + limit + "}\n"
 			refused := s.reap(reap.ExitLimit, policy, "--wait")
-			s.wantSaid(refused.Report, verdicts{"soon": released, "late": "orphan PodAbsent kept"})
+			s.wantSaid(refused.Report, decisions{"soon": released, "late": "orphan PodAbsent kept"})
 			s.wantText(refused.Stderr, says+"; 1 were released before, and nothing since")
 		})
 	}
@@ -135,14 +135,14 @@ func TestRunThatIsToldToStopWaitingReports(t *testing.T) {
 			gate.Open()
 			report := p.EndT(s, reap.ExitSignal).Report
 			close(over)
-			s.wantSaid(report, verdicts{"slow-0": suspected, "web-0": tt.web})
+			s.wantSaid(report, decisions{"slow-0": suspected, "web-0": tt.web})
 			if n := len(report.Entries); n != 2 {
 				t.Errorf("%d entries in the report, want each once", n)
 			}
 			if holder := *s.lease().Spec.HolderIdentity; holder != "" {
 				t.Errorf("%s still has the lock", holder)
 			}
-			left := verdicts{"slow-0": suspected, "web-0": suspected}
+			left := decisions{"slow-0": suspected, "web-0": suspected}
 			if tt.web == released {
 				delete(left, "web-0")
 			}

@@ -21,7 +21,7 @@ type sandbox struct {
 
 	ip              netip.Addr
 	began, answered time.Time // the ADD
-	unreserved      bool      // the plugin's own log says that it gave ip without a reservation
+	unreserved      bool      // the plugin's own log says that it gave ip without a allocation
 }
 
 // A fact is something that a store says about an owner: one entry of it.
@@ -34,7 +34,7 @@ type fact struct {
 type view struct {
 	owners map[fact]string
 
-	// retiring is the owner by the reservations that the reaper has put a
+	// retiring is the owner by the allocations that the reaper has put a
 	// tombstone into, and not yet deleted or given back.
 	retiring map[fact]string
 

@@ -113,7 +113,7 @@ func (w *whereabouts) add(ctx context.Context, s *sandbox) error {
 		return &plugin.Error{Command: "ADD", Pod: plugin.Pod{Namespace: namespace, Name: s.pod},
 			Msg: fmt.Sprintf("success with addresses %v, want one", ips)}
 	}
-	s.ip, s.unreserved = ips[0], withoutReservation(log, ips[0].String())
+	s.ip, s.unreserved = ips[0], withoutAllocation(log, ips[0].String())
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (w *whereabouts) del(ctx context.Context, s *sandbox) error {
 	log, err := w.logged(s, func(p *plugin.Plugin, n plugin.Network) error {
 		return p.Del(ctx, n, plugin.Pod{Namespace: namespace, Name: s.pod}, s.id, iface)
 	})
-	if name := deletedReservation(log); name != "" {
+	if name := deletedAllocation(log); name != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.unmakings = append(w.unmakings, unmaking{name, s, began, time.Now()})

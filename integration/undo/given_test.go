@@ -91,7 +91,7 @@ func (w *world) wantHeld(was map[string]string, guests []guest) {
 }
 
 // wantSingle fails the test unless every block is what Calico relies on, and each
-// reservation across ranges names the pod that the pool names.
+// allocation across ranges names the pod that the pool names.
 func (w *world) wantSingle() {
 	w.Helper()
 	all := w.stores()

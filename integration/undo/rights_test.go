@@ -11,9 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/rights"
 )
 
-// plain is releaseNow without reservations of others, whose resources the shipped
+// plain is releaseNow without allocations of others, whose resources the shipped
 // roles cannot know.
-var plain, _, _ = strings.Cut(releaseAll+"gracePeriod: 0s\n", "retention:")
+var plain, _, _ = strings.Cut(releaseAll+"gracePeriod: 0s\n", "protection:")
 
 // install makes the scene's processes those of a service account with the rights.
 func (s *scene) install(g rights.Grant) *rights.Account {
@@ -37,7 +37,7 @@ func (s *scene) install(g rights.Grant) *rights.Account {
 var allBackends = []string{"whereabouts", "overlapping", "calico"}
 
 // A service account with exactly the roles that are shipped restores; without
-// one verb of the role that is for restoring alone it does not, so that none of them is
+// one verb of the role that is for restoration alone it does not, so that none of them is
 // too many.
 func TestShippedRolesSufficeForARestorationAndNoVerbIsTooMany(t *testing.T) {
 	w := newWorld(t, calico.KubernetesT(t))

@@ -36,7 +36,7 @@ const (
 	home = rights.Home // that of ledger, journals and lock
 	node = "node-1"
 
-	// releaseAll is a policy that waits for nothing, and under which a reservation
+	// releaseAll is a policy that waits for nothing, and under which a allocation
 	// goes when it has expired. Its limits are off, since most entries here are leaks.
 	releaseAll = `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
@@ -44,7 +44,7 @@ dryRun: false
 minAge: 0s
 limits: {maxFraction: 1}
 journal: {keep: 100}
-retention:
+protection:
   reservedIPs:
   - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
     address: .status.ips[*]
@@ -56,7 +56,7 @@ retention:
 	releaseNow = releaseAll + "gracePeriod: 0s\n"
 	onlyLook   = releaseAll + "gracePeriod: 1h\n" // and remember
 
-	// inOrder has one unit released after the other.
+	// inOrder has one pool released after the other.
 	inOrder = "--concurrency=1"
 )
 

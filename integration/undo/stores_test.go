@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/parallel"
 )
 
-// A resource is where the API server has what addresses, or reservations of them,
+// A resource is where the API server has what addresses, or allocations of them,
 // are kept in.
 type resource struct {
 	api        string

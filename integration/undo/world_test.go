@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 )
 
-// The networks of Whereabouts, with a pool each, and reservations across ranges in one.
+// The networks of Whereabouts, with a pool each, and allocations across ranges in one.
 var (
 	lan = plugin.Network{Name: "lan", Range: "10.1.0.0/24"}
 	wan = plugin.Network{Name: "wan", Range: "10.2.0.0/24", DisableOverlapping: true}
@@ -19,7 +19,7 @@ var (
 // A world is a scene whose stores all have something for a run to release, beside
 // what is in use. The pod live is there, and shows an address of every store.
 // Another, gone-1, is gone and had as much; of gone-2, an IPv4 address and one of the
-// lan are left, and a reservation that kept them and has expired. A handle has lost
+// lan are left, and a allocation that kept them and has expired. A handle has lost
 // its address. The ledger says that all this has been so for long.
 type world struct {
 	*scene
@@ -97,7 +97,7 @@ func (w *world) play() *cast {
 	))}
 }
 
-// reserve makes the reservation that kept the addresses of gone-2, in its status as
+// reserve makes the allocation that kept the addresses of gone-2, in its status as
 // in its spec, with what a careless restoration would change.
 func (w *world) reserve(ips ...string) {
 	w.Helper()
@@ -109,7 +109,7 @@ func (w *world) reserve(ips ...string) {
 	w.must(w.write(o, object{}, false))
 }
 
-// annotate writes on the reservation of an address what nobody knows the meaning of.
+// annotate writes on the allocation of an address what nobody knows the meaning of.
 func (w *world) annotate(ip string) {
 	w.Helper()
 	path := "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/" + realcluster.PoolNamespace + "/overlappingrangeipreservations/" + ip

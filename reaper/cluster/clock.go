@@ -11,21 +11,21 @@ import (
 type Clock struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	ahead time.Duration
-	known bool
+	mu        sync.Mutex
+	clockSkew time.Duration
+	known     bool
 }
 
 // NewClock returns a clock that has seen no answer.
 func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
-// Ahead returns by how much this machine is ahead of the API server, which is
+// ClockSkew returns by how much this machine is ahead of the API server, which is
 // negative where it is behind. It is right to about a second, and reports false
 // before there was an answer that tells.
-func (c *Clock) Ahead() (time.Duration, bool) {
+func (c *Clock) Skew() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ahead, c.known
+	return c.clockSkew, c.known
 }
 
 // Wrap has the answers that come through a transport be looked at.
@@ -46,7 +46,7 @@ func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		w.clock.mu.Lock()
 		defer w.clock.mu.Unlock()
-		w.clock.ahead, w.clock.known = w.clock.now().Sub(date).Truncate(time.Second), true
+		w.clock.clockSkew, w.clock.known = w.clock.now().Sub(date).Truncate(time.Second), true
 	}
 	return response, nil
 }

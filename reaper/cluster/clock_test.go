@@ -40,7 +40,7 @@ func TestClockIsComparedWithTheAPIServers(t *testing.T) {
 			if _, err := transport.RoundTrip(nil); !errors.Is(err, tt.err) { //nolint:bodyclose // it has none
 				t.Errorf("the transport says %v, want %v", err, tt.err)
 			}
-			if got, known := c.Ahead(); got != tt.want || known != tt.known {
+			if got, known := c.Skew(); got != tt.want || known != tt.known {
 				t.Errorf("Ahead = %v, %v, want %v, %v", got, known, tt.want, tt.known)
 			}
 		})

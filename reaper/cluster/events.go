@@ -41,31 +41,31 @@ const (
 	eventWriters = 8 // at the same time
 )
 
-// Herald tells what a run did by events of events.k8s.io/v1. It implements
-// reaper.Herald, and may be used concurrently. It needs the rights to create
+// EventRecorder tells what a run did by events of events.k8s.io/v1. It implements
+// reaper.EventRecorder, and may be used concurrently. It needs the rights to create
 // events in all namespaces, and to get the pod that it runs in.
-type Herald struct {
+type EventRecorder struct {
 	events     eventsv1client.EventsGetter
 	pods       corev1client.PodsGetter
 	self       reaper.PodRef
 	controller string
 }
 
-// NewHerald returns a herald who speaks for the pod self, which is zero outside
+// NewHerald returns a event recorder who speaks for the pod self, which is zero outside
 // of a cluster. The controller is a qualified name, such as
 // ip-reaper.github.io/ip-reaper.
-func NewHerald(events eventsv1client.EventsGetter, pods corev1client.PodsGetter, self reaper.PodRef, controller string) *Herald {
-	return &Herald{events, pods, self, controller}
+func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.PodsGetter, self reaper.PodRef, controller string) *EventRecorder {
+	return &EventRecorder{events, pods, self, controller}
 }
 
-// Announce implements reaper.Herald. The summary is about the Job that made the
-// herald's pod, or about the pod if no Job did; without a pod there is none. A
+// Announce implements reaper.EventRecorder. The summary is about the Job that made the
+// event recorder's pod, or about the pod if no Job did; without a pod there is none. A
 // release is told about its object, if it has one, up to maxReleaseEvents of
 // them. The report needs an ID, and the time of its end or of its beginning.
 //
 // The error says how many events are not there, and why not the first of them;
 // the others are.
-func (h *Herald) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
+func (h *EventRecorder) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
 	told := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == reaper.Object{} })
 	untold := max(0, len(told)-maxReleaseEvents)
 	told = told[:len(told)-untold]
@@ -95,7 +95,7 @@ func (h *Herald) Announce(ctx context.Context, r reaper.Report, released []reape
 }
 
 // summarize tells of the run as a whole.
-func (h *Herald) summarize(ctx context.Context, r reaper.Report, untold int) error {
+func (h *EventRecorder) summarize(ctx context.Context, r reaper.Report, untold int) error {
 	var pod *corev1.Pod
 	err := reaper.Patiently(ctx, func(ctx context.Context) (err error) {
 		pod, err = h.pods.Pods(h.self.Namespace).Get(ctx, h.self.Name, metav1.GetOptions{})
@@ -127,7 +127,7 @@ func summary(r reaper.Report, untold int) (note, kind string) {
 		kind = corev1.EventTypeWarning
 	}
 	parts := []string{
-		fmt.Sprintf("released %d of %d reservations", r.Summary.Released, r.Summary.Reservations),
+		fmt.Sprintf("released %d of %d allocations", r.Summary.Released, r.Summary.Entries),
 		fmt.Sprintf("%d suspected, %d failed (%s)", r.Summary.Suspected, r.Summary.Failed, r.Run.ID),
 	}
 	if untold > 0 {
@@ -168,7 +168,7 @@ func releaseEvent(run string, released reaper.Release) eventsv1.Event {
 }
 
 // create completes the event and writes it.
-func (h *Herald) create(ctx context.Context, r reaper.Report, e eventsv1.Event) error {
+func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.Event) error {
 	// An API server accepts no other namespace for what has none but kube-system
 	// (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)

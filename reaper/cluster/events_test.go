@@ -21,7 +21,7 @@ import (
 func reportOf(change func(*reaper.Report)) reaper.Report {
 	r := reaper.Report{
 		Run:      reaper.RunInfo{ID: "run-1"},
-		Summary:  reaper.Counts{Reservations: 340, InUse: 300, Suspected: 3, Planned: 12, Released: 12},
+		Summary:  reaper.Counts{Entries: 340, InUse: 300, Suspected: 3, Planned: 12, Released: 12},
 		Backends: []reaper.BackendReport{{Name: "whereabouts", Status: reaper.StatusOK}, {Name: "calico", Status: reaper.StatusSkipped, Message: "not there"}},
 	}
 	if change != nil {
@@ -39,23 +39,23 @@ func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 		kind   string
 	}{
 		{"all is well", reportOf(nil), 0,
-			"released 12 of 340 reservations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
 		{"nothing was there", reaper.Report{Run: reaper.RunInfo{ID: "run-2"}}, 0,
-			"released 0 of 0 reservations; 0 suspected, 0 failed (run-2)", corev1.EventTypeNormal},
+			"released 0 of 0 allocations; 0 suspected, 0 failed (run-2)", corev1.EventTypeNormal},
 		{"too many to tell", reportOf(nil), 7,
-			"released 12 of 340 reservations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
 		{"a release failed", reportOf(func(r *reaper.Report) { r.Summary.Failed = 2 }), 0,
-			"released 12 of 340 reservations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
+			"released 12 of 340 allocations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
 		{"a backend failed", reportOf(func(r *reaper.Report) {
 			r.Backends[1].Status, r.Backends[1].Message = reaper.StatusFailed, "list blocks: forbidden"
 		}), 0,
-			"released 12 of 340 reservations; 3 suspected, 0 failed (run-1); calico failed: list blocks: forbidden", corev1.EventTypeWarning},
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); calico failed: list blocks: forbidden", corev1.EventTypeWarning},
 		{"a pool could not be read", reportOf(func(r *reaper.Report) {
 			r.Backends[0].Status, r.Backends[0].Message = reaper.StatusPartial, "1 pool could not be read"
 		}), 0,
-			"released 12 of 340 reservations; 3 suspected, 0 failed (run-1); whereabouts partial: 1 pool could not be read", corev1.EventTypeWarning},
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); whereabouts partial: 1 pool could not be read", corev1.EventTypeWarning},
 		{"the report warns", reportOf(func(r *reaper.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
-			"released 12 of 340 reservations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
 			corev1.EventTypeWarning},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
 			"10.0.0.5 of sandbox c1 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
 		{"of nobody", reaper.Entry{Key: "5", IP: "fd00::5", Reason: reaper.SandboxAbsent},
 			"fd00::5 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"without an address", reaper.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: reaper.NoAddress},
-			"k8s-pod-network.c1 of default/web-0 (NoAddress) released by run run-1", corev1.EventTypeNormal},
+		{"without an address", reaper.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: reaper.EmptyHandle},
+			"k8s-pod-network.c1 of default/web-0 (EmptyHandle) released by run run-1", corev1.EventTypeNormal},
 		{"with something left of it", reaper.Entry{IP: "10.0.0.5", Owner: pod, Reason: reaper.PodAbsent, Error: "its handle is there"},
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1; its handle is there", corev1.EventTypeWarning},
 	} {

@@ -23,7 +23,7 @@ func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
 		p := everyPath
 		p.Address = path
 		_, err := NewReservedIPs(&rest.Config{}, []policy.ReservedIP{everyPath, p})
-		if err == nil || !strings.Contains(err.Error(), "retention.reservedIPs[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), "protection.reservedIPs[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewReservedIPs with %s: %v, want an error with %s", path, err, want)
 		}
 	}

@@ -28,7 +28,7 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 		err := change(cm)
 		return true, cm, err
 	})
-	records := []reaper.Record{{Backend: "b", Unit: "u", Key: "k", Stored: []byte(`{}`)}}
+	records := []reaper.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
 	return client, NewJournals(client.CoreV1(), ns, 0).Write(t.Context(), reaper.JournalRun{ID: "Run-1"}, records)
 }
 

@@ -86,7 +86,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	}
 	count := len(shards)
 	if count > maxShards {
-		return fmt.Errorf("%d reservations wait for their grace period; the ledger holds %d", ledger.Waiting(), maxShards*shardSize)
+		return fmt.Errorf("%d allocations wait for their grace period; the ledger holds %d", ledger.Waiting(), maxShards*shardSize)
 	}
 	for len(shards) < len(l.have) {
 		shards = append(shards, reaper.Ledger{})

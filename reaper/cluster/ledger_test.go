@@ -28,7 +28,7 @@ const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// ledgerOf remembers n reservations, called from, from+1 and so on.
+// ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t *testing.T, from, n int) reaper.Ledger {
 	t.Helper()
 	var text strings.Builder

@@ -56,7 +56,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p.Interfaces = interfaces
 	asks := pod.Annotations[networks] != ""
 	placed := pod.Spec.NodeName != ""
-	p.Mute = !p.Finished && placed && (!readable || (!inStatus && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
+	p.AddressUnknown = !p.Finished && placed && (!readable || (!inStatus && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
 	return p
 }
 

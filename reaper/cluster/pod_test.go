@@ -44,11 +44,11 @@ func annotated(key, value string) *corev1.Pod {
 func TestReadPodShowsEveryAddress(t *testing.T) {
 	own := []string{"10.1.0.1", "10.1.0.1", "fd00::1"}
 	for _, tt := range []struct {
-		name       string
-		pod        *corev1.Pod
-		addresses  []string
-		interfaces map[string][]string
-		mute       bool
+		name           string
+		pod            *corev1.Pod
+		addresses      []string
+		interfaces     map[string][]string
+		addressUnknown bool
 	}{
 		{"status", running(nil), own, nil, false},
 		{"old status of one address", running(func(p *corev1.Pod) { p.Status.PodIPs = nil }), own[:1], nil, false},
@@ -115,8 +115,8 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 			if diff := cmp.Diff(tt.interfaces, interfaces, compareAddresses); diff != "" {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
 			}
-			if got.Mute != tt.mute {
-				t.Errorf("Mute = %v, want %v", got.Mute, tt.mute)
+			if got.AddressUnknown != tt.addressUnknown {
+				t.Errorf("Mute = %v, want %v", got.AddressUnknown, tt.addressUnknown)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestReadPodKeepsWhoItIs(t *testing.T) {
 	}
 }
 
-func TestReadPodIsMuteWhereAnAddressIsMissing(t *testing.T) {
+func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 	bare := func(change func(*corev1.Pod)) *corev1.Pod {
 		return running(func(p *corev1.Pod) {
 			p.Status.PodIP, p.Status.PodIPs = "", nil
@@ -141,10 +141,10 @@ func TestReadPodIsMuteWhereAnAddressIsMissing(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct {
-		name     string
-		pod      *corev1.Pod
-		mute     bool
-		finished bool
+		name           string
+		pod            *corev1.Pod
+		addressUnknown bool
+		finished       bool
 	}{
 		{"running without an address", bare(func(*corev1.Pod) {}), true, false},
 		{"being set up", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), true, false},
@@ -171,8 +171,8 @@ func TestReadPodIsMuteWhereAnAddressIsMissing(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := readPod(tt.pod)
-			if got.Mute != tt.mute || got.Finished != tt.finished {
-				t.Errorf("Mute = %v, Finished = %v, want %v, %v", got.Mute, got.Finished, tt.mute, tt.finished)
+			if got.AddressUnknown != tt.addressUnknown || got.Finished != tt.finished {
+				t.Errorf("Mute = %v, Finished = %v, want %v, %v", got.AddressUnknown, got.Finished, tt.addressUnknown, tt.finished)
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func FuzzReadPod(f *testing.F) {
 				t.Errorf("%v is not among the addresses %v", ip, pod.Addresses)
 			}
 		}
-		if status != "" && !json.Valid([]byte(status)) && !pod.Mute {
+		if status != "" && !json.Valid([]byte(status)) && !pod.AddressUnknown {
 			t.Error("the status cannot be read, and the pod is not mute")
 		}
 	})

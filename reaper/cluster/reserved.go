@@ -35,7 +35,7 @@ func NewReservedIPs(config *rest.Config, resources []policy.ReservedIP) (*Reserv
 	for i, one := range resources {
 		r, err := newReservedResource(one)
 		if err != nil {
-			return nil, fmt.Errorf("retention.reservedIPs[%d].%w", i, err)
+			return nil, fmt.Errorf("protection.reservedIPs[%d].%w", i, err)
 		}
 		s.resources = append(s.resources, r)
 	}
@@ -53,7 +53,7 @@ func (s *ReservedIPs) List(ctx context.Context) ([]reaper.ReservedIP, error) {
 	for i, r := range s.resources {
 		some, err := s.list(ctx, r)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("retention.reservedIPs[%d]: %w", i, err))
+			errs = append(errs, fmt.Errorf("protection.reservedIPs[%d]: %w", i, err))
 		}
 		all = append(all, some...)
 	}
@@ -68,11 +68,11 @@ func (s *ReservedIPs) list(ctx context.Context, r reservedResource) ([]reaper.Re
 	items, err := reaper.ListRaw(ctx, func() *rest.Request { return r.request(s.client.Get(), "") })
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.unit, err)
+		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.pool, err)
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("list %s: grant list on it to the reaper, or take it out of the policy: %w", r.unit, err)
+		return nil, fmt.Errorf("list %s: grant list on it to the reaper, or take it out of the policy: %w", r.pool, err)
 	case err != nil:
-		return nil, fmt.Errorf("list %s: %w", r.unit, err)
+		return nil, fmt.Errorf("list %s: %w", r.pool, err)
 	}
 	return r.readAll(items)
 }
@@ -80,14 +80,14 @@ func (s *ReservedIPs) list(ctx context.Context, r reservedResource) ([]reaper.Re
 // Delete implements reaper.ReservedIPs. Where finalizers keep the object, it is
 // deleted as soon as those are gone, and that is an answer of nil.
 func (s *ReservedIPs) Delete(ctx context.Context, reserved reaper.ReservedIP) error {
-	r, err := s.resource(reserved.Unit)
+	r, err := s.resource(reserved.Pool)
 	if err != nil {
 		return err
 	}
 	uid, version, _ := strings.Cut(reserved.Token, "/")
 	if uid == "" || version == "" {
 		// A deletion without conditions would hit whatever is there now.
-		return fmt.Errorf("delete %s %s: %q is no token", r.unit, reserved.Key, reserved.Token)
+		return fmt.Errorf("delete %s %s: %q is no token", r.pool, reserved.Key, reserved.Token)
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
@@ -101,22 +101,22 @@ func (s *ReservedIPs) Delete(ctx context.Context, reserved reaper.ReservedIP) er
 	case reaper.Gone(err, r.Resource, name):
 		return nil
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("delete %s %s: %w: %w", r.unit, reserved.Key, reaper.ErrChanged, err)
+		return fmt.Errorf("delete %s %s: %w: %w", r.pool, reserved.Key, reaper.ErrChanged, err)
 	case err != nil:
-		return fmt.Errorf("delete %s %s: %w", r.unit, reserved.Key, reaper.Transient(err))
+		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, reaper.Transient(err))
 	}
 	return nil
 }
 
-// resource returns what the policy says of a unit. If it has the resource twice,
+// resource returns what the policy says of a pool. If it has the resource twice,
 // either will do: they differ in what is read.
-func (s *ReservedIPs) resource(unit string) (reservedResource, error) {
+func (s *ReservedIPs) resource(pool string) (reservedResource, error) {
 	for _, r := range s.resources {
-		if r.unit == unit {
+		if r.pool == pool {
 			return r, nil
 		}
 	}
-	return reservedResource{}, fmt.Errorf("%s is not among the retention.reservedIPs of the policy", unit)
+	return reservedResource{}, fmt.Errorf("%s is not among the protection.reservedIPs of the policy", pool)
 }
 
 // splitKey undoes key.

@@ -15,7 +15,7 @@ import (
 // read of them.
 type reservedResource struct {
 	schema.GroupVersionResource
-	unit          string // resource.version.group
+	pool          string // resource.version.group
 	deleteExpired bool
 
 	address, pod, namespace, ttl, deletedAt fieldPath
@@ -25,7 +25,7 @@ type reservedResource struct {
 // the policy.
 func newReservedResource(p policy.ReservedIP) (r reservedResource, err error) {
 	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
-	r.unit = r.Resource + "." + r.Version + "." + r.Group
+	r.pool = r.Resource + "." + r.Version + "." + r.Group
 	r.deleteExpired = p.DeleteExpired
 	for _, path := range []struct {
 		of   *fieldPath
@@ -63,13 +63,13 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]reaper.ReservedIP,
 	for _, item := range items {
 		reserved, err := r.read(item, led)
 		if err != nil {
-			return nil, fmt.Errorf("%s %w", r.unit, err)
+			return nil, fmt.Errorf("%s %w", r.pool, err)
 		}
 		if len(reserved.IPs) > 0 || reserved.Pod != (reaper.PodRef{}) {
 			all = append(all, reserved)
 		}
 	}
-	switch nowhere := fmt.Sprintf("leads to nothing in any of %d objects of %s", len(items), r.unit); {
+	switch nowhere := fmt.Sprintf("leads to nothing in any of %d objects of %s", len(items), r.pool); {
 	case len(items) == 0:
 	case r.namespace.text != "" && led[r.pod.name] && !led[r.namespace.name]:
 		return nil, fmt.Errorf("%v %s: correct it, or take it out where objects are in the namespace of their pod", r.namespace, nowhere)
@@ -79,7 +79,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]reaper.ReservedIP,
 	case r.pod.text == "":
 		return nil, fmt.Errorf("%v %s", r.address, nowhere)
 	default:
-		return nil, fmt.Errorf("neither %v nor %v leads to anything in any of %d objects of %s", r.address, r.pod, len(items), r.unit)
+		return nil, fmt.Errorf("neither %v nor %v leads to anything in any of %d objects of %s", r.address, r.pod, len(items), r.pool)
 	}
 	return all, nil
 }
@@ -92,7 +92,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (reape
 		return reaper.ReservedIP{}, err
 	}
 	reserved := reaper.ReservedIP{
-		Unit: r.unit, Key: head.key(), DeleteExpired: r.deleteExpired,
+		Pool: r.pool, Key: head.key(), DeleteExpired: r.deleteExpired,
 		Token: head.Metadata.UID + "/" + head.Metadata.ResourceVersion, Stored: item,
 	}
 	fail := func(err error) (reaper.ReservedIP, error) {

@@ -19,19 +19,19 @@ import (
 //
 // An object of the same content that is there already is ErrPresent, whatever its
 // labels and its status; one whose status is still empty gets it.
-func (s *ReservedIPs) Restore(ctx context.Context, unit string, records []reaper.Record) []error {
+func (s *ReservedIPs) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
-		if err := s.restore(ctx, unit, record); err != nil {
-			errs[i] = fmt.Errorf("restore %s %s: %w", unit, record.Key, err)
+		if err := s.restore(ctx, pool, record); err != nil {
+			errs[i] = fmt.Errorf("restore %s %s: %w", pool, record.Key, err)
 		}
 	}
 	return errs
 }
 
 // restore puts one object back.
-func (s *ReservedIPs) restore(ctx context.Context, unit string, record reaper.Record) error {
-	r, err := s.resource(unit)
+func (s *ReservedIPs) restore(ctx context.Context, pool string, record reaper.Record) error {
+	r, err := s.resource(pool)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 		return reaper.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
 	}
 	if namespace == "" {
-		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set retention.reservedIPs.namespace")
+		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set protection.reservedIPs.namespace")
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return reaper.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
@@ -76,7 +76,7 @@ func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 	return reaper.PodRef{Namespace: namespace, Name: name}, nil
 }
 
-// readTTL reads a duration with units, or whole seconds. It is nil, which is for
+// readTTL reads a duration with pools, or whole seconds. It is nil, which is for
 // good, where there is no value, and for never and forever.
 func readTTL(value any) (*time.Duration, error) {
 	wrong := errors.New(`is not how long to keep an address: a duration such as "24h", a number of seconds, or "never"`)

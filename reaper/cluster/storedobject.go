@@ -107,8 +107,8 @@ func (r reservedResource) readRecord(record reaper.Record) (storedObject, error)
 	}
 	version := r.GroupVersion().String()
 	switch {
-	case record.Backend != reaper.ReservedIPsName || record.Unit != r.unit:
-		return o, fmt.Errorf("the record is of %s %s", record.Backend, record.Unit)
+	case record.Backend != reaper.ReservedIPsName || record.Pool != r.pool:
+		return o, fmt.Errorf("the record is of %s %s", record.Backend, record.Pool)
 	case o.APIVersion != "" && o.APIVersion != version:
 		return o, fmt.Errorf("the record has an object of %q, not of %s", o.APIVersion, version)
 	case o.key() != record.Key:

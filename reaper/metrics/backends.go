@@ -14,17 +14,17 @@ var statuses = []reaper.Status{reaper.StatusOK, reaper.StatusPartial, reaper.Sta
 func (s sheet) backends(r reaper.Report) {
 	status := s.family("backend_status",
 		"1 for the status that the backend had in the last run, 0 for the others.", labelBackend, labelStatus)
-	reservations := s.family("reservations",
-		"Reservations that the last run listed, by verdict. There is none of a backend that was skipped or failed, nor where nobody could be asked who is alive.",
-		labelBackend, labelVerdict)
-	planned := s.family("reservations_planned",
-		"Reservations that were to be released: the orphans. A dry run, and one that a limit refused, releases none of them.", labelBackend)
-	released := s.family("reservations_released",
-		"Reservations that the last run released.", labelBackend)
-	changed := s.family("reservations_changed",
-		"Reservations that were to be released, and changed hands or had their owner back before they were.", labelBackend)
-	failed := s.family("reservations_failed",
-		"Reservations that were to be released, and are not known to be.", labelBackend)
+	allocations := s.family("allocations",
+		"Allocations that the last run listed, by verdict. There is none of a backend that was skipped or failed, nor where nobody could be asked who is alive.",
+		labelBackend, labelDecision)
+	planned := s.family("allocations_planned",
+		"Allocations that were to be released: the orphans. A dry run, and one that a limit refused, releases none of them.", labelBackend)
+	released := s.family("allocations_released",
+		"Allocations that the last run released.", labelBackend)
+	changed := s.family("allocations_changed",
+		"Allocations that were to be released, and changed hands or had their owner back before they were.", labelBackend)
+	failed := s.family("allocations_failed",
+		"Allocations that were to be released, and are not known to be.", labelBackend)
 
 	judged := judged(r)
 	for _, b := range r.Backends {
@@ -33,10 +33,10 @@ func (s sheet) backends(r reaper.Report) {
 		}
 		listed := b.Status == reaper.StatusOK || b.Status == reaper.StatusPartial
 		if listed && judged {
-			reservations.add(float64(b.InUse), b.Name, reaper.InUse.String())
-			reservations.add(float64(b.Held), b.Name, reaper.Held.String())
-			reservations.add(float64(b.Suspected), b.Name, reaper.Suspected.String())
-			reservations.add(float64(b.Planned), b.Name, reaper.Orphaned.String())
+			allocations.add(float64(b.InUse), b.Name, reaper.InUse.String())
+			allocations.add(float64(b.Held), b.Name, reaper.Held.String())
+			allocations.add(float64(b.Suspected), b.Name, reaper.Suspected.String())
+			allocations.add(float64(b.Planned), b.Name, reaper.Orphaned.String())
 			planned.add(float64(b.Planned), b.Name)
 		}
 		// A run that waits may have released something before a look that failed.

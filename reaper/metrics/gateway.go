@@ -17,7 +17,7 @@ const defaultJob = "ip-reaper"
 const labelOutcome = "outcome"
 
 // taken are the labels by which nobody can group, since the figures have them.
-var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelRange, labelVersion, labelOutcome}
+var taken = []string{"job", labelBackend, labelDecision, labelStatus, labelPool, labelRange, labelVersion, labelOutcome}
 
 // A Gateway is a Pushgateway, and the group there that a run writes. The zero Gateway
 // is nowhere.

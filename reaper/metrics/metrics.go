@@ -16,12 +16,12 @@ import (
 
 // The labels of the figures.
 const (
-	labelBackend = "backend"
-	labelVerdict = "verdict"
-	labelStatus  = "status"
-	labelPool    = "pool"
-	labelRange   = "range"
-	labelVersion = "version"
+	labelBackend  = "backend"
+	labelDecision = "verdict"
+	labelStatus   = "status"
+	labelPool     = "pool"
+	labelRange    = "range"
+	labelVersion  = "version"
 )
 
 // A sheet is where figures are written down.

@@ -20,8 +20,8 @@ func everything() reaper.Report {
 		Run: runInfo(false),
 		Backends: []reaper.BackendReport{
 			{Name: "whereabouts", Status: reaper.StatusOK,
-				Counts: reaper.Counts{Reservations: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
-			{Name: "overlapping", Status: reaper.StatusPartial, Counts: reaper.Counts{Reservations: 1, InUse: 1}},
+				Counts: reaper.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
+			{Name: "overlapping", Status: reaper.StatusPartial, Counts: reaper.Counts{Entries: 1, InUse: 1}},
 			{Name: "calico", Status: reaper.StatusFailed},
 			{Name: "reservedIPs", Status: reaper.StatusSkipped},
 		},
@@ -36,7 +36,7 @@ func everything() reaper.Report {
 func dryRun() reaper.Report {
 	return reaper.Report{
 		Run:      runInfo(true),
-		Backends: []reaper.BackendReport{{Name: "calico", Status: reaper.StatusOK, Counts: reaper.Counts{Reservations: 3, InUse: 1, Planned: 2}}},
+		Backends: []reaper.BackendReport{{Name: "calico", Status: reaper.StatusOK, Counts: reaper.Counts{Entries: 3, InUse: 1, Planned: 2}}},
 		Pools: []reaper.PoolReport{
 			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Capacity: big.NewInt(64), AllocatedBefore: 3, AllocatedAfter: 1},
 		},
@@ -48,7 +48,7 @@ func noCensus() reaper.Report {
 	return reaper.Report{
 		Run: runInfo(false),
 		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusOK, Counts: reaper.Counts{Reservations: 1, Held: 1}},
+			{Name: "whereabouts", Status: reaper.StatusOK, Counts: reaper.Counts{Entries: 1, Held: 1}},
 			{Name: "calico", Status: reaper.StatusSkipped},
 		},
 		Pools: []reaper.PoolReport{
@@ -64,7 +64,7 @@ func failedLate() reaper.Report {
 	return reaper.Report{
 		Run: runInfo(false),
 		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusFailed, Counts: reaper.Counts{Reservations: 2, Planned: 2, Released: 2}},
+			{Name: "whereabouts", Status: reaper.StatusFailed, Counts: reaper.Counts{Entries: 2, Planned: 2, Released: 2}},
 		},
 	}
 }

@@ -59,7 +59,7 @@ type lastWord struct {
 	DryRun   bool   `json:"dryRun"`
 	Error    string `json:"error"`
 	Summary  struct {
-		Reservations, InUse, Held, Suspected, Planned, Released, Changed, Failed int
+		Allocations, InUse, Held, Suspected, Planned, Released, Changed, Failed int
 	} `json:"summary"`
 	Backends map[string]string `json:"backends"`
 }

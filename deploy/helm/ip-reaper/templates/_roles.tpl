@@ -10,7 +10,7 @@ that is on and keeps its data in the Kubernetes API.
     {{- $roles = append $roles $name -}}
   {{- end -}}
 {{- end -}}
-{{- if dig "retention" "reservedIPs" list .Values.policy -}}
+{{- if dig "protection" "reservedIPs" list .Values.policy -}}
   {{- $roles = append $roles "reserved" -}}
 {{- end -}}
 {{- toJson $roles -}}
@@ -88,10 +88,10 @@ What every run needs, whatever the stores are. Takes release.
 {{- end }}
 
 {{/*
-What policy.retention.reservedIPs names. Takes root and release.
+What policy.protection.reservedIPs names. Takes root and release.
 */}}
 {{- define "ip-reaper.rules.reserved" -}}
-{{- range $i, $reserved := .root.Values.policy.retention.reservedIPs }}
+{{- range $i, $reserved := .root.Values.policy.protection.reservedIPs }}
 {{- if $i }}
 {{ end -}}
 - apiGroups: [{{ .resource.group }}]
@@ -115,7 +115,7 @@ What a restore needs beside the rights to release: to create what was deleted.
   resources: [ipamhandles]
   verbs: [create]
 {{- end }}
-{{- range dig "retention" "reservedIPs" list .Values.policy }}
+{{- range dig "protection" "reservedIPs" list .Values.policy }}
 {{- if .deleteExpired }}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]
