@@ -31,7 +31,7 @@ build_tool = cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or
 # go_build builds the program. grpcnotrace leaves out a page for browsers whose
 # templates would make the program a third larger.
 go_build = CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=false \
-	-ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)"
+	-ldflags "-s -w -X github.com/ip-reaper/ip-reaper/reaper/cli.version=$(VERSION) -X github.com/ip-reaper/ip-reaper/reaper/cli.commit=$(COMMIT)"
 
 .PHONY: help
 help: ## List the targets

@@ -81,6 +81,17 @@ type Recorder interface {
 	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
+// A Protector is a Backend whose allocations protect those of other backends
+// (Allocation.Protects). While it cannot be listed, no allocation is released: any
+// of them may be protected. A Protector releases after the backends that it
+// protects, so it comes after them in every list.
+type Protector interface {
+	Backend
+
+	// ProtectsOthers marks the backend and does nothing.
+	ProtectsOthers()
+}
+
 // What Release, List and Restore answer with; see there.
 var (
 	ErrNotInstalled = errors.New("the store is not installed in this cluster")

@@ -68,7 +68,8 @@ const (
 )
 
 // A Cluster answers who is alive. Every answer is read from the API server's
-// store, never from a cache.
+// store, never from a cache. An error that the same question
+// will meet again wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)

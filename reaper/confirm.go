@@ -172,7 +172,7 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
-		return Census{}, fmt.Errorf("list pods: %w", Transient(err))
+		return Census{}, fmt.Errorf("list pods: %w", again(err))
 	}
 	census := NewCensus(began, pods, nil)
 	census.sets, census.nodes = c.census.sets, c.census.nodes
@@ -190,7 +190,7 @@ func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 		g.Go(func() error {
 			l := look{began: time.Now()}
 			if l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref); l.err != nil {
-				l.presence, l.err = Unknown, fmt.Errorf("get pod %s: %w", ref, Transient(l.err))
+				l.presence, l.err = Unknown, fmt.Errorf("get pod %s: %w", ref, again(l.err))
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -28,6 +29,13 @@ var (
 	other = reaper.PodRef{Namespace: "default", Name: "other"}
 	ip1   = netip.MustParseAddr("10.0.0.1")
 	ip2   = netip.MustParseAddr("10.0.0.2")
+)
+
+// What a cluster answers: that the same question may succeed later, or that it never
+// will.
+var (
+	errConnection = errors.New("connect: connection refused")
+	forbidden     = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
 )
 
 func webEntry() reaper.Allocation {

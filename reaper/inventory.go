@@ -38,7 +38,12 @@ type Listing struct {
 	Backend string
 	Status  Status
 	Message string // why, where the status is not StatusOK
-	Pools   []Pool
+
+	// Protects is set where the allocations protect those of other backends
+	// (Protector).
+	Protects bool
+
+	Pools []Pool
 
 	errs []error
 }
@@ -95,7 +100,8 @@ func (inv Inventory) namesNodes() bool {
 
 // list reads one backend to its end.
 func list(ctx context.Context, b Backend, required bool) Listing {
-	l := Listing{Backend: b.Name(), Status: StatusOK}
+	_, protects := b.(Protector)
+	l := Listing{Backend: b.Name(), Status: StatusOK, Protects: protects}
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
 		switch {
@@ -104,15 +110,23 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 				r := &pool.Allocations[i]
 				r.Backend, r.Pool = l.Backend, pool.Name
 				r.IP = asShown(r.IP)
+				if r.Protects != nil {
+					protects := *r.Protects
+					protects.IPs = slices.Clone(protects.IPs)
+					for n, ip := range protects.IPs {
+						protects.IPs[n] = asShown(ip)
+					}
+					r.Protects = &protects
+				}
 			}
 			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
 		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
-			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error()}
+			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error(), Protects: protects}
 		default:
-			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), errs: append(l.errs, err)}
+			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), Protects: protects, errs: append(l.errs, err)}
 		}
 	}
 	if len(l.errs) > 0 {

@@ -33,8 +33,8 @@ type JournalRun struct {
 	Cluster   string    `json:"cluster"` // the API server's address
 }
 
-// equal reports whether both are the same run.
-func (r JournalRun) equal(other JournalRun) bool {
+// Equal reports whether both are the same run.
+func (r JournalRun) Equal(other JournalRun) bool {
 	same := r.StartedAt.Equal(other.StartedAt)
 	r.StartedAt, other.StartedAt = time.Time{}, time.Time{}
 	return same && r == other

@@ -31,7 +31,7 @@ func (r *run) pass(ctx context.Context, info RunInfo) error {
 		ledger = ledger.Merge(r.memory) // nobody writes it
 	}
 	decisions := Judge(now, p, inv, census, ledger)
-	plan := MakePlan(decisions).after(r.earlier)
+	plan := MakePlan(decisions).after(r.spent)
 	r.report.tell(decisions)
 	r.logDecisions(decisions)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
@@ -155,7 +155,10 @@ func (r *run) list(ctx context.Context) Inventory {
 	}
 	for _, b := range r.Backends {
 		if r.Policy.Backends[b.Name()].Enabled == policy.Off {
-			inv.Listings = append(inv.Listings, Listing{Backend: b.Name(), Status: StatusSkipped, Message: "disabled by the policy"})
+			_, protects := b.(Protector)
+			inv.Listings = append(inv.Listings, Listing{
+				Backend: b.Name(), Status: StatusSkipped, Message: "disabled by the policy", Protects: protects,
+			})
 		}
 	}
 	return inv

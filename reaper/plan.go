@@ -25,14 +25,10 @@ func MakePlan(decisions []Decision) Plan {
 	return p
 }
 
-// after returns the plan as one that follows these releases of the same run. Limits
-// are those of the run.
-func (p Plan) after(released []Entry) Plan {
-	for _, e := range released {
-		if e.IP != "" && e.Backend != ReservedIPsName {
-			p.before++
-		}
-	}
+// after returns the plan as one that follows the release of this many addresses in the
+// same run. Limits are those of the run.
+func (p Plan) after(released int) Plan {
+	p.before = released
 	return p
 }
 

@@ -20,8 +20,8 @@ const (
 	OwnerUnknown    Reason = "OwnerUnknown"    // it names no owner, or none that can be understood
 	NotPodOwned     Reason = "NotPodOwned"     // it was not reserved for a pod
 	NodeUnreachable Reason = "NodeUnreachable" // its node is not ready, and its sandbox may still be running there
-	SiblingKept     Reason = "SiblingKept"        // another address of the same sandbox is kept
-	EmptyHandle     Reason = "EmptyHandle"       // it holds no address any more
+	SiblingKept     Reason = "SiblingKept"     // another address of the same sandbox is kept
+	EmptyHandle     Reason = "EmptyHandle"     // it holds no address any more
 	TooYoung        Reason = "TooYoung"        // it is younger than minAge
 	NoToken         Reason = "NoToken"         // the store could not notice that it changed hands
 	Unreadable      Reason = "Unreadable"      // it could not be understood

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // errNoAnswer is a backend that broke its contract.
@@ -48,6 +47,9 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	}
 	for _, i := range plan.due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
+			if plan.decisions[i].Allocation.holdsAddress() {
+				r.spent++
+			}
 			r.released = append(r.released, Release{plan.decisions[i].orphan.pool.Object, e})
 		}
 	}
@@ -85,7 +87,7 @@ func (r *run) afterProtected(v Decision) error {
 func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) {
 	undecided := batch
 	var last []error
-	var asked time.Duration // to wait, by the API server
+	var asked time.Duration // to wait, by the store
 	backoff := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
 		wait, stop := backoff.Next()
@@ -99,8 +101,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 		if len(undecided) == 0 {
 			return nil
 		}
-		seconds, _ := apierrors.SuggestsClientDelay(last[0])
-		asked = time.Duration(seconds) * time.Second
+		asked = retryAfter(last[0])
 		return retry.RetryableError(last[0])
 	})
 	for n, i := range undecided {

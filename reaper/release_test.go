@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -81,7 +79,7 @@ func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 		s := wrapped{fixedStore{poolOf(entries(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
 			attempts++
 			if attempts == 1 {
-				return []error{reaper.Transient(apierrors.NewTooManyRequests("busy", 7))}
+				return []error{&reaper.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
 			}
 			return []error{nil}
 		}}

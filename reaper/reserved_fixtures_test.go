@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"sync"
@@ -15,11 +16,38 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A fakeStore is a reaper.ReservedIPs in memory, of one resource. Every write compares
-// and swaps.
+// reservedIPsName is the name of a fakeStore as a backend.
+const reservedIPsName = "reservedIPs"
+
+// A reservedIP is an object on a fakeStore.
+type reservedIP struct {
+	Pool, Key     string
+	IPs           []netip.Addr
+	Pod           reaper.PodRef
+	TTL           *time.Duration
+	Deleted       time.Time
+	DeleteExpired bool
+	Token         string
+	Stored        json.RawMessage
+}
+
+// allocation is the object as a backend lists it.
+func (o reservedIP) allocation() reaper.Allocation {
+	a := reaper.Allocation{
+		Key: o.Key, Token: o.Token, Owner: reaper.Owner{Pod: o.Pod},
+		Protects: &reaper.Protection{IPs: o.IPs, TTL: o.TTL, Deleted: o.Deleted, Deletable: o.DeleteExpired},
+	}
+	if len(o.IPs) == 1 {
+		a.IP = o.IPs[0]
+	}
+	return a
+}
+
+// A fakeStore is a reaper.Protector and a reaper.Recorder in memory, of one pool.
+// Every write compares and swaps.
 type fakeStore struct {
 	mu      sync.Mutex
-	objects []reaper.ReservedIP
+	objects []reservedIP
 	version int
 	asked   []string
 	hook    func(request string) error // of "list", "delete key" and "restore key"
@@ -29,14 +57,14 @@ type fakeStore struct {
 const fakeStorePool = "reservedips.v1.example.com"
 
 // add puts objects on the fakeStore, or new versions of them.
-func (s *fakeStore) add(objects ...reaper.ReservedIP) {
+func (s *fakeStore) add(objects ...reservedIP) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
 		s.version++
 		o.Pool, o.Token, o.Stored = fakeStorePool, fmt.Sprint("v", s.version), nil
 		o.Stored, _ = json.Marshal(o) // it has nothing that does not marshal
-		s.objects = slices.DeleteFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Key == o.Key })
+		s.objects = slices.DeleteFunc(s.objects, func(have reservedIP) bool { return have.Key == o.Key })
 		s.objects = append(s.objects, o)
 	}
 }
@@ -67,7 +95,12 @@ func (s *fakeStore) begin(ctx context.Context, request string) error {
 	return ctx.Err()
 }
 
-func (s *fakeStore) List(ctx context.Context) ([]reaper.ReservedIP, error) {
+func (s *fakeStore) Name() string { return reservedIPsName }
+
+func (s *fakeStore) ProtectsOthers() {}
+
+// all is one request of the store for every object.
+func (s *fakeStore) all(ctx context.Context) ([]reservedIP, error) {
 	if err := s.begin(ctx, "list"); err != nil {
 		return nil, err
 	}
@@ -76,17 +109,62 @@ func (s *fakeStore) List(ctx context.Context) ([]reaper.ReservedIP, error) {
 	return slices.Clone(s.objects), nil
 }
 
-func (s *fakeStore) Delete(ctx context.Context, r reaper.ReservedIP) error {
-	if err := s.begin(ctx, "delete "+r.Key); err != nil {
+func (s *fakeStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		all, err := s.all(ctx)
+		if err != nil || len(all) == 0 {
+			if err != nil {
+				yield(reaper.Pool{}, err)
+			}
+			return
+		}
+		pool := reaper.Pool{Name: fakeStorePool}
+		for _, o := range all {
+			pool.Allocations = append(pool.Allocations, o.allocation())
+		}
+		yield(pool, nil)
+	}
+}
+
+func (s *fakeStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	all, err := s.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]json.RawMessage, len(as))
+	for i, a := range as {
+		for _, o := range all {
+			if o.Key == a.Key && o.Token == a.Token {
+				records[i] = o.Stored
+			}
+		}
+	}
+	return records, nil
+}
+
+func (s *fakeStore) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	errs := make([]error, len(ws))
+	for i, w := range ws {
+		a, err := w.Allocation()
+		if err == nil {
+			err = s.delete(ctx, pool, a)
+		}
+		errs[i] = err
+	}
+	return errs
+}
+
+func (s *fakeStore) delete(ctx context.Context, pool string, a reaper.Allocation) error {
+	if err := s.begin(ctx, "delete "+a.Key); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.objects, func(have reaper.ReservedIP) bool { return have.Pool == r.Pool && have.Key == r.Key })
+	i := slices.IndexFunc(s.objects, func(have reservedIP) bool { return have.Pool == pool && have.Key == a.Key })
 	switch {
 	case i < 0:
 		return nil
-	case s.objects[i].Token != r.Token:
+	case s.objects[i].Token != a.Token:
 		return reaper.ErrChanged
 	}
 	s.objects = slices.Delete(s.objects, i, i+1)
@@ -99,7 +177,7 @@ func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record
 		if errs[i] = s.begin(ctx, "restore "+r.Key); errs[i] != nil {
 			continue
 		}
-		var o reaper.ReservedIP
+		var o reservedIP
 		switch err := json.Unmarshal(r.Stored, &o); {
 		case err != nil || pool != fakeStorePool:
 			errs[i] = errors.Join(err, errors.New("it is of no such resource"))
@@ -119,34 +197,34 @@ func hours(n int) *time.Duration {
 }
 
 // keeping returns an object ns/key that keeps these addresses back.
-func keeping(key string, ttl *time.Duration, ips ...netip.Addr) reaper.ReservedIP {
-	return reaper.ReservedIP{Key: "ns/" + key, IPs: ips, TTL: ttl}
+func keeping(key string, ttl *time.Duration, ips ...netip.Addr) reservedIP {
+	return reservedIP{Key: "ns/" + key, IPs: ips, TTL: ttl}
 }
 
 // keepingOf returns one that keeps back what the pod has.
-func keepingOf(key string, ttl *time.Duration, pod string) reaper.ReservedIP {
-	return reaper.ReservedIP{Key: "ns/" + key, Pod: app(pod).Pod, TTL: ttl}
+func keepingOf(key string, ttl *time.Duration, pod string) reservedIP {
+	return reservedIP{Key: "ns/" + key, Pod: app(pod).Pod, TTL: ttl}
 }
 
 // expiring has the object deleted after what it kept back.
-func expiring(o reaper.ReservedIP) reaper.ReservedIP {
+func expiring(o reservedIP) reservedIP {
 	o.DeleteExpired = true
 	return o
 }
 
 // deletedAt has the object tell when the pod went.
-func deletedAt(o reaper.ReservedIP, at time.Time) reaper.ReservedIP {
+func deletedAt(o reservedIP, at time.Time) reservedIP {
 	o.Deleted = at
 	return o
 }
 
 // retaining is a world of the living live-1, which has 10.0.0.1, and the dead
 // gone-1, which had 10.0.0.2, with these objects on the fakeStore.
-func retaining(t *testing.T, objects ...reaper.ReservedIP) (*world, *backendtest.Memory, *fakeStore) {
+func retaining(t *testing.T, objects ...reservedIP) (*world, *backendtest.Memory, *fakeStore) {
 	t.Helper()
 	m, s := backendtest.NewMemory("memory"), &fakeStore{}
 	s.add(objects...)
-	w := newWorld(m.Backend(), reaper.NewReservedIPs(s))
+	w := newWorld(m.Backend(), s)
 	w.fill(t, m, "live-1", "gone-1")
 	return w, m, s
 }

@@ -38,7 +38,7 @@ func TestExpiredReservedIPIsDeletedAfterItsAddresses(t *testing.T) {
 	records := w.journal.Read().Records
 	equal(t, "records", len(records), 2)
 	equal(t, "record of the object", records[1], reaper.Record{
-		Backend: reaper.ReservedIPsName, Pool: fakeStorePool, Key: "ns/a", Stored: []byte(stored),
+		Backend: reservedIPsName, Pool: fakeStorePool, Key: "ns/a", Stored: []byte(stored),
 		Owner: reaper.EntryOwner{Namespace: "default", Pod: "gone-1"},
 	})
 }
@@ -111,7 +111,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 func TestReservedIPWhoseAddressAnotherOneKeepsStays(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		second reaper.ReservedIP
+		second reservedIP
 		want   finding
 	}{
 		{"for good", keeping("b", nil, ip2), finding{reaper.Held, reaper.Protected, "10.0.0.2 is held: Protected"}},
@@ -203,7 +203,7 @@ func TestLimitsDoNotCountReservedIPs(t *testing.T) {
 func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
 	m, s := backendtest.NewHandled("handled"), &fakeStore{}
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	w := newWorld(m.Backend(), reaper.NewReservedIPs(s))
+	w := newWorld(m.Backend(), s)
 	w.fill(t, m, "live-1", "gone-1")
 	other, err := m.Reserve("b", app("gone-1"))
 	if err != nil {

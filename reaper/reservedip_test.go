@@ -19,36 +19,36 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 	wrapped := netip.MustParseAddr("::ffff:10.0.0.2")
 	for _, tt := range []struct {
 		name    string
-		objects []reaper.ReservedIP
+		objects []reservedIP
 		grace   time.Duration
 		want    time.Duration // after noon
 		note    string        // at noon, if it is held
 	}{
-		{"by address", []reaper.ReservedIP{keeping("a", hours(1), ip2)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"by pod", []reaper.ReservedIP{keepingOf("a", hours(1), "gone-1")}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"by one of its addresses", []reaper.ReservedIP{keeping("a", hours(1), netip.MustParseAddr("10.9.9.9"), ip2)}, 0, time.Hour,
+		{"by address", []reservedIP{keeping("a", hours(1), ip2)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"by pod", []reservedIP{keepingOf("a", hours(1), "gone-1")}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"by one of its addresses", []reservedIP{keeping("a", hours(1), netip.MustParseAddr("10.9.9.9"), ip2)}, 0, time.Hour,
 			held + "until 2026-03-01T13:00:00Z"},
-		{"by an address in IPv6 form", []reaper.ReservedIP{keeping("a", hours(1), wrapped)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"of another address", []reaper.ReservedIP{keeping("a", nil, netip.MustParseAddr("10.0.0.3"))}, 0, 0, ""},
-		{"of another pod", []reaper.ReservedIP{keepingOf("a", nil, "gone-2")}, 0, 0, ""},
-		{"of a pod in another namespace", []reaper.ReservedIP{{Key: "ns/a", Pod: reaper.PodRef{Namespace: "prod", Name: "gone-1"}}}, 0, 0, ""},
-		{"for good", []reaper.ReservedIP{keeping("a", nil, ip2)}, 0, never, held + "for good"},
-		{"for good, of a pod that went long ago", []reaper.ReservedIP{deletedAt(keeping("a", nil, ip2), noon.Add(-1000*time.Hour))}, 0, never, held + "for good"},
-		{"for no time", []reaper.ReservedIP{keeping("a", hours(0), ip2)}, 0, 0, ""},
-		{"since the pod went", []reaper.ReservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-45*time.Minute))}, 0, 15 * time.Minute,
+		{"by an address in IPv6 form", []reservedIP{keeping("a", hours(1), wrapped)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"of another address", []reservedIP{keeping("a", nil, netip.MustParseAddr("10.0.0.3"))}, 0, 0, ""},
+		{"of another pod", []reservedIP{keepingOf("a", nil, "gone-2")}, 0, 0, ""},
+		{"of a pod in another namespace", []reservedIP{{Key: "ns/a", Pod: reaper.PodRef{Namespace: "prod", Name: "gone-1"}}}, 0, 0, ""},
+		{"for good", []reservedIP{keeping("a", nil, ip2)}, 0, never, held + "for good"},
+		{"for good, of a pod that went long ago", []reservedIP{deletedAt(keeping("a", nil, ip2), noon.Add(-1000*time.Hour))}, 0, never, held + "for good"},
+		{"for no time", []reservedIP{keeping("a", hours(0), ip2)}, 0, 0, ""},
+		{"since the pod went", []reservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-45*time.Minute))}, 0, 15 * time.Minute,
 			held + "until 2026-03-01T12:15:00Z"},
-		{"since the pod went, long ago", []reaper.ReservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-time.Hour))}, 0, 0, ""},
-		{"of a pod that is to go", []reaper.ReservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(time.Hour))}, 0, 2 * time.Hour,
+		{"since the pod went, long ago", []reservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-time.Hour))}, 0, 0, ""},
+		{"of a pod that is to go", []reservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(time.Hour))}, 0, 2 * time.Hour,
 			held + "until 2026-03-01T14:00:00Z"},
-		{"by several, the longest first", []reaper.ReservedIP{keeping("a", hours(3), ip2), keepingOf("b", hours(1), "gone-1")}, 0, 3 * time.Hour,
+		{"by several, the longest first", []reservedIP{keeping("a", hours(3), ip2), keepingOf("b", hours(1), "gone-1")}, 0, 3 * time.Hour,
 			held + "until 2026-03-01T15:00:00Z"},
-		{"by several, the longest last", []reaper.ReservedIP{keeping("b", hours(1), ip2), keepingOf("a", hours(3), "gone-1")}, 0, 3 * time.Hour,
+		{"by several, the longest last", []reservedIP{keeping("b", hours(1), ip2), keepingOf("a", hours(3), "gone-1")}, 0, 3 * time.Hour,
 			held + "until 2026-03-01T15:00:00Z"},
-		{"by several, one for good", []reaper.ReservedIP{keeping("b", hours(1), ip2), keeping("a", nil, ip2), keeping("c", hours(2), ip2)}, 0, never, held + "for good"},
-		{"shorter than the grace period", []reaper.ReservedIP{keeping("a", hours(1), ip2)}, 2 * time.Hour, 2 * time.Hour, ""},
-		{"as long as the grace period", []reaper.ReservedIP{keeping("a", hours(1), ip2)}, time.Hour, time.Hour, ""},
-		{"longer than the grace period", []reaper.ReservedIP{keeping("a", hours(2), ip2)}, time.Hour, 2 * time.Hour, held + "until 2026-03-01T14:00:00Z"},
-		{"since the pod went, and grace since it was seen", []reaper.ReservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-50*time.Minute))},
+		{"by several, one for good", []reservedIP{keeping("b", hours(1), ip2), keeping("a", nil, ip2), keeping("c", hours(2), ip2)}, 0, never, held + "for good"},
+		{"shorter than the grace period", []reservedIP{keeping("a", hours(1), ip2)}, 2 * time.Hour, 2 * time.Hour, ""},
+		{"as long as the grace period", []reservedIP{keeping("a", hours(1), ip2)}, time.Hour, time.Hour, ""},
+		{"longer than the grace period", []reservedIP{keeping("a", hours(2), ip2)}, time.Hour, 2 * time.Hour, held + "until 2026-03-01T14:00:00Z"},
+		{"since the pod went, and grace since it was seen", []reservedIP{deletedAt(keeping("a", hours(1), ip2), noon.Add(-50*time.Minute))},
 			15 * time.Minute, 15 * time.Minute, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestNothingIsReleasedWhereReservedIPsCannotBeRead(t *testing.T) {
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{"reservedIPs: " + forbidden.Error()})
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "failed: " + forbidden.Error()})
-	equal(t, "verdict", told(t, report, "2"), finding{reaper.Held, reaper.Protected, "what is reserved could not be read: " + forbidden.Error()})
+	equal(t, "verdict", told(t, report, "2"), finding{reaper.Held, reaper.Protected, "reservedIPs could not be read: " + forbidden.Error()})
 	equal(t, "verdict on the living", told(t, report, "1"), finding{reaper.InUse, reaper.PodPresent, ""})
 	equal(t, "store", contentsOf(t, m), before)
 
@@ -111,7 +111,7 @@ func TestNothingIsReleasedWhereReservedIPsCannotBeRead(t *testing.T) {
 // nothing is reserved.
 func TestReservedIPsThatWereNotLookedAtKeep(t *testing.T) {
 	w, _, _ := retaining(t, keeping("a", nil, ip2))
-	w.policy.Backends[reaper.ReservedIPsName] = policy.Backend{Enabled: policy.Off}
+	w.policy.Backends[reservedIPsName] = policy.Backend{Enabled: policy.Off}
 	equal(t, "verdict", told(t, w.run(t), "2").Reason, reaper.Protected)
 }
 
@@ -136,7 +136,7 @@ func TestInterruptedReleaseIsFinishedWhateverIsReserved(t *testing.T) {
 		if broken {
 			s.hook = func(string) error { return forbidden }
 		}
-		w.backends = append(w.backends, reaper.NewReservedIPs(s))
+		w.backends = append(w.backends, s)
 		report, err := reaper.Run(t.Context(), w.options())
 		if partial := (*reaper.PartialError)(nil); errors.As(err, &partial) != broken {
 			t.Errorf("run: %v", err)
@@ -151,7 +151,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 	reserved := func(note string) finding { return finding{reaper.Held, reaper.Protected, note} }
 	for _, tt := range []struct {
 		name   string
-		object reaper.ReservedIP
+		object reservedIP
 		change func(*world)
 		want   finding
 	}{
@@ -173,7 +173,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 			w.pods.Add(showing(other, ip2))
 		}, finding{reaper.InUse, reaper.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
 		{"a rule about its kind holds it", expiring(keeping("a", hours(0), free)), func(w *world) {
-			w.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reaper.ReservedIPsName}}, Hold: true}}
+			w.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
 		}, finding{reaper.Held, reaper.RuleHold, ""}},
 		{"its pod is out of scope", expiring(keepingOf("a", hours(0), "gone-2")), func(w *world) {
 			w.policy.Namespaces.Exclude = []string{"default"}

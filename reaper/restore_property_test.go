@@ -56,7 +56,7 @@ func drawTown(t *rapid.T) *town {
 	for i := range rapid.IntRange(0, 2).Draw(t, "handles without an address") {
 		w.stores[withHandles].Begin(fmt.Sprint("lost-", i))
 	}
-	w.backends = append(w.backends, reaper.NewReservedIPs(w.fakeStore))
+	w.backends = append(w.backends, w.fakeStore)
 	for i := range 5 {
 		if rapid.Bool().Draw(t, "exists") {
 			w.pods.Add(reaper.Pod{Ref: app(fmt.Sprintf("app-%d", i)).Pod})

@@ -49,8 +49,8 @@ func protectionsOf(inv Inventory) protections {
 		blind: !inv.complete(),
 	}
 	for _, l := range inv.Listings {
-		if l.Backend == ReservedIPsName && l.Status != StatusOK {
-			k.unread = "what is reserved could not be read: " + l.Message
+		if l.Protects && l.Status != StatusOK {
+			k.unread = l.Backend + " could not be read: " + l.Message
 		}
 		for _, u := range l.Pools {
 			for _, r := range u.Allocations {

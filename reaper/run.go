@@ -68,6 +68,7 @@ type run struct {
 	report   Report    // of the current look
 	earlier  []Entry   // that earlier looks released
 	released []Release // by all looks
+	spent    int       // addresses that earlier looks released
 	memory   Ledger    // of the last look of a dry run
 
 	mu       sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A block is an IPAMBlock as it was read: a range of addresses, and who has
@@ -51,7 +51,7 @@ func readBlock(o object) (block, error) {
 		Sequences   map[string]uint64 `json:"sequenceNumberForAllocation"`
 		Deleted     bool              `json:"deleted"`
 	}
-	if err := reaper.Decode(o.value(), &fields); err != nil {
+	if err := kube.Decode(o.value(), &fields); err != nil {
 		return b, fmt.Errorf("decode: %w", err)
 	}
 	cidr, err := netip.ParsePrefix(fields.CIDR)
@@ -63,7 +63,7 @@ func readBlock(o object) (block, error) {
 	b.sequence, b.sequences, b.deleted = fields.Sequence, fields.Sequences, fields.Deleted
 	b.readable = make([]attribute, len(b.attributes))
 	for i, raw := range b.attributes {
-		if err := reaper.Decode(raw, &b.readable[i]); err != nil {
+		if err := kube.Decode(raw, &b.readable[i]); err != nil {
 			return b, fmt.Errorf("attribute %d: %w", i, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The API groups that Calico's data can be in. Before 3.32 it was the first;
@@ -82,7 +83,7 @@ func checkReady(ctx context.Context, client rest.Interface, group string) error 
 	var info clusterInformation
 	err := read(ctx, client, "/apis/"+group+"/"+resource+"/"+name, &info)
 	switch {
-	case reaper.Gone(err, resource, name):
+	case kube.Gone(err, resource, name):
 		return fmt.Errorf("%w: there is no clusterinformation default in %s", errNotReady, group)
 	case err != nil:
 		return err
@@ -112,7 +113,7 @@ func checkMigration(ctx context.Context, client rest.Interface) error {
 	if err != nil || version == "" {
 		return err
 	}
-	items, err := reaper.ListRaw(ctx, func() *rest.Request {
+	items, err := kube.ListRaw(ctx, func() *rest.Request {
 		return client.Get().AbsPath("/apis", migrationGroup, version, "datastoremigrations")
 	})
 	if err != nil {
@@ -124,7 +125,7 @@ func checkMigration(ctx context.Context, client rest.Interface) error {
 				Phase string `json:"phase"`
 			} `json:"status"`
 		}
-		if err := reaper.Decode(item, &migration); err != nil {
+		if err := kube.Decode(item, &migration); err != nil {
 			return fmt.Errorf("decode datastoremigration: %w", err)
 		}
 		if phase := migration.Status.Phase; !slices.Contains(settledPhases, phase) {
@@ -148,7 +149,7 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 		} `json:"spec"`
 	}
 	err := read(ctx, client, "/apis/apiextensions.k8s.io/v1/"+resource+"/"+name, &crd)
-	if reaper.Gone(err, resource, name) {
+	if kube.Gone(err, resource, name) {
 		return "", nil
 	}
 	if err != nil {
@@ -164,11 +165,11 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 
 // read reads one object, patiently.
 func read(ctx context.Context, client rest.Interface, uri string, into any) error {
-	return reaper.Patiently(ctx, func(ctx context.Context) error {
-		data, err := reaper.Send(ctx, client.Get().AbsPath(uri))
+	return kube.Patiently(ctx, func(ctx context.Context) error {
+		data, err := kube.Send(ctx, client.Get().AbsPath(uri))
 		if err != nil {
 			return err
 		}
-		return reaper.Decode(data, into)
+		return kube.Decode(data, into)
 	})
 }

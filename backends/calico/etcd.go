@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // Where Calico keeps things in etcd (libcalico-go's backend/model).
@@ -72,7 +73,7 @@ func patiently(ctx context.Context, request func(ctx context.Context) error) err
 	timed, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	var last error
-	err := reaper.Patiently(timed, func(ctx context.Context) error {
+	err := kube.Patiently(timed, func(ctx context.Context) error {
 		err := request(ctx)
 		if last == nil || timed.Err() == nil {
 			last = err
@@ -102,7 +103,7 @@ func (s etcd) ready(ctx context.Context) error {
 		return fmt.Errorf("etcd has no key %s: it is not Calico's, or Calico has never used it", clusterKey)
 	}
 	var info clusterInformation
-	if err := reaper.Decode(kvs[0].raw, &info); err != nil {
+	if err := kube.Decode(kvs[0].raw, &info); err != nil {
 		return fmt.Errorf("decode %s: %w", clusterKey, err)
 	}
 	return info.check()

@@ -7,7 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // list implements datastore.
@@ -71,7 +71,7 @@ func kubernetesNode(data []byte) (string, error) {
 			} `json:"orchRefs"`
 		} `json:"spec"`
 	}
-	if err := reaper.Decode(data, &node); err != nil {
+	if err := kube.Decode(data, &node); err != nil {
 		return "", err
 	}
 	for _, ref := range node.Spec.Refs {

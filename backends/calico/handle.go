@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A handle is an IPAMHandle as it was read: where the addresses are that one
@@ -29,7 +29,7 @@ func readHandle(o object) (handle, error) {
 		Counts  map[string]int `json:"block"`
 		Deleted bool           `json:"deleted"`
 	}
-	if err := reaper.Decode(o.value(), &fields); err != nil {
+	if err := kube.Decode(o.value(), &fields); err != nil {
 		return h, fmt.Errorf("decode: %w", err)
 	}
 	if o.root != "" {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // NewKubernetes returns the backend over the Kubernetes datastore. Which API group
 // holds the live data is found out by the first listing.
 func NewKubernetes(config *rest.Config) (*Backend, error) {
-	client, err := reaper.RawClient(config)
+	client, err := kube.RawClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (s kubernetes) allocations(ctx context.Context) ([]ipAllocation, error) {
 	if err != nil || version == "" {
 		return nil, err
 	}
-	items, err := reaper.ListRaw(ctx, func() *rest.Request {
+	items, err := kube.ListRaw(ctx, func() *rest.Request {
 		return s.client.Get().AbsPath("/apis", group, version, resource)
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (s kubernetes) allocations(ctx context.Context) ([]ipAllocation, error) {
 func (kubernetes) together() int { return 1 }
 
 // transient implements datastore.
-func (kubernetes) transient(err error) error { return reaper.Transient(err) }
+func (kubernetes) transient(err error) error { return kube.Transient(err) }
 
 // name implements datastore.
 func (kubernetes) name(k kind, id string) string { return resourceName(k, id) }
@@ -108,7 +108,7 @@ func (s kubernetes) uri(k kind, name ...string) string {
 
 // list implements datastore.
 func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
-	items, err := reaper.ListRaw(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) })
+	items, err := kube.ListRaw(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) })
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
 // get implements datastore. Like write, it does not wait inside the request.
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
-	data, err := reaper.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
-	if reaper.Gone(err, resources[k], name) {
+	data, err := kube.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
+	if kube.Gone(err, resources[k], name) {
 		return object{}, errGone
 	}
 	if err != nil {
@@ -151,12 +151,12 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 		}
 		request, body = s.client.Delete(), encoded
 	}
-	data, err := reaper.Send(ctx, request.AbsPath(path).
+	data, err := kube.Send(ctx, request.AbsPath(path).
 		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, errConflict
-	case reaper.Gone(err, resources[o.kind], o.name):
+	case kube.Gone(err, resources[o.kind], o.name):
 		return nil, errGone
 	case err != nil:
 		return nil, err
@@ -178,7 +178,7 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 			Created         metav1.Time `json:"creationTimestamp"`
 		} `json:"metadata"`
 	}
-	if err := reaper.Decode(data, &fields); err != nil {
+	if err := kube.Decode(data, &fields); err != nil {
 		return object{}, fmt.Errorf("decode: %w", err)
 	}
 	m := fields.Metadata

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An excerpt is what files have of a datastore. Unlike in a listing, what is
@@ -92,7 +93,7 @@ func looksLikeBlock(data []byte) bool {
 		CIDR        json.RawMessage `json:"cidr"`
 		Allocations json.RawMessage `json:"allocations"`
 	}
-	return reaper.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
+	return kube.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
 // pools understands what was taken. That an address has no handle here proves

@@ -10,6 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An allocation is one that is to be put back, as it was recorded. What it says
@@ -59,7 +60,7 @@ func readRecord(store datastore, pool string, r reaper.Record) (allocation, erro
 	if err := (object{raw: []byte(a.Attribute)}).unambiguous(); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)
 	}
-	if err := reaper.Decode([]byte(a.Attribute), &a.attribute); err != nil {
+	if err := kube.Decode([]byte(a.Attribute), &a.attribute); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)
 	}
 	if a.Handle == nil {

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An ipReservation is an IPReservation: ranges of which Calico gives nothing away.
@@ -26,7 +26,7 @@ func readIPAllocation(name string, data []byte) (ipAllocation, error) {
 			Reserved []string `json:"reservedCIDRs"`
 		} `json:"spec"`
 	}
-	err := reaper.Decode(data, &fields)
+	err := kube.Decode(data, &fields)
 	if name == "" {
 		name = fields.Metadata.Name
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The network attachments of Multus, in which the configurations of networks
@@ -27,7 +27,7 @@ const (
 // nothing where the API server does not serve any. The client may be of another
 // API group.
 func listExclusions(ctx context.Context, client rest.Interface) (exclusions, error) {
-	items, err := reaper.ListRaw(ctx, func() *rest.Request {
+	items, err := kube.ListRaw(ctx, func() *rest.Request {
 		return client.Get().AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
 	})
 	if apierrors.IsNotFound(err) {
@@ -45,12 +45,12 @@ func listExclusions(ctx context.Context, client rest.Interface) (exclusions, err
 // group of the store that was just read.
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
-	err := reaper.Patiently(ctx, func(ctx context.Context) error {
-		data, err := reaper.Send(ctx, client.Get().AbsPath("/apis"))
+	err := kube.Patiently(ctx, func(ctx context.Context) error {
+		data, err := kube.Send(ctx, client.Get().AbsPath("/apis"))
 		if err != nil {
 			return err
 		}
-		return reaper.Decode(data, &served)
+		return kube.Decode(data, &served)
 	})
 	if err != nil {
 		return fmt.Errorf("not found, and cannot tell why: list the API groups: %w", err)
@@ -79,14 +79,14 @@ func readExclusions(items []json.RawMessage) (exclusions, error) {
 	var all exclusions
 	for _, item := range items {
 		var o object
-		if err := reaper.Decode(item, &o); err != nil {
+		if err := kube.Decode(item, &o); err != nil {
 			return nil, fmt.Errorf("network attachment %s: %w", o.pool(), err)
 		}
 		var spec struct {
 			Config string `json:"config"` // empty where a file on the nodes has it
 		}
 		if len(o.Spec) > 0 {
-			if err := reaper.Decode(o.Spec, &spec); err != nil {
+			if err := kube.Decode(o.Spec, &spec); err != nil {
 				return nil, fmt.Errorf("network attachment %s: spec: %w", o.pool(), err)
 			}
 		}

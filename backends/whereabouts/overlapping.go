@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // OverlappingName is the name of the backend that NewOverlapping returns.
@@ -81,7 +82,7 @@ func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, exclud
 		for _, item := range items {
 			var o object
 			pool := reaper.Pool{}
-			err := reaper.Decode(item, &o)
+			err := kube.Decode(item, &o)
 			if err == nil {
 				pool = overlappingPool(o, pools[o.Metadata.Namespace])
 				excluded.mark(&pool)
@@ -111,7 +112,7 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 		u.Network = cmp.Or(name.network, unnamed)
 	}
 	var spec v1alpha1.OverlappingRangeIPReservationSpec
-	if err := reaper.Decode(o.Spec, &spec); err != nil {
+	if err := kube.Decode(o.Spec, &spec); err != nil {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
 	podRef := spec.PodRef

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // orip is a reservation object with a spec and annotations.
@@ -73,7 +74,7 @@ func TestOverlappingAllocations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var o object
-			if err := reaper.Decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
+			if err := kube.Decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
 				t.Fatal(err)
 			}
 			pool := overlappingPool(o, pools)
@@ -104,7 +105,7 @@ func TestOverlappingAllocations(t *testing.T) {
 
 func TestAllocationWithoutSpecIsUnreadable(t *testing.T) {
 	var o object
-	if err := reaper.Decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
+	if err := kube.Decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
 		t.Fatal(err)
 	}
 	if r := overlappingPool(o, nil).Allocations[0]; r.Unreadable == "" {
@@ -192,7 +193,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 func FuzzReadAllocation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
 		var o object
-		if err := reaper.Decode(data, &o); err != nil {
+		if err := kube.Decode(data, &o); err != nil {
 			return
 		}
 		var pools []ipPool
@@ -219,7 +220,7 @@ func FuzzReadAllocation(f *testing.F) {
 		var spec struct {
 			PodRef json.RawMessage `json:"podref"`
 		}
-		buried := reaper.Decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
+		buried := kube.Decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
 		if r.Interrupted && (!buried || r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "") {
 			t.Errorf("%+v is taken for interrupted, from the spec %s", r, o.Spec)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // PoolsName is the name of the backend that Pools returns.
@@ -98,7 +99,7 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 	}
 	r.IP = ip
 	var allocation v1alpha1.IPAllocation
-	if err := reaper.Decode(entry, &allocation); err != nil {
+	if err := kube.Decode(entry, &allocation); err != nil {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
@@ -152,7 +153,7 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 		err = nil // the pool is gone, and its entries with it
 	}
 	for i := range entries {
-		errs[i] = reaper.Transient(err)
+		errs[i] = kube.Transient(err)
 	}
 	return errs
 }
@@ -182,7 +183,7 @@ func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper
 		entry, held := current[r.Key]
 		switch {
 		case err != nil:
-			errs[i] = reaper.Transient(err)
+			errs[i] = kube.Transient(err)
 		case !held:
 			errs[i] = nil
 		case !bytes.Equal(entry, []byte(r.Token)):

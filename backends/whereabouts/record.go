@@ -13,6 +13,7 @@ import (
 	"github.com/sethvargo/go-retry"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // restoreTries says how often a restoration is tried again, and how long it waits
@@ -25,7 +26,7 @@ func restoreTries() retry.Backoff {
 
 // tryAgain has a restoration tried again after an error that may pass.
 func tryAgain(err error) error {
-	if err = reaper.Transient(err); errors.Is(err, reaper.ErrAgain) {
+	if err = kube.Transient(err); errors.Is(err, reaper.ErrAgain) {
 		return retry.RetryableError(err)
 	}
 	return err
@@ -61,7 +62,7 @@ func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Re
 // checkAllocation refuses what is no entry of a pool.
 func checkAllocation(stored json.RawMessage) error {
 	var allocation *v1alpha1.IPAllocation
-	if err := reaper.Decode(stored, &allocation); err != nil {
+	if err := kube.Decode(stored, &allocation); err != nil {
 		return fmt.Errorf("the stored entry: %w", err)
 	}
 	if allocation == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A recorded allocation is the object that Overlapping.Restore makes.
@@ -30,7 +31,7 @@ var serverOwned = []string{
 // of an entry that was released. What had a tombstone gets its owner back.
 func readRecorded(r reaper.Record) (recorded, error) {
 	var o object
-	if err := reaper.Decode(r.Stored, &o); err != nil {
+	if err := kube.Decode(r.Stored, &o); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
 	entry := overlappingPool(o, nil).Allocations[0] // which reads no pools: the record says the address
@@ -67,7 +68,7 @@ func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	if err := reaper.Decode(r.Stored, &kind); err != nil {
+	if err := kube.Decode(r.Stored, &kind); err != nil {
 		return fmt.Errorf("the stored object: %w", err)
 	}
 	named := slices.ContainsFunc(readings(o.Metadata.Name), func(n reading) bool { return n.ip.String() == r.IP })
@@ -113,7 +114,7 @@ func dropTombstone(metadata, fields map[string]json.RawMessage, owner reaper.Pod
 // objectOf takes a JSON object apart. Each field stays as it is written.
 func objectOf(data json.RawMessage) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
-	if err := reaper.Decode(data, &fields); err != nil {
+	if err := kube.Decode(data, &fields); err != nil {
 		return nil, fmt.Errorf("the stored object: %w", err)
 	}
 	return fields, nil

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // few is how many reservations are read one by one rather than all together.
@@ -52,7 +53,7 @@ func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[s
 	stored := make(map[string]copied, len(items))
 	for _, item := range items {
 		var o object
-		if reaper.Decode(item, &o) == nil { // what cannot be read is not what was listed
+		if kube.Decode(item, &o) == nil { // what cannot be read is not what was listed
 			stored[o.pool()] = copied{token(o), item}
 		}
 	}
@@ -64,7 +65,7 @@ func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]js
 	var items []json.RawMessage
 	for _, r := range rs {
 		var item json.RawMessage
-		err := reaper.Patiently(ctx, func(ctx context.Context) (err error) {
+		err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
 			item, err = getRaw(ctx, b.client, overlappingResource, r.Pool)
 			return err
 		})
@@ -108,7 +109,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		switch {
 		case err == nil:
 			return nil
-		case reaper.Gone(err, "namespaces", namespace):
+		case kube.Gone(err, "namespaces", namespace):
 			return fmt.Errorf("%w: its namespace is gone", reaper.ErrTaken)
 		case !apierrors.IsAlreadyExists(err):
 			return again(err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 const createAt = "POST namespaces/kube-system/overlappingrangeipreservations"
@@ -217,7 +218,7 @@ func FuzzAllocationRecord(f *testing.F) {
 			return
 		}
 		var o object
-		if err := reaper.Decode(r.body, &o); err != nil {
+		if err := kube.Decode(r.body, &o); err != nil {
 			t.Fatal(err)
 		}
 		entry := overlappingPool(o, nil).Allocations[0]

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // Record implements reaper.Recorder. It reads nothing: the token is the entry as
@@ -117,7 +118,7 @@ func (p ipPool) free(keys map[string]string, r reaper.Record) error {
 		return reaper.ErrPresent
 	}
 	var now v1alpha1.IPAllocation
-	if err := reaper.Decode(entry, &now); err != nil {
+	if err := kube.Decode(entry, &now); err != nil {
 		now.PodRef = "" // an entry that only its text describes
 	}
 	return takenBy(now.PodRef, entry)

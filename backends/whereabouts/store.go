@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The resources and kinds of the group whereabouts.cni.cncf.io. Their full names
@@ -59,7 +60,7 @@ func splitPool(pool string) (namespace, name string) {
 // returns an error that wraps reaper.ErrNotInstalled where the resource does
 // not exist.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
-	items, err := reaper.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
+	items, err := kube.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, v1alpha1.SchemeGroupVersion.Group)
@@ -72,7 +73,7 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 // getRaw reads one object by a quorum read, as it is stored.
 func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (json.RawMessage, error) {
 	namespace, name := splitPool(pool)
-	return reaper.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
+	return kube.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
 }
 
 // get reads one object by a quorum read.
@@ -82,7 +83,7 @@ func get(ctx context.Context, client rest.Interface, resource, pool string) (obj
 		return object{}, err
 	}
 	var o object
-	if err := reaper.Decode(data, &o); err != nil {
+	if err := kube.Decode(data, &o); err != nil {
 		return object{}, fmt.Errorf("decode %s: %w", pool, err)
 	}
 	return o, nil
@@ -91,7 +92,7 @@ func get(ctx context.Context, client rest.Interface, resource, pool string) (obj
 // gone reports whether the store said that it does not have the pool any more.
 func gone(err error, resource, pool string) bool {
 	_, name := splitPool(pool)
-	return reaper.Gone(err, resource, name)
+	return kube.Gone(err, resource, name)
 }
 
 // readOwner understands a podref: namespace/name. Anything else is kept as the
@@ -116,7 +117,7 @@ type ipPool struct {
 // far as it could be read.
 func readPool(data json.RawMessage) (ipPool, error) {
 	var p ipPool
-	if err := reaper.Decode(data, &p.object); err != nil {
+	if err := kube.Decode(data, &p.object); err != nil {
 		return p, fmt.Errorf("decode: %w", err)
 	}
 	return p, p.readSpec()
@@ -132,7 +133,7 @@ func (p *ipPool) readSpec() error {
 	if len(p.Spec) == 0 {
 		return errors.New("no spec")
 	}
-	if err := reaper.Decode(p.Spec, &spec); err != nil {
+	if err := kube.Decode(p.Spec, &spec); err != nil {
 		return fmt.Errorf("decode spec: %w", err)
 	}
 	p.allocations = spec.Allocations

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A tombstone stands in a reservation's podref while it is being released. No
@@ -57,7 +58,7 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 		// This only spares a tombstone that would not last: an older look will do.
 		held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
 		if err != nil {
-			return reaper.Transient(err)
+			return kube.Transient(err)
 		}
 		if held != "" {
 			return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
@@ -72,12 +73,12 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 		return nil
 	}
 	if err != nil {
-		return reaper.Transient(err)
+		return kube.Transient(err)
 	}
 
 	held, err := b.heldBy(ctx, r, time.Now())
 	if err != nil {
-		return reaper.Transient(err)
+		return kube.Transient(err)
 	}
 	w, err = w.Renew(ctx)
 	if err == nil && held != "" {
@@ -86,7 +87,7 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
 		if back := b.unbury(ctx, pool, buried, r.Owner.Pod); back != nil {
-			return reaper.Transient(back)
+			return kube.Transient(back)
 		}
 		return err
 	}
@@ -96,7 +97,7 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 	if err != nil {
 		return err
 	}
-	return reaper.Transient(b.remove(ctx, pool, buried))
+	return kube.Transient(b.remove(ctx, pool, buried))
 }
 
 // bury puts the tombstone into the object as it was listed, and returns what it
@@ -150,13 +151,13 @@ func (b *Overlapping) patch(ctx context.Context, pool string, version object, po
 		return object{}, err
 	}
 	namespace, name := splitPool(pool)
-	data, err := reaper.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
+	data, err := kube.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
 		return object{}, err
 	}
 	var o object
-	return o, reaper.Decode(data, &o)
+	return o, kube.Decode(data, &o)
 }
 
 // remove deletes exactly this version of the object.

@@ -22,7 +22,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/reap"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An engine is what the binary runs, with the clients that it has, run by the
@@ -65,9 +65,9 @@ func (e engine) run(s *scene, terms string) (*reap.Report, error) {
 		Address:     config.Host,
 		Policy:      p,
 		Backends:    []reaper.Backend{store},
-		Cluster:     cluster.New(core, apps),
-		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
-		Journals:    cluster.NewJournals(core, realcluster.PoolNamespace, 10),
+		Cluster:     kube.NewCluster(core, apps),
+		Ledgers:     kube.NewLedgers(core, realcluster.PoolNamespace),
+		Journals:    kube.NewJournals(core, realcluster.PoolNamespace, 10),
 		Now:         func() time.Time { return time.Now().Add(e.after) },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

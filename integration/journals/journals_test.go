@@ -22,7 +22,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 func TestMain(m *testing.M) { realcluster.Main(m) }
@@ -52,8 +53,8 @@ func newScene(t *testing.T) *scene {
 }
 
 // journals are those of a new run.
-func (s *scene) journals(keep int) *cluster.Journals {
-	return cluster.NewJournals(s.reaper.CoreV1(), s.namespace, keep)
+func (s *scene) journals(keep int) *kube.Journals {
+	return kube.NewJournals(s.reaper.CoreV1(), s.namespace, keep)
 }
 
 // run is a run that writes journals.
@@ -80,7 +81,7 @@ func records(n, size int) []reaper.Record {
 }
 
 // write writes the journal of a run, each time some records more.
-func (s *scene) write(id string, keep int, writes ...[]reaper.Record) *cluster.Journals {
+func (s *scene) write(id string, keep int, writes ...[]reaper.Record) *kube.Journals {
 	s.Helper()
 	j := s.journals(keep)
 	for _, r := range writes {
@@ -101,7 +102,7 @@ func (s *scene) stored() map[string]corev1.ConfigMap {
 	}
 	all := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
-		if name, ok := strings.CutPrefix(cm.Name, cluster.JournalName+"-"); ok {
+		if name, ok := strings.CutPrefix(cm.Name, kube.JournalName+"-"); ok {
 			all[name] = cm
 		}
 	}
@@ -160,11 +161,11 @@ func TestTwentyThousandRecords(t *testing.T) {
 // Even a part as large as can be, of which gzip makes nothing smaller, fits.
 func TestLargestRecordFits(t *testing.T) {
 	s := newScene(t)
-	want := records(1, reaper.MaxJournalPart-1000)
+	want := records(1, journal.MaxPart-1000)
 	s.write("large", 10, want)
 	s.wantRead("large", want)
 	s.proxy.Reset()
-	if err := s.journals(10).Write(t.Context(), run("larger"), records(1, reaper.MaxJournalPart)); err == nil {
+	if err := s.journals(10).Write(t.Context(), run("larger"), records(1, journal.MaxPart)); err == nil {
 		t.Error("a record that does not fit was written")
 	}
 	if got := s.proxy.Counts(); len(got) > 0 {
@@ -237,7 +238,7 @@ func TestPruneWithoutAWriteDoesNothing(t *testing.T) {
 func TestPruneLeavesWhatIsNoJournal(t *testing.T) {
 	s := newScene(t)
 	_, err := s.admin.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "mine", Labels: map[string]string{cluster.JournalLabel: "true", cluster.RunLabel: "run-0"},
+		Name: "mine", Labels: map[string]string{kube.JournalLabel: "true", kube.RunLabel: "run-0"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

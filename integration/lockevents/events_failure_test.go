@@ -50,10 +50,10 @@ func TestRightsOfTheEventRecorder(t *testing.T) {
 	t.Run("they suffice", func(t *testing.T) {
 		s := newScene(t)
 		uid := s.job("reap-x")
-		kube := s.as(true, rights("events.k8s.io", "events", "create"), rights("", "pods", "get"))
+		client := s.as(true, rights("events.k8s.io", "events", "create"), rights("", "pods", "get"))
 		released, _ := s.releases(1, s.pool())
 		more, _ := s.releases(1, s.block())
-		s.must(s.eventRecorder(kube, "reap-x").Announce(t.Context(), s.report(), slices.Concat(released, more)))
+		s.must(s.eventRecorder(client, "reap-x").Announce(t.Context(), s.report(), slices.Concat(released, more)))
 		for _, uid := range []string{uid, s.pool().UID, s.block().UID} {
 			if len(s.told(uid)) != 1 {
 				t.Errorf("nothing was told about %s", uid)
@@ -62,10 +62,10 @@ func TestRightsOfTheEventRecorder(t *testing.T) {
 	})
 	t.Run("only in one namespace", func(t *testing.T) {
 		s := newScene(t)
-		kube := s.as(false, rights("events.k8s.io", "events", "create"))
+		client := s.as(false, rights("events.k8s.io", "events", "create"))
 		released, notes := s.releases(1, s.pool())
 		more, _ := s.releases(1, s.block())
-		err := s.eventRecorder(kube, "").Announce(t.Context(), s.report(), slices.Concat(more, released))
+		err := s.eventRecorder(client, "").Announce(t.Context(), s.report(), slices.Concat(more, released))
 		if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "1 of 2 events not written: AddressReleased about IPAMBlock") {
 			t.Errorf("Announce: %v, want that one is forbidden", err)
 		}
@@ -95,10 +95,10 @@ func TestEventIsWrittenOnceWhateverTheFirstAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
-			kube, p := s.watched()
+			client, p := s.watched()
 			tt.fail(p, proxy.Nth(1, proxy.On("create events")))
 			released, notes := s.releases(1, s.pool())
-			s.must(s.eventRecorder(kube, "").Announce(t.Context(), s.report(), released))
+			s.must(s.eventRecorder(client, "").Announce(t.Context(), s.report(), released))
 			s.wantNotes(s.pool().UID, notes...)
 			if n := p.Counts()["create events"]; n != 2 {
 				t.Errorf("written by %d requests, want 2", n)
@@ -110,7 +110,7 @@ func TestEventIsWrittenOnceWhateverTheFirstAnswer(t *testing.T) {
 // Announce ends with its context, also while an API server does not answer.
 func TestAnnouncingEndsWithTheContext(t *testing.T) {
 	s := newScene(t)
-	kube, p := s.watched()
+	client, p := s.watched()
 	gate := proxy.NewGate()
 	p.Before(proxy.Any, gate.Hook)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestAnnouncingEndsWithTheContext(t *testing.T) {
 		cancel()
 	}()
 	released, _ := s.releases(50, s.pool())
-	err := s.eventRecorder(kube, "reap-x").Announce(ctx, s.report(), released)
+	err := s.eventRecorder(client, "reap-x").Announce(ctx, s.report(), released)
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "51 of 51 events not written: ") {
 		t.Errorf("Announce: %v, want %v", err, context.Canceled)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -26,12 +26,12 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const controller = "ip-reaper.github.io/ip-reaper"
 
 // event recorder speaks for a pod of the test's namespace, or for none.
-func (s *scene) eventRecorder(kube kubernetes.Interface, pod string) *cluster.EventRecorder {
+func (s *scene) eventRecorder(client kubernetes.Interface, pod string) *kube.EventRecorder {
 	self := reaper.PodRef{Namespace: s.namespace, Name: pod}
 	if pod == "" {
 		self = reaper.PodRef{}
 	}
-	return cluster.NewEventRecorder(kube.EventsV1(), kube.CoreV1(), self, controller)
+	return kube.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
 }
 
 // report is that of the run that the test is about: its ID is the namespace's
@@ -216,9 +216,9 @@ func TestSummaryIsAboutThePodWhereNoJobMadeIt(t *testing.T) {
 
 func TestOutsideOfAClusterReleasesAreToldWithoutASummary(t *testing.T) {
 	s := newScene(t)
-	kube, p := s.watched()
+	client, p := s.watched()
 	released, notes := s.releases(2, s.pool())
-	s.must(s.eventRecorder(kube, "").Announce(t.Context(), s.report(), released))
+	s.must(s.eventRecorder(client, "").Announce(t.Context(), s.report(), released))
 	s.wantNotes(s.pool().UID, notes...)
 	if diff := cmp.Diff(map[string]int{"create events": 2}, p.Counts()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

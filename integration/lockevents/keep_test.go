@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A protection is a lock that is renewed when the test says so.
@@ -26,10 +26,10 @@ type protection struct {
 }
 
 // keep acquires the lock for "mine".
-func (s *scene) keep(kube kubernetes.Interface) *protection {
+func (s *scene) keep(client kubernetes.Interface) *protection {
 	s.Helper()
 	k := &protection{scene: s, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
-	l := cluster.NewLock(kube.CoordinationV1(), s.namespace, k.now, slog.New(k.log))
+	l := kube.NewLock(client.CoordinationV1(), s.namespace, k.now, slog.New(k.log))
 	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
 	k.release = s.acquire(l, "mine")
 	return k
@@ -96,8 +96,8 @@ func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
-			kube, p := s.watched()
-			k := s.keep(kube)
+			client, p := s.watched()
+			k := s.keep(client)
 			start := k.now()
 			p.Reset()
 			tt.fail(s, p)
@@ -127,7 +127,7 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 		s.edit(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
 	}
 	remove := func(s *scene, _ *protection) {
-		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(s.Context(), cluster.LockName, metav1.DeleteOptions{}))
+		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(s.Context(), kube.LockName, metav1.DeleteOptions{}))
 	}
 	lost := "WARN the lock is lost, and this run goes on without it: "
 	for _, tt := range []struct {
@@ -145,8 +145,8 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
-			kube, p := s.watched()
-			k := s.keep(kube)
+			client, p := s.watched()
+			k := s.keep(client)
 			tt.lose(s, k)
 			before, err := s.Versions(t.Context())
 			s.must(err)
@@ -177,8 +177,8 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 // The end of a run does not wait for a renewal that hangs.
 func TestReleaseEndsARenewalThatHangs(t *testing.T) {
 	s := newScene(t)
-	kube, p := s.watched()
-	k := s.keep(kube)
+	client, p := s.watched()
+	k := s.keep(client)
 	gate := proxy.NewGate()
 	p.Before(proxy.Nth(1, proxy.On("get leases")), gate.Hook)
 	k.tick()
@@ -206,8 +206,8 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
-			kube, p := s.watched()
-			k := s.keep(kube)
+			client, p := s.watched()
+			k := s.keep(client)
 			p.Reset()
 			tt.fail(p)
 			k.release()
@@ -219,8 +219,8 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 
 func TestReleaseThatFailsIsLogged(t *testing.T) {
 	s := newScene(t)
-	kube, p := s.watched()
-	k := s.keep(kube)
+	client, p := s.watched()
+	k := s.keep(client)
 	p.Before(proxy.On("update leases"), proxy.Always(proxy.Forbidden()))
 	k.release()
 	want := "WARN the lock was not given back, and stays taken until it expires: injected: forbidden"

@@ -54,9 +54,9 @@ func (s *scene) client(config *rest.Config) kubernetes.Interface {
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	kube, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(config)
 	s.must(err)
-	return kube
+	return client
 }
 
 // watched is such a client with a proxy between it and the API server.
@@ -96,17 +96,17 @@ func (s *scene) as(everywhere bool, rules ...rbacv1.PolicyRule) kubernetes.Inter
 			s.must(rbac.ClusterRoleBindings().Delete(ctx, s.namespace, metav1.DeleteOptions{}))
 		}
 	})
-	kube := s.client(config)
+	client := s.client(config)
 	for _, rule := range rules {
 		for _, verb := range rule.Verbs {
-			s.waitUntilAllowed(kube, verb, rule.APIGroups[0], rule.Resources[0])
+			s.waitUntilAllowed(client, verb, rule.APIGroups[0], rule.Resources[0])
 		}
 	}
-	return kube
+	return client
 }
 
 // waitUntilAllowed returns when the API server goes by a right that was given.
-func (s *scene) waitUntilAllowed(kube kubernetes.Interface, verb, group, resource string) {
+func (s *scene) waitUntilAllowed(client kubernetes.Interface, verb, group, resource string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -114,7 +114,7 @@ func (s *scene) waitUntilAllowed(kube kubernetes.Interface, verb, group, resourc
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: s.namespace},
 	}}
 	for {
-		answer, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
 		s.must(err)
 		if answer.Status.Allowed {
 			return

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // What people may make of a lease by hand, as far as an API server takes it,
@@ -81,7 +81,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 		s.edit(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 	}
 	remove := func(s *scene, _ *clock) {
-		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(context.WithoutCancel(s.Context()), cluster.LockName, metav1.DeleteOptions{}))
+		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(context.WithoutCancel(s.Context()), kube.LockName, metav1.DeleteOptions{}))
 	}
 	for _, tt := range []struct {
 		name        string
@@ -104,7 +104,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 				s.acquire(s.lock(s.Kube, c), "killed")
 				c.pass(time.Hour)
 			}
-			kube, p := s.watched()
+			client, p := s.watched()
 			first := proxy.Nth(1, proxy.Mutating)
 			if tt.lost {
 				p.After(first, proxy.Always(proxy.Drop()))
@@ -115,9 +115,9 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 				})
 			}
 			if tt.holder == "mine" {
-				s.acquire(s.lock(kube, c), "mine")
+				s.acquire(s.lock(client, c), "mine")
 			} else {
-				s.wantLocked(s.lock(kube, c), tt.holder, c.now())
+				s.wantLocked(s.lock(client, c), tt.holder, c.now())
 			}
 			s.wantTerm(term{tt.holder, c.now(), c.now(), tt.transitions})
 		})
@@ -129,12 +129,12 @@ func TestTakingIsTriedAFewTimes(t *testing.T) {
 	s, c := newScene(t), newClock()
 	s.acquire(s.lock(s.Kube, c), "killed")
 	c.pass(time.Hour)
-	kube, p := s.watched()
+	client, p := s.watched()
 	p.Before(proxy.On("update leases"), func(_ context.Context, r proxy.Request) proxy.Action {
 		s.edit(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"edit": fmt.Sprint(r.Number)} })
 		return proxy.Pass()
 	})
-	_, err := s.lock(kube, c).Acquire(t.Context(), "mine")
+	_, err := s.lock(client, c).Acquire(t.Context(), "mine")
 	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "lease "+s.namespace+"/ip-reaper: ") {
 		t.Errorf("Acquire: %v, want a conflict that names the lease", err)
 	}

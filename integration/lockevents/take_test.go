@@ -19,19 +19,19 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // lock is the lock of the test's namespace, which is not renewed unless the test
 // says when.
-func (s *scene) lock(kube kubernetes.Interface, c *clock) *cluster.Lock {
-	l := cluster.NewLock(kube.CoordinationV1(), s.namespace, c.now, slog.New(slog.DiscardHandler))
+func (s *scene) lock(client kubernetes.Interface, c *clock) *kube.Lock {
+	l := kube.NewLock(client.CoordinationV1(), s.namespace, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
 
 // acquire takes the lock, which has to be free.
-func (s *scene) acquire(l *cluster.Lock, holder string) (release func()) {
+func (s *scene) acquire(l *kube.Lock, holder string) (release func()) {
 	s.Helper()
 	release, err := l.Acquire(s.Context(), holder)
 	s.must(err)
@@ -39,7 +39,7 @@ func (s *scene) acquire(l *cluster.Lock, holder string) (release func()) {
 }
 
 // wantLocked checks that a holder does not get the lock because of another.
-func (s *scene) wantLocked(l *cluster.Lock, by string, since time.Time) {
+func (s *scene) wantLocked(l *kube.Lock, by string, since time.Time) {
 	s.Helper()
 	_, err := l.Acquire(s.Context(), "latecomer")
 	var locked *reaper.LockedError
@@ -55,7 +55,7 @@ func (s *scene) wantLocked(l *cluster.Lock, by string, since time.Time) {
 // stored is the lease as the API server has it.
 func (s *scene) stored() *coordinationv1.Lease {
 	s.Helper()
-	lease, err := s.Kube.CoordinationV1().Leases(s.namespace).Get(s.Context(), cluster.LockName, metav1.GetOptions{})
+	lease, err := s.Kube.CoordinationV1().Leases(s.namespace).Get(s.Context(), kube.LockName, metav1.GetOptions{})
 	s.must(err)
 	return lease
 }
@@ -64,7 +64,7 @@ func (s *scene) stored() *coordinationv1.Lease {
 // goroutine.
 func (s *scene) edit(change func(*coordinationv1.Lease)) {
 	leases := s.Kube.CoordinationV1().Leases(s.namespace)
-	lease, err := leases.Get(s.Context(), cluster.LockName, metav1.GetOptions{})
+	lease, err := leases.Get(s.Context(), kube.LockName, metav1.GetOptions{})
 	if err == nil {
 		change(lease)
 		_, err = leases.Update(s.Context(), lease, metav1.UpdateOptions{})
@@ -251,9 +251,9 @@ func TestLockFailsWithoutAnAnswer(t *testing.T) {
 	})
 	t.Run("the API server is broken", func(t *testing.T) {
 		s := newScene(t)
-		kube, p := s.watched()
+		client, p := s.watched()
 		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
-		if _, err := s.lock(kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
+		if _, err := s.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
 			t.Errorf("Acquire: %v, want an internal error", err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/rights"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -36,7 +37,7 @@ func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	s.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
 
 	got := s.list(s.reserved(spaced, wide))
-	want := []reaper.ReservedIP{
+	want := []reservedips.ReservedIP{
 		{
 			Pool: spacedPool, Key: s.namespace + "/web-0", Pod: reaper.PodRef{Namespace: s.namespace, Name: "web-0"},
 			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
@@ -117,7 +118,7 @@ func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	s.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
 	s.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
-	got, err := s.reserved(spaced, wide).List(t.Context())
+	got, err := s.reserved(spaced, wide).All(t.Context())
 	if err == nil || got != nil {
 		t.Fatalf("List = %+v, %v, want an error alone", got, err)
 	}
@@ -143,7 +144,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := spaced
 			change(&p.Resource)
-			got, err := s.reserved(spaced, p).List(t.Context())
+			got, err := s.reserved(spaced, p).All(t.Context())
 			want := "protection.reservedIPs[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
 				": the API server does not serve it: install it, or take it out of the policy: "
 			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
@@ -163,7 +164,7 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 	account, err := rights.Install(t.Context(), s.cluster, grant)
 	s.must(err)
 	s.Cleanup(func() { s.must(account.Remove(context.WithoutCancel(s.Context()))) })
-	got, err := s.reservedAs(account.Config, spaced).List(t.Context())
+	got, err := s.reservedAs(account.Config, spaced).All(t.Context())
 	want := "protection.reservedIPs[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -19,7 +20,7 @@ const full = `"metadata":{"labels":{"app":"web"},"annotations":{"example.com/not
 	"status":{"ips":["10.1.0.4","fd00::4"],"deletedAt":"2026-01-02T15:04:05Z"}`
 
 // restoreOne restores an object by a record of it.
-func (s *scene) restoreOne(r reaper.ReservedIPs, record reaper.Record) error {
+func (s *scene) restoreOne(r *reservedips.Backend, record reaper.Record) error {
 	s.Helper()
 	errs := r.Restore(s.Context(), record.Pool, []reaper.Record{record})
 	if len(errs) != 1 {
@@ -29,7 +30,7 @@ func (s *scene) restoreOne(r reaper.ReservedIPs, record reaper.Record) error {
 }
 
 // listedAndGone writes an object, lists it and has it deleted.
-func (s *scene) listedAndGone(p policy.ReservedIP, fields string) reaper.ReservedIP {
+func (s *scene) listedAndGone(p policy.ReservedIP, fields string) reservedips.ReservedIP {
 	s.Helper()
 	s.write(p, "web-0", fields)
 	r := s.reserved(p)

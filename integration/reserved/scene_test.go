@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
 )
 
 func TestMain(m *testing.M) {
@@ -75,28 +75,28 @@ func (s *scene) must(err error) {
 }
 
 // reserved reads what the policies name, as an administrator.
-func (s *scene) reserved(policies ...policy.ReservedIP) *cluster.ReservedIPs {
+func (s *scene) reserved(policies ...policy.ReservedIP) *reservedips.Backend {
 	s.Helper()
 	return s.reservedAs(s.cluster.Config, policies...)
 }
 
-func (s *scene) reservedAs(config *rest.Config, policies ...policy.ReservedIP) *cluster.ReservedIPs {
+func (s *scene) reservedAs(config *rest.Config, policies ...policy.ReservedIP) *reservedips.Backend {
 	s.Helper()
-	r, err := cluster.NewReservedIPs(config, policies)
+	r, err := reservedips.New(config, policies)
 	s.must(err)
 	return r
 }
 
 // list is List where it has to be good.
-func (s *scene) list(r *cluster.ReservedIPs) []reaper.ReservedIP {
+func (s *scene) list(r *reservedips.Backend) []reservedips.ReservedIP {
 	s.Helper()
-	all, err := r.List(s.Context())
+	all, err := r.All(s.Context())
 	s.must(err)
 	return all
 }
 
 // only is the one object that there is.
-func (s *scene) only(r *cluster.ReservedIPs) reaper.ReservedIP {
+func (s *scene) only(r *reservedips.Backend) reservedips.ReservedIP {
 	s.Helper()
 	all := s.list(r)
 	if len(all) != 1 {
@@ -162,8 +162,8 @@ func (s *scene) gone(p policy.ReservedIP, name string) bool {
 }
 
 // record is what the journal has of an object.
-func record(r reaper.ReservedIP) reaper.Record {
-	return reaper.Record{Backend: reaper.ReservedIPsName, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
+func record(r reservedips.ReservedIP) reaper.Record {
+	return reaper.Record{Backend: reservedips.Name, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
 }
 
 // settled is an object as it is stored, but for what a creation makes anew.

@@ -17,7 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/realcluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // runAt runs what the binary runs, with the clients that it has, but at a time
@@ -47,9 +47,9 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 		Address:     config.Host,
 		Policy:      p,
 		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks}),
-		Cluster:     cluster.New(core, apps),
-		Ledgers:     cluster.NewLedgers(core, realcluster.PoolNamespace),
-		Journals:    cluster.NewJournals(core, realcluster.PoolNamespace, 10),
+		Cluster:     kube.NewCluster(core, apps),
+		Ledgers:     kube.NewLedgers(core, realcluster.PoolNamespace),
+		Journals:    kube.NewJournals(core, realcluster.PoolNamespace, 10),
 		Now:         func() time.Time { return now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

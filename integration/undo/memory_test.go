@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The ConfigMap of the ledger, and where it has it.
@@ -78,7 +78,7 @@ func zip(s *scene, text []byte) []byte {
 // journalParts are the ConfigMaps of all journals, by name.
 func (s *scene) journalParts() []corev1.ConfigMap {
 	s.Helper()
-	list, err := s.Cluster.Kube.CoreV1().ConfigMaps(home).List(s.Context(), metav1.ListOptions{LabelSelector: cluster.JournalLabel + "=true"})
+	list, err := s.Cluster.Kube.CoreV1().ConfigMaps(home).List(s.Context(), metav1.ListOptions{LabelSelector: kube.JournalLabel + "=true"})
 	s.must(err)
 	return list.Items
 }
@@ -88,7 +88,7 @@ func (s *scene) journals() []string {
 	s.Helper()
 	var runs []string
 	for _, cm := range s.journalParts() {
-		if id := cm.Labels[cluster.RunLabel]; !slices.Contains(runs, id) {
+		if id := cm.Labels[kube.RunLabel]; !slices.Contains(runs, id) {
 			runs = append(runs, id)
 		}
 	}

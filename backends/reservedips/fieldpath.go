@@ -1,0 +1,96 @@
+package reservedips
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// A fieldPath leads to a field of an object. One with an empty text leads to
+// nothing. It may be used concurrently.
+type fieldPath struct {
+	name string // the field of the policy
+	text policy.FieldPath
+	path *jsonpath.JSONPath // nil if the text is empty
+}
+
+// newFieldPath understands a path.
+func newFieldPath(name string, text policy.FieldPath) (fieldPath, error) {
+	p := fieldPath{name: name, text: text}
+	if text == "" {
+		return p, nil
+	}
+	var err error
+	if p.path, err = text.Parse(); err != nil {
+		return p, fmt.Errorf("%v: %w", p, err)
+	}
+	return p, nil
+}
+
+// String names the path as the policy has it.
+func (p fieldPath) String() string { return p.name + " " + string(p.text) }
+
+// mistake is an error about a value that the path led to.
+func (p fieldPath) mistake(value any, err error) error {
+	// An object can be of any size.
+	text := fmt.Sprintf("%.80s", fmt.Sprint(value))
+	if s, ok := value.(string); ok {
+		text = fmt.Sprintf("%.80q", s)
+	}
+	return fmt.Errorf("%v: %s %w", p, text, err)
+}
+
+// values returns all that the path leads to, with lists taken apart. Nulls and
+// empty strings are nothing. An index beyond the end of a list is an error.
+func (p fieldPath) values(object any) ([]any, error) {
+	if p.path == nil {
+		return nil, nil
+	}
+	found, err := p.path.FindResults(object)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", p, err)
+	}
+	var all []any
+	for _, results := range found {
+		for _, result := range results {
+			all = appendValues(all, result)
+		}
+	}
+	return all, nil
+}
+
+// appendValues appends what is there.
+func appendValues(all []any, result reflect.Value) []any {
+	if !result.IsValid() {
+		return all
+	}
+	switch value := result.Interface().(type) {
+	case nil:
+	case []any:
+		for _, one := range value {
+			all = appendValues(all, reflect.ValueOf(one))
+		}
+	case string:
+		if value != "" {
+			all = append(all, value)
+		}
+	default:
+		all = append(all, value)
+	}
+	return all
+}
+
+// value returns the one value that the path leads to; nil if there is none.
+func (p fieldPath) value(object any) (any, error) {
+	all, err := p.values(object)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if len(all) > 1 {
+		return nil, fmt.Errorf("%v leads to %d values, and there can be only one", p, len(all))
+	}
+	return all[0], nil
+}

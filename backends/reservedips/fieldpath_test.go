@@ -1,0 +1,55 @@
+package reservedips
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
+	for path, want := range map[policy.FieldPath]string{
+		".spec.ips[":      "unterminated array",
+		"spec.ips":        "must be one JSONPath",
+		".spec.ips[0:2]":  "must lead to one item of a list",
+		".spec.ips[1:]":   "must lead to one item of a list",
+		".spec.ips[:]":    "must lead to one item of a list",
+		`.a[?(@.b[1:])]`:  "must lead to one item of a list",
+		".spec.ips[0,1:]": "must lead to one item of a list",
+	} {
+		p := everyPath
+		p.Address = path
+		_, err := New(&rest.Config{}, []policy.ReservedIP{everyPath, p})
+		if err == nil || !strings.Contains(err.Error(), "protection.reservedIPs[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("New with %s: %v, want an error with %s", path, err, want)
+		}
+	}
+}
+
+func TestReservedPathsLeadToAddresses(t *testing.T) {
+	const fields = `,"spec":{"a":[{"t":"x","v":"10.1.0.1"},{"t":"y","v":"10.1.0.2"},{"v":"10.1.0.3"}],"b.c":"10.1.0.4","l":["10.1.0.5","10.1.0.6"],
+		"n":[{"l":[]},{"l":["10.1.0.7"]},{},{"l":null},{"l":["10.1.0.8"]}]}`
+	for path, want := range map[policy.FieldPath]string{
+		`.spec.a[?(@.t=="y")].v`:   "[10.1.0.2]",
+		`.spec.a[*].v`:             "[10.1.0.1 10.1.0.2 10.1.0.3]",
+		`{.spec.a[*].v}`:           "[10.1.0.1 10.1.0.2 10.1.0.3]",
+		`.spec.a[1].v`:             "[10.1.0.2]",
+		`.spec.a[?(@.t=="1:2")].v`: "[]",
+		`.spec['l'][*]`:            "[10.1.0.5 10.1.0.6]",
+		`.spec.n[*].l[*]`:          "[10.1.0.7 10.1.0.8]", // kubectl finds none of them
+		`.spec.n[*].l[*].none[*]`:  "[]",
+		`.spec.l[-1]`:              "[10.1.0.6]",
+		`.spec.l[0,1]`:             "[10.1.0.5 10.1.0.6]",
+		`.spec.b\.c`:               "[10.1.0.4]",
+		`.spec.l`:                  "[10.1.0.5 10.1.0.6]",
+	} {
+		p := everyPath
+		p.Address = path
+		if got, err := readOne(t, p, "shop", fields); err != nil || fmt.Sprint(got.IPs) != want {
+			t.Errorf("%s leads to %v, %v, want %s", path, got.IPs, err, want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package reservedips
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// everyPath is a policy that reads all that there is.
+var everyPath = policy.ReservedIP{
+	Resource:  policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
+	Address:   ".spec.ips[*]",
+	Pod:       ".spec.pod",
+	Namespace: ".spec.podNamespace",
+	TTL:       ".spec.ttl",
+	DeletedAt: ".status.deletedAt",
+}
+
+// readOne reads an object of the namespace shop by the policy; of no namespace for
+// an empty one.
+func readOne(t *testing.T, p policy.ReservedIP, namespace, fields string) (ReservedIP, error) {
+	t.Helper()
+	r, err := newReservedResource(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.read(reservedObject("web-0", namespace, fields), map[string]bool{})
+}
+
+// reservedObject is an object of which the fields, in JSON, are a part.
+func reservedObject(name, namespace, fields string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP",
+		"metadata":{"name":%q,"namespace":%q,"uid":"u1","resourceVersion":"7"}%s}`, name, namespace, fields))
+}
+
+func TestReservedObjectIsRead(t *testing.T) {
+	at := "2026-01-02T15:04:05Z"
+	for _, tt := range []struct {
+		name, namespace, fields string
+		ips                     []string
+		pod                     string
+		ttl, deleted            string // empty for nil and zero
+	}{
+		{"address", "shop", `,"spec":{"ips":["10.1.0.4"]}`, []string{"10.1.0.4"}, "/", "", ""},
+		{"addresses in every form", "shop", `,"spec":{"ips":[" 10.1.0.4/32 ","FD00::A/128","::ffff:10.1.0.5","fe80::1%eth0"]}`,
+			[]string{"10.1.0.4", "fd00::a", "10.1.0.5", "fe80::1"}, "/", "", ""},
+		{"addresses in a list of lists", "shop", `,"spec":{"ips":[["10.1.0.4"],[],["10.1.0.5"]]}`, []string{"10.1.0.4", "10.1.0.5"}, "/", "", ""},
+		{"empty ones among addresses", "shop", `,"spec":{"ips":["","10.1.0.4",null]}`, []string{"10.1.0.4"}, "/", "", ""},
+		{"pod in the object's namespace", "shop", `,"spec":{"pod":"web-0"}`, nil, "shop/web-0", "", ""},
+		{"pod in a namespace of its own", "shop", `,"spec":{"pod":"web-0","podNamespace":"db"}`, nil, "db/web-0", "", ""},
+		{"pod with its namespace", "shop", `,"spec":{"pod":"db/web-0"}`, nil, "db/web-0", "", ""},
+		{"pod with its namespace, twice", "shop", `,"spec":{"pod":"db/web-0","podNamespace":"db"}`, nil, "db/web-0", "", ""},
+		{"pod of an object without a namespace", "", `,"spec":{"pod":"db/web-0"}`, nil, "db/web-0", "", ""},
+		{"nothing yet", "shop", `,"spec":{"ips":[],"pod":"","podNamespace":"db","ttl":"1h"}`, nil, "/", "1h0m0s", ""},
+		{"nothing at all", "shop", ``, nil, "/", "", ""},
+		{"null", "shop", `,"spec":{"ips":null,"pod":null,"ttl":null},"status":null`, nil, "/", "", ""},
+		{"ttl and deletion", "shop", `,"spec":{"pod":"web-0","ttl":"24h"},"status":{"deletedAt":"` + at + `"}`, nil, "shop/web-0", "24h0m0s", at},
+		{"empty ttl and deletion", "shop", `,"spec":{"pod":"web-0","ttl":""},"status":{"deletedAt":""}`, nil, "shop/web-0", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readOne(t, everyPath, tt.namespace, tt.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ips []string
+			for _, ip := range got.IPs {
+				ips = append(ips, ip.String())
+			}
+			if diff := cmp.Diff(tt.ips, ips); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+			ttl, deleted := "", ""
+			if got.TTL != nil {
+				ttl = got.TTL.String()
+			}
+			if !got.Deleted.IsZero() {
+				deleted = got.Deleted.Format(time.RFC3339)
+			}
+			if got.Pod.String() != tt.pod || ttl != tt.ttl || deleted != tt.deleted {
+				t.Errorf("pod %q, ttl %q, deleted %q, want %q, %q, %q", got.Pod, ttl, deleted, tt.pod, tt.ttl, tt.deleted)
+			}
+		})
+	}
+}
+
+// Promise 2. What cannot be understood is an error, and never something that
+// reserves less.
+func TestReservedObjectThatCannotBeUnderstoodIsAnError(t *testing.T) {
+	for _, tt := range []struct{ name, namespace, fields, want string }{
+		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`},
+		{"a range", "shop", `,"spec":{"ips":["10.1.0.0/24"]}`, `"10.1.0.0/24" is a range, not an address`},
+		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/24"]}`, `"10.1.0.4/24" is a range, not an address`},
+		{"a wrong prefix length", "shop", `,"spec":{"ips":["10.1.0.4/33"]}`, `"10.1.0.4/33" is not an address`},
+		{"a blank", "shop", `,"spec":{"ips":[" "]}`, `" " is not an address`},
+		{"a number for an address", "shop", `,"spec":{"ips":[167837700]}`, `167837700 is not an address`},
+		{"an object for an address", "shop", `,"spec":{"ips":[{"ip":"10.1.0.4"}]}`, `map[ip:10.1.0.4] is not an address`},
+		{"a string for a list", "shop", `,"spec":{"ips":"10.1.0.4"}`, `49 is the code of a character, not an address: the path has [*] after a text`},
+		{"a long text for an address", "shop", `,"spec":{"ips":["` + strings.Repeat("x", 1000) + `"]}`, strings.Repeat("x", 80) + `" is not an address`},
+		{"no pod name", "shop", `,"spec":{"pod":"Web 0"}`, `shop/web-0: pod .spec.pod: "Web 0" is not the name of a pod, nor namespace/name`},
+		{"a pod with too many slashes", "shop", `,"spec":{"pod":"Pod/db/web-0"}`, `"Pod/db/web-0" is not the name of a pod, nor namespace/name`},
+		{"a kind for a namespace", "shop", `,"spec":{"pod":"Pod/web-0"}`, `"Pod/web-0" is in "Pod", which is not the name of a namespace`},
+		{"an empty name", "shop", `,"spec":{"pod":"db/"}`, `"db/" is not the name of a pod, nor namespace/name`},
+		{"an empty namespace", "shop", `,"spec":{"pod":"/web-0"}`, `"/web-0" has no namespace`},
+		{"two pods", "shop", `,"spec":{"pod":["web-0","web-1"]}`, `pod .spec.pod leads to 2 values, and there can be only one`},
+		{"a number for a pod", "shop", `,"spec":{"pod":7}`, `pod .spec.pod: 7 is not the name of a pod`},
+		{"a number for a namespace", "shop", `,"spec":{"pod":"web-0","podNamespace":7}`, `"web-0" has a namespace that is no name`},
+		{"two namespaces", "shop", `,"spec":{"pod":"web-0","podNamespace":["a","b"]}`, `namespace .spec.podNamespace leads to 2 values`},
+		{"two namespaces that differ", "shop", `,"spec":{"pod":"db/web-0","podNamespace":"shop"}`, `"db/web-0" names another namespace than "shop"`},
+		{"no namespace anywhere", "", `,"spec":{"pod":"web-0"}`, `web-0: pod .spec.pod: "web-0" has no namespace, and neither has the object`},
+		{"no ttl", "shop", `,"spec":{"pod":"web-0","ttl":"7d"}`, `shop/web-0: ttl .spec.ttl: "7d" is not how long to keep an address`},
+		{"two ttls", "shop", `,"spec":{"pod":"web-0","ttl":["1h","2h"]}`, `ttl .spec.ttl leads to 2 values`},
+		{"no time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":"yesterday"}`, `shop/web-0: deletedAt .status.deletedAt: "yesterday" is not a time`},
+		{"seconds for a time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":1700000000}`, `1700000000 is not a time`},
+		{"two times", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":["2026-01-02T15:04:05Z","2026-01-03T15:04:05Z"]}`, `leads to 2 values`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readOne(t, everyPath, tt.namespace, tt.fields)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("read = %+v, %v, want an error with %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReservedObjectsThatNobodyStoredAreErrors(t *testing.T) {
+	r, err := newReservedResource(everyPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range []string{``, `7`, `null`, `{}`, `[]`, `{"metadata":{"name":"web-0","uid":"u1"}}`, `{"metadata":{"uid":"u1","resourceVersion":"1"}}`,
+		`{"metadata":{"name":"web-0","resourceVersion":"1"}}`, `{"metadata":{"name":7}}`} {
+		if got, err := r.read(json.RawMessage(item), map[string]bool{}); err == nil {
+			t.Errorf("read(%s) = %+v, want an error", item, got)
+		}
+	}
+}
+
+// A path with a mistake in it would protect nothing, and nobody would notice.
+func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
+	only := func(change func(*policy.ReservedIP)) policy.ReservedIP {
+		p := everyPath
+		change(&p)
+		return p
+	}
+	const someNothing = `,"spec":{"ttl":"1h"}`
+	for _, tt := range []struct {
+		name   string
+		policy policy.ReservedIP
+		fields []string
+		want   string // of the error; none if empty
+		number int
+	}{
+		{"no objects", everyPath, nil, "", 0},
+		{"one object reserves nothing yet", everyPath, []string{someNothing, `,"spec":{"pod":"web-0","podNamespace":"db"}`}, "", 1},
+		{"neither path leads anywhere", everyPath, []string{someNothing, someNothing},
+			"neither address .spec.ips[*] nor pod .spec.pod leads to anything in any of 2 objects of reservedips.v1alpha1.network.example.com", 0},
+		{"the address alone", only(func(p *policy.ReservedIP) { p.Pod, p.Namespace, p.Address = "", "", ".spec.pi" }), []string{`,"spec":{"ip":"10.1.0.4"}`},
+			"address .spec.pi leads to nothing in any of 1 objects of reservedips.v1alpha1.network.example.com", 0},
+		{"the pod alone", only(func(p *policy.ReservedIP) { p.Address, p.Pod = "", ".spec.dop" }), []string{`,"spec":{"pod":"web-0"}`},
+			"pod .spec.dop leads to nothing in any of 1 objects", 0},
+		{"no object has a namespace", everyPath, []string{`,"spec":{"pod":"web-0"}`, `,"spec":{"ips":["10.1.0.4"],"podNamespace":"db"}`},
+			"namespace .spec.podNamespace leads to nothing in any of 2 objects", 0},
+		{"one object has a namespace", everyPath, []string{`,"spec":{"pod":"web-0"}`, `,"spec":{"pod":"web-1","podNamespace":"db"}`}, "", 2},
+		{"a namespace that no pod needs", everyPath, []string{`,"spec":{"ips":["10.1.0.4"]}`}, "", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := newReservedResource(tt.policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var items []json.RawMessage
+			for _, fields := range tt.fields {
+				items = append(items, reservedObject("web-0", "shop", fields))
+			}
+			got, err := r.readAll(items)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) || len(got) != tt.number {
+				t.Errorf("readAll = %d, %v, want %d, %q", len(got), err, tt.number, tt.want)
+			}
+		})
+	}
+}
+
+func TestTTLs(t *testing.T) {
+	for _, tt := range []struct{ value, want string }{
+		{`null`, "for good"}, {`"never"`, "for good"}, {`"Never"`, "for good"}, {`"forever"`, "for good"},
+		{`"24h"`, "24h0m0s"}, {`"1h30m"`, "1h30m0s"}, {`"0"`, "0s"}, {`0`, "0s"}, {`3600`, "1h0m0s"}, {`"3600"`, "1h0m0s"},
+		{`9223372036`, "2562047h47m16s"},
+		{`9223372037`, "error"}, {`9223372036854775808`, "error"}, {`3600.0`, "error"}, {`1e3`, "error"}, {`"1e3"`, "error"},
+		{`-1`, "error"}, {`"-1"`, "error"}, {`"-1h"`, "error"}, {`"7d"`, "error"}, {`"300000000h"`, "error"},
+		{`" 1h"`, "error"}, {`true`, "error"}, {`{}`, "error"}, {`"PT1H"`, "error"}, {`"10.0.0.1"`, "error"},
+	} {
+		var value any
+		if err := kube.Decode([]byte(tt.value), &value); err != nil {
+			t.Fatal(err)
+		}
+		ttl, err := readTTL(value)
+		got := "for good"
+		if err != nil {
+			got = "error"
+		} else if ttl != nil {
+			got = ttl.String()
+		}
+		if got != tt.want || err != nil && ttl != nil {
+			t.Errorf("readTTL(%s) = %s, %v, want %s", tt.value, got, err, tt.want)
+		}
+	}
+}
+
+// Whatever stands in an object: it reserves only what can be compared, and every
+// address of a plain list is among it.
+func FuzzReservedObject(f *testing.F) {
+	f.Add(`{"ips":["10.1.0.4"],"pod":"web-0","ttl":3600}`, `{"deletedAt":"2026-01-02T15:04:05+02:00"}`)
+	f.Add(`{"ips":"10.1.0.4","pod":["a","b"],"ttl":1e400}`, `{"deletedAt":7}`)
+	f.Add(`{"ips":[[[null]]],"pod":{},"podNamespace":"x","ttl":-0}`, `[]`)
+	r, err := newReservedResource(everyPath)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, spec, status string) {
+		item := reservedObject("web-0", "shop", `,"spec":`+spec+`,"status":`+status)
+		got, err := r.read(item, map[string]bool{})
+		if err != nil {
+			return
+		}
+		for _, ip := range got.IPs {
+			if !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
+				t.Errorf("address %v does not compare with others", ip)
+			}
+		}
+		if got.TTL != nil && *got.TTL < 0 || got.Key != "shop/web-0" || got.Token != "u1/7" {
+			t.Errorf("ttl %v, key %s, token %s", got.TTL, got.Key, got.Token)
+		}
+		for _, ip := range plainAddresses(item) {
+			if !slices.Contains(got.IPs, ip) {
+				t.Errorf("%v is not among %v", ip, got.IPs)
+			}
+		}
+	})
+}
+
+// plainAddresses returns the addresses of the list spec.ips, without the help of
+// what is tested.
+func plainAddresses(item json.RawMessage) []netip.Addr {
+	var object map[string]any
+	if json.Unmarshal(item, &object) != nil {
+		return nil
+	}
+	spec, _ := object["spec"].(map[string]any)
+	values, _ := spec["ips"].([]any)
+	var ips []netip.Addr
+	for _, value := range values {
+		text, _ := value.(string)
+		if ip, err := netip.ParseAddr(text); err == nil {
+			ips = append(ips, ip.Unmap().WithZone(""))
+		}
+	}
+	return ips
+}

@@ -1,0 +1,137 @@
+package reservedips
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The errors below continue the sentence that begins with the value.
+
+// readAddress reads an address, alone or with the prefix length of one address, in
+// the form in which addresses compare equal. 10.1.0.4/24 may be an address with
+// its network, or meant as the network: it is an error.
+func readAddress(value any) (netip.Addr, error) {
+	if _, code := value.(uint8); code {
+		return netip.Addr{}, errors.New("is the code of a character, not an address: the path has [*] after a text")
+	}
+	text, ok := value.(string)
+	if !ok {
+		return netip.Addr{}, errors.New("is not an address")
+	}
+	text = strings.TrimSpace(text)
+	if strings.Contains(text, "/") {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return netip.Addr{}, errors.New("is not an address")
+		}
+		if !prefix.IsSingleIP() {
+			return netip.Addr{}, errors.New("is a range, not an address")
+		}
+	}
+	text, _, _ = strings.Cut(text, "/")
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, errors.New("is not an address")
+	}
+	return ip.Unmap().WithZone(""), nil
+}
+
+// readPodRef reads the name of a pod, or namespace/name. The namespace is the one
+// in the name, else the one that is named, else that of the object; named may be
+// nil. Two namespaces that differ are an error.
+func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
+	text, ok := pod.(string)
+	if !ok {
+		return reaper.PodRef{}, errors.New("is not the name of a pod")
+	}
+	apart := object
+	if named != nil {
+		if apart, ok = named.(string); !ok {
+			return reaper.PodRef{}, errors.New("has a namespace that is no name")
+		}
+	}
+	namespace, name, both := strings.Cut(text, "/")
+	switch {
+	case !both:
+		namespace, name = apart, text
+	case named != nil && namespace != apart:
+		return reaper.PodRef{}, errors.New("names another namespace than " + strconv.Quote(apart))
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return reaper.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
+	}
+	if namespace == "" {
+		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set protection.reservedIPs.namespace")
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return reaper.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
+	}
+	return reaper.PodRef{Namespace: namespace, Name: name}, nil
+}
+
+// readTTL reads a duration with pools, or whole seconds. It is nil, which is for
+// good, where there is no value, and for never and forever.
+func readTTL(value any) (*time.Duration, error) {
+	wrong := errors.New(`is not how long to keep an address: a duration such as "24h", a number of seconds, or "never"`)
+	var ttl time.Duration
+	switch v := value.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // for good
+	case int64:
+		return seconds(v)
+	case string:
+		switch strings.ToLower(v) {
+		case "never", "forever":
+			return nil, nil //nolint:nilnil // for good
+		}
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return seconds(n)
+		}
+		var err error
+		if ttl, err = time.ParseDuration(v); err != nil {
+			return nil, wrong
+		}
+	default:
+		return nil, wrong
+	}
+	if ttl < 0 {
+		return nil, errNegative
+	}
+	return &ttl, nil
+}
+
+// errNegative is a time to live that is below zero, which some take for "for
+// good", and others for "over".
+var errNegative = errors.New("is negative")
+
+// seconds is a time to live in seconds.
+func seconds(n int64) (*time.Duration, error) {
+	switch {
+	case n < 0:
+		return nil, errNegative
+	case n > math.MaxInt64/int64(time.Second):
+		return nil, errors.New("is more seconds than there are in 292 years; for good is \"never\"")
+	}
+	return new(time.Duration(n) * time.Second), nil
+}
+
+// readTime reads a time in RFC 3339. It is zero where there is no value.
+func readTime(value any) (time.Time, error) {
+	if value == nil {
+		return time.Time{}, nil
+	}
+	text, _ := value.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, errors.New("is not a time such as 2026-01-02T15:04:05Z")
+	}
+	return at, nil
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// clusterFlags are those of every command that talks to a cluster.
+type clusterFlags struct {
+	policy     string
+	kubeconfig string
+	context    string
+	namespace  string
+	output     string
+	verbose    bool
+	timeout    time.Duration
+}
+
+// add has the flags be parsed.
+func (f *clusterFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside of a cluster, nothing is written without it")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of ledger, journal and lock; by default that of the pod or of the context")
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision")
+}
+
+// check finds the mistakes that need nobody to be asked.
+func (f clusterFlags) check() error {
+	if f.timeout <= 0 {
+		return reaper.BadInput(fmt.Errorf("--timeout: %v is not a time to wait", f.timeout), "")
+	}
+	return checkOutput(f.output)
+}
+
+// newLogger logs to stderr: for people on a terminal, for machines elsewhere.
+func newLogger(w ioStreams, verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	if w.terminal {
+		level = slog.LevelWarn // progress lines say the rest
+	}
+	if verbose {
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	logger := slog.New(slog.NewJSONHandler(w.stderr, options))
+	if w.terminal {
+		logger = slog.New(slog.NewTextHandler(w.stderr, options))
+	}
+	klog.SetSlogLogger(logger)
+	return logger
+}
+
+// checkOutput finds a format that there is not.
+func checkOutput(format string) error {
+	if !slices.Contains(report.Formats(), format) {
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use table, wide, json, yaml or markdown")
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// requestTimeout ends a request that hangs, so that it can be tried again. A page
+// of 500 large pods takes a busy API server a few seconds.
+const requestTimeout = time.Minute
+
+// A connection is everything that a run talks to.
+type connection struct {
+	address   string
+	context   string // of the kubeconfig; empty inside a cluster
+	backends  []reaper.Backend
+	cluster   reaper.Cluster
+	ledgers   reaper.Ledgers
+	journals  *kube.Journals
+	lock      reaper.Lock
+	events    reaper.EventRecorder
+	clockSkew func() (time.Duration, bool)
+}
+
+// connect prepares the clients; it contacts nobody. Who writes wants to be told
+// into which cluster, unless it runs inside of it.
+func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, env func(string) string) (connection, error) {
+	config, contextName, namespace, err := loadConfig(f, env)
+	if err != nil {
+		return connection{}, err
+	}
+	if writes && contextName != "" && f.context == "" {
+		return connection{}, reaper.BadInput(errors.New("outside of a cluster, writing needs an explicit --context"),
+			"--context "+contextName)
+	}
+	config.UserAgent = "ip-reaper/" + buildVersion()
+	config.Timeout = requestTimeout
+	clock := kube.NewClock(time.Now)
+	config.Wrap(clock.Wrap)
+	config.QPS = -1 // the API server's priority and fairness does the throttling
+	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
+	if c.backends, err = connectStores(p, config, env); err != nil {
+		return connection{}, err
+	}
+	var self reaper.PodRef
+	if name := env("POD_NAME"); name != "" && contextName == "" {
+		self = reaper.PodRef{Namespace: namespace, Name: name}
+	}
+	namespace = cmp.Or(f.namespace, namespace)
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, coreErr := corev1.NewForConfig(protobuf)
+	apps, appsErr := appsv1.NewForConfig(protobuf)
+	leases, leasesErr := coordinationv1.NewForConfig(protobuf)
+	events, eventsErr := eventsv1.NewForConfig(protobuf)
+	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr); err != nil {
+		return connection{}, fmt.Errorf("client: %w", err)
+	}
+	c.cluster = kube.NewCluster(core, apps)
+	c.ledgers = kube.NewLedgers(core, namespace)
+	c.journals = kube.NewJournals(core, namespace, *p.Journal.Keep)
+	c.lock = kube.NewLock(leases, namespace, time.Now, logger)
+	c.events = kube.NewEventRecorder(events, core, self, controllerName)
+	return c, nil
+}
+
+// connectStores prepares the backends, in the order in which they release.
+func connectStores(p policy.Policy, config *rest.Config, env func(string) string) ([]reaper.Backend, error) {
+	whereabouts, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	blocks, err := connectCalico(p.Backends[calico.Name], config, env)
+	if err != nil {
+		return nil, err
+	}
+	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks})
+	if len(p.Protection.ReservedIPs) == 0 {
+		return stores, nil
+	}
+	reserved, err := reservedips.New(config, p.Protection.ReservedIPs)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return append(stores, reserved), nil
+}
+
+// controllerName is who reports events.
+const controllerName = "ip-reaper.github.io/ip-reaper"
+
+// connectCalico prepares the backend over the datastore that the policy names. If
+// it names none, that is etcd where its endpoints are known, as to Calico's own
+// programs, and the Kubernetes API elsewhere.
+func connectCalico(b policy.Backend, config *rest.Config, env func(string) string) (*calico.Backend, error) {
+	datastore := b.Datastore
+	if datastore == policy.DatastoreAuto || datastore == "" {
+		datastore = policy.Datastore(env("DATASTORE_TYPE"))
+	}
+	switch datastore {
+	case "", policy.DatastoreKubernetes, policy.DatastoreEtcd:
+	default:
+		return nil, reaper.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
+	}
+	if datastore == "" && (len(b.Etcd.Endpoints) > 0 || env("ETCD_ENDPOINTS") != "") {
+		datastore = policy.DatastoreEtcd
+	}
+	if datastore != policy.DatastoreEtcd || b.Enabled == policy.Off {
+		backend, err := calico.NewKubernetes(config)
+		if err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+		return backend, nil
+	}
+	e := b.Etcd
+	etcd, err := calico.EtcdOptions{
+		Endpoints: e.Endpoints, Username: e.Username, PasswordFile: e.PasswordFile,
+		CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
+	}.Config(env)
+	if err != nil {
+		return nil, reaper.BadInput(fmt.Errorf("policy: backends.calico.etcd: %w", err), "")
+	}
+	return calico.NewEtcd(etcd), nil
+}
+
+// loadConfig finds the API server and the namespace: inside a cluster by the
+// pod's service account unless a kubeconfig is named, elsewhere by kubeconfig,
+// with the name of its context.
+func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, contextName, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	if f.kubeconfig == "" && f.context == "" && env(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config, err = rest.InClusterConfig(); err == nil {
+			namespace, _, err = loader.Namespace()
+			return config, "", namespace, err
+		}
+	}
+	hint := "name one with --kubeconfig and --context"
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+	}
+	if config, err = loader.ClientConfig(); err != nil {
+		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+	}
+	if namespace, _, err = loader.Namespace(); err != nil {
+		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+	}
+	if f.context != "" {
+		return config, f.context, namespace, nil
+	}
+	return config, raw.CurrentContext, namespace, nil
+}

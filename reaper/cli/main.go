@@ -1,0 +1,125 @@
+// Package cli is the program: its commands, flags, connections and exit codes.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// The exit codes are a contract that users script against.
+const (
+	exitDone        = 0
+	exitUnexpected  = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitLimit       = 4
+	exitLocked      = 5
+	exitInterrupted = 130
+)
+
+const exitStatus = `EXIT STATUS
+  0    done, also when there was nothing to do
+  1    unexpected: nobody could be asked who is alive, and nothing was released;
+       or the report could not be printed
+  2    a wrong flag or policy, a file that cannot be read, or a journal that is not
+       there; nothing was written
+  3    partial: a backend, a pool or a release failed, the rest is done
+  4    a limit refused the plan, or the list of pods is not believed; nothing of it
+       was released
+  5    another run is going on; nothing was done
+  130  interrupted; what was not begun is kept
+`
+
+// A world is what the program has of its surroundings.
+type ioStreams struct {
+	env      func(key string) string
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	terminal bool // stderr is one
+	plugin   bool // of kubectl
+}
+
+// Main runs the program with the arguments of the process, and returns its exit
+// code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	plugin, args := called(os.Args)
+	w := ioStreams{
+		env:      os.Getenv,
+		stdin:    os.Stdin,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		plugin:   plugin,
+	}
+	return run(ctx, w, args)
+}
+
+// run is the program without the process around it.
+func run(ctx context.Context, w ioStreams, args []string) int {
+	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
+	cmd.SetArgs(args)
+	cmd.SetOut(w.stdout)
+	cmd.SetErr(w.stderr)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil {
+		printError(w, err)
+	}
+	return exitCode(ctx, err)
+}
+
+// exitCode maps every error to its code.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		usage   *reaper.InputError
+		invalid *policy.Error
+		limit   *reaper.LimitError
+		locked  *reaper.LockedError
+		partial *reaper.PartialError
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage), errors.As(err, &invalid):
+		return exitUsage
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &limit):
+		return exitLimit
+	case errors.As(err, &locked):
+		return exitLocked
+	case errors.As(err, &partial):
+		return exitPartial
+	default:
+		return exitUnexpected
+	}
+}
+
+// printError tells the user what went wrong and what to do.
+func printError(w ioStreams, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), report.Visible(strings.TrimRight(line, "\n")))
+	}
+	var usage *reaper.InputError
+	var limit *reaper.LimitError
+	switch {
+	case errors.As(err, &usage) && usage.Hint != "":
+		fmt.Fprintf(w.stderr, "hint: %s\n", usage.Hint)
+	case errors.As(err, &limit):
+		fmt.Fprintf(w.stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
+	}
+}

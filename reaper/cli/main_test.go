@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A desert has no pods, no ledger, and a store that cannot be listed.
+type desert struct{}
+
+func (desert) Name() string { return "whereabouts" }
+
+func (desert) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, errors.New("list pools: forbidden")) }
+}
+
+func (desert) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+
+func (desert) Pods(context.Context) ([]reaper.Pod, error) { return nil, nil }
+
+func (desert) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
+
+func (desert) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+
+func (desert) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	return reaper.Pod{}, reaper.Absent, nil
+}
+
+func (desert) Load(context.Context) (reaper.Ledger, error) { return reaper.Ledger{}, nil }
+
+func (desert) Save(context.Context, reaper.Ledger) error { return nil }
+
+// partialRun returns the error of a run of which a part failed.
+func partialRun(t *testing.T) error {
+	t.Helper()
+	_, err := reaper.Run(t.Context(), reaper.Options{
+		Policy: policy.Default(), Backends: []reaper.Backend{desert{}}, Cluster: desert{}, Ledgers: desert{},
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
+	})
+	if err == nil {
+		t.Fatal("the run had no failure")
+	}
+	return err
+}
+
+func TestExitCode(t *testing.T) {
+	partial := partialRun(t)
+	usage := reaper.BadInput(errors.New("unknown flag"), "see --help")
+	invalid := &policy.Error{Messages: []string{"minAge: must not be negative"}}
+	for _, tt := range []struct {
+		name        string
+		err         error
+		interrupted bool
+		want        int
+	}{
+		{"done", nil, false, 0},
+		{"done, then interrupted", nil, true, 0},
+		{"something unexpected", io.ErrUnexpectedEOF, false, 1},
+		{"the time is over", context.DeadlineExceeded, false, 1},
+		{"usage", usage, false, 2},
+		{"usage, deep inside", fmt.Errorf("run: %w", usage), false, 2},
+		{"usage, then interrupted", usage, true, 2},
+		{"policy", fmt.Errorf("policy p.yaml: %w", invalid), false, 2},
+		{"partial", partial, false, 3},
+		{"partial, and the report could not be printed", errors.Join(partial, io.ErrShortWrite), false, 3},
+		{"only the report could not be printed", errors.Join(nil, io.ErrShortWrite), false, 1},
+		{"limit", &reaper.LimitError{}, false, 4},
+		{"limit, and the report could not be printed", errors.Join(&reaper.LimitError{}, io.ErrShortWrite), false, 4},
+		{"interrupted", context.Canceled, true, 130},
+		{"interrupted in the midst of the releases", partial, true, 130},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.interrupted {
+				cancel()
+			}
+			if got := exitCode(ctx, tt.err); got != tt.want {
+				t.Errorf("exitCode(%v) = %d, want %d", tt.err, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrintError(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"usage with a hint", reaper.BadInput(errors.New("unknown flag: --x"), "see ip-reaper --help"),
+			"ip-reaper: unknown flag: --x\nhint: see ip-reaper --help\n"},
+		{"usage without one", reaper.BadInput(errors.New("--timeout: 0s is not a time to wait"), ""),
+			"ip-reaper: --timeout: 0s is not a time to wait\n"},
+		{"several lines", &policy.Error{Messages: []string{"a: no", "b: no"}},
+			"ip-reaper: a: no\nip-reaper: b: no\n"},
+		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
+			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 allocations, allowed is 2; nothing was released\n" +
+				"hint: look at the plan; if it is right, raise limits.maxReleases or give --unsafe-ignore-limits\n"},
+		{"what a store contains", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nsecond"),
+			"ip-reaper: pool a [2Jb : bad  range\nip-reaper: second\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got bytes.Buffer
+			printError(ioStreams{stderr: &got}, tt.err)
+			if diff := cmp.Diff(tt.want, got.String()); diff != "" {
+				t.Errorf("printError (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want string // dry-run, policy, timeout, unsafe-ignore-limits
+		err  string
+	}{
+		{"nothing given", nil, nil, "true  10m0s false", ""},
+		{"variables", nil, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml", "IP_REAPER_TIMEOUT": "1m"},
+			"false p.yaml 1m0s false", ""},
+		{"a flag wins", []string{"--dry-run=true", "--policy", "q.yaml"}, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml"},
+			"true q.yaml 10m0s false", ""},
+		{"a flag that says the default wins", []string{"--timeout=10m"}, map[string]string{"IP_REAPER_TIMEOUT": "1m"},
+			"true  10m0s false", ""},
+		{"a flag wins over a variable that is wrong", []string{"--timeout=1m"}, map[string]string{"IP_REAPER_TIMEOUT": "soon"},
+			"true  1m0s false", ""},
+		{"an empty variable says nothing", nil, map[string]string{"IP_REAPER_DRY_RUN": "", "IP_REAPER_TIMEOUT": ""}, "true  10m0s false", ""},
+		{"what is unsafe must be typed", nil, map[string]string{"IP_REAPER_UNSAFE_IGNORE_LIMITS": "true"}, "true  10m0s false", ""},
+		{"typed", []string{"--unsafe-ignore-limits"}, nil, "true  10m0s true", ""},
+		{"a variable that is wrong", nil, map[string]string{"IP_REAPER_TIMEOUT": "soon"}, "", "IP_REAPER_TIMEOUT: "},
+		{"other variables", nil, map[string]string{"TIMEOUT": "1m", "IP_REAPER_PORT": "tcp://10.0.0.1:80", "ip_reaper_timeout": "1m"}, "true  10m0s false", ""},
+		{"help and version are no settings", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s false", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
+			cmd.InitDefaultHelpFlag()
+			cmd.InitDefaultVersionFlag()
+			flags := cmd.Flags()
+			if err := flags.Parse(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			err := fromEnv(flags, func(key string) string { return tt.env[key] })
+			if tt.err != "" {
+				var usage *reaper.InputError
+				if !errors.As(err, &usage) || !bytes.HasPrefix([]byte(err.Error()), []byte(tt.err)) {
+					t.Errorf("fromEnv = %v, want a mistake in usage: %s", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprint(value(t, flags, "dry-run"), " ", value(t, flags, "policy"), " ", value(t, flags, "timeout"), " ", value(t, flags, "unsafe-ignore-limits"))
+			if got != tt.want {
+				t.Errorf("flags = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func value(t *testing.T, flags *pflag.FlagSet, name string) string {
+	t.Helper()
+	f := flags.Lookup(name)
+	if f == nil {
+		t.Fatalf("there is no flag --%s", name)
+	}
+	return f.Value.String()
+}
+
+func TestVersionThatWasLinkedIn(t *testing.T) {
+	t.Cleanup(func(v, c string) func() { return func() { version, commit = v, c } }(version, commit))
+	for _, tt := range []struct{ version, commit, wantShort, wantLong string }{
+		{"v9.9.9", "635c952", "v9.9.9", "v9.9.9 (commit 635c952)"},
+		{"v9.9.9", "", "v9.9.9", "v9.9.9"},
+		{"635c952", "635c952", "635c952", "635c952"},
+	} {
+		version, commit = tt.version, tt.commit
+		if got := buildVersion(); got != tt.wantShort {
+			t.Errorf("buildVersion = %q, want %q", got, tt.wantShort)
+		}
+		if got := longVersion(); got != tt.wantLong {
+			t.Errorf("longVersion = %q, want %q", got, tt.wantLong)
+		}
+	}
+	version, commit = "", ""
+	if got := buildVersion(); got == "" {
+		t.Error("buildVersion says nothing")
+	}
+}

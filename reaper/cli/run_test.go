@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+)
+
+const (
+	noPods = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`
+	noSets = `{"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
+)
+
+// staged is a stage with the given lists, and the arguments that lead to it.
+func staged(t *testing.T, lists map[string]string) (*stage, []string) {
+	t.Helper()
+	s := &stage{dir: t.TempDir()}
+	for resource, list := range lists {
+		if err := os.WriteFile(filepath.Join(s.dir, resource+".json"), []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, leadTo(t, s)
+}
+
+// leadTo serves, and returns the arguments that lead there.
+func leadTo(t *testing.T, handler http.Handler) []string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, fmt.Appendf(nil, kubeconfig, server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--kubeconfig", file, "--context", "here", "--dry-run=false",
+		"--termination-log", filepath.Join(t.TempDir(), "none")}
+}
+
+// start runs the program without the process around it.
+func start(ctx context.Context, terminal bool, args []string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, ioStreams{
+		env: func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal,
+	}, args)
+	return code, out.String(), errs.String()
+}
+
+func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
+	_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	code, stdout, stderr := start(t.Context(), true, args)
+	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
+		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
+	}
+	if want := "listed 3 stores\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
+		t.Errorf("stderr = %q, want %q", stderr, want)
+	}
+	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.Contains(stderr, "level=INFO msg=run ") {
+		t.Errorf("stderr with -v = %q, want logs for people", stderr)
+	}
+}
+
+func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
+	_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	code, _, stderr := start(t.Context(), false, args)
+	if code != exitDone || strings.Contains(stderr, "listed 3 stores") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, `{"time":`) {
+			t.Errorf("no log line: %s", line)
+		}
+	}
+}
+
+// What SIGTERM does is to end the context.
+func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	s, _ := staged(t, map[string]string{"statefulsets": noSets})
+	args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			interrupt()
+			<-r.Context().Done() // the program hangs up
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	code, stdout, stderr := start(ctx, false, args)
+	if code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if !strings.Contains(stdout, "released 0 of 0") {
+		t.Errorf("stdout = %q, want the report", stdout)
+	}
+	if !strings.Contains(stderr, "ip-reaper: census: ") {
+		t.Errorf("stderr = %q, want what was interrupted", stderr)
+	}
+	if n := s.writes.Load(); n != 0 {
+		t.Errorf("%d writes, want none", n)
+	}
+}
+
+// Every request says whose it is, so that audit logs can be read.
+func TestRequestsCarryTheName(t *testing.T) {
+	s, _ := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if agent := r.UserAgent(); !strings.HasPrefix(agent, "ip-reaper/") {
+			t.Errorf("%s %s by %q, want ip-reaper/VERSION", r.Method, r.URL.Path, agent)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	if code, _, stderr := start(t.Context(), false, args); code != exitDone {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+}
+
+// A protection is an etcd that lets nobody in.
+type protection struct {
+	etcdserverpb.UnimplementedAuthServer
+	mu    sync.Mutex
+	tried []string
+}
+
+func (k *protection) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tried = append(k.tried, r.Name+" "+r.Password)
+	return nil, rpctypes.ErrGRPCAuthFailed
+}
+
+// A password goes to etcd and nowhere else, whatever etcd makes of it.
+func TestPasswordOfEtcdIsNowhere(t *testing.T) {
+	const password = "hunter2-s3cret"
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := &protection{}
+	server := grpc.NewServer()
+	etcdserverpb.RegisterAuthServer(server, k)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	for name, env := range map[string]map[string]string{
+		"by a variable": {"ETCD_PASSWORD": password},
+		"by a file":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			etcd := fmt.Sprintf("endpoints: [%q], username: calico", "http://"+listener.Addr().String())
+			if len(env) == 0 {
+				etcd += fmt.Sprintf(", passwordFile: %q", file)
+			}
+			policyFile := filepath.Join(t.TempDir(), "policy.yaml")
+			text := "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\nbackends: {calico: {etcd: {" + etcd + "}}}\n"
+			if err := os.WriteFile(policyFile, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			k.tried = nil
+			_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+			var out, errs bytes.Buffer
+			code := run(t.Context(), ioStreams{
+				env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
+			}, append(args, "--policy", policyFile, "-v", "-o", "json"))
+			if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
+				t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
+			}
+			if len(k.tried) == 0 || k.tried[0] != "calico "+password {
+				t.Errorf("etcd was sent %q, want the user and the password", k.tried)
+			}
+			for _, text := range []string{out.String(), errs.String()} {
+				if strings.Contains(text, "s3cret") {
+					t.Errorf("the password is in\n%s", text)
+				}
+			}
+		})
+	}
+}
+
+// The ledger is in the namespace of the context, unless another is named.
+func TestNamespaceOfTheLedger(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "reap"},
+		{[]string{"--namespace", "other"}, "other"},
+	} {
+		var asked []string
+		s, _ := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+		args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "configmaps") {
+				asked = append(asked, r.URL.Path)
+			}
+			s.ServeHTTP(w, r)
+		}))
+		if code, _, stderr := start(t.Context(), false, append(args, tt.args...)); code != exitDone {
+			t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+		}
+		if want := "/api/v1/namespaces/" + tt.want + "/configmaps/ip-reaper-ledger"; len(asked) != 1 || asked[0] != want {
+			t.Errorf("asked for %s, want %s once", asked, want)
+		}
+	}
+}

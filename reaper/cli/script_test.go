@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var update = flag.Bool("update", false, "write what the scripts expect anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ip-reaper": program, kubectlPlugin: program, kubectlComplete: program})
+}
+
+func program() { os.Exit(Main()) }
+
+// TestScripts runs testdata. In each script a server answers by the
+// files in api/ (see stage), and the file kubeconfig leads to it by the context
+// "here", which is the current one. Beside the commands of testscript there are:
+//
+//	exits CODE COMMAND ARG...  run it and compare its exit code
+//	[!] contacted              whether the server was sent anything
+//	[!] wrote                  whether the server was sent more than reads, and a lease
+//	json FILE                  FILE, such as stdout, is one JSON value
+//	jsonlines FILE             every line of FILE is a JSON object
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		UpdateScripts: *update,
+		Dir:           "testdata",
+		Setup: func(env *testscript.Env) error {
+			s := &stage{dir: filepath.Join(env.WorkDir, "api")}
+			server := httptest.NewServer(s)
+			env.Defer(server.Close)
+			env.Values[stageKey{}] = s
+			env.Setenv("SERVER", server.URL)
+			// The default exists where the tests run in a pod.
+			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
+			return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), fmt.Appendf(nil, kubeconfig, server.URL), 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"contacted": func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "contacted") },
+			"wrote":     func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "written to") },
+			"json":      func(ts *testscript.TestScript, _ bool, args []string) { jsonValue(ts, ts.ReadFile(args[0])) },
+			"jsonlines": jsonLines,
+		},
+	})
+}
+
+const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "here",
+	"clusters": [{"name": "c", "cluster": {"server": %q}}],
+	"contexts": [{"name": "here", "context": {"cluster": "c", "namespace": "reap"}}]}`
+
+// A stage is an API server that is made of files: a list is api/<resource>.json,
+// and an object of the whole cluster api/<name>.json. A file that is a Status is
+// answered with its code. What has no file does not exist, but there are lists of
+// nodes and of API groups; and nothing can be written, but the lease that keeps
+// other runs away, which nobody has.
+type stage struct {
+	dir    string
+	all    atomic.Int32
+	writes atomic.Int32
+}
+
+// unlessGiven are the lists that there are without a file.
+var unlessGiven = map[string]string{
+	"nodes": `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
+	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "whereabouts.cni.cncf.io",
+		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
+}
+
+type stageKey struct{}
+
+func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.all.Add(1)
+	at := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if slices.Contains(at, "leases") && r.Method != http.MethodGet {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		_, _ = io.Copy(w, r.Body)
+		return
+	}
+	if r.Method != http.MethodGet {
+		s.writes.Add(1)
+		answer(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "nothing can be written here", "", ""))
+		return
+	}
+	if slices.Contains(at, "namespaces") {
+		kind, name := at[len(at)-2], at[len(at)-1]
+		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", kind, name), kind, name))
+		return
+	}
+	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
+	if given, ok := unlessGiven[path.Base(r.URL.Path)]; ok && err != nil {
+		document, err = []byte(given), nil
+	}
+	const definitions = "customresourcedefinitions"
+	switch name := path.Base(r.URL.Path); {
+	case err == nil:
+		answer(w, document)
+	case path.Base(path.Dir(r.URL.Path)) == definitions:
+		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", definitions, name), definitions, name))
+	default:
+		http.NotFound(w, r) // as the API server says where it has no such resource
+	}
+}
+
+// answer sends a document, with its code if it is a Status.
+func answer(w http.ResponseWriter, document []byte) {
+	s := metav1.Status{Code: http.StatusOK}
+	_ = json.Unmarshal(document, &s)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(s.Code))
+	_, _ = w.Write(document)
+}
+
+func status(code int32, reason metav1.StatusReason, message, kind, name string) []byte {
+	document, _ := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+		Details: &metav1.StatusDetails{Kind: kind, Name: name},
+	})
+	return document
+}
+
+// asked fails the script if the server was not asked, or was with a !.
+func asked(ts *testscript.TestScript, neg bool, what string) {
+	s, ok := ts.Value(stageKey{}).(*stage)
+	if !ok {
+		ts.Fatalf("there is no server")
+	}
+	n := s.all.Load()
+	if what == "written to" {
+		n = s.writes.Load()
+	}
+	if (n > 0) == neg {
+		ts.Fatalf("the server was %s %d times", what, n)
+	}
+}
+
+// exits runs a command and compares its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d; stderr:\n%s", got, want, ts.ReadFile("stderr"))
+	}
+}
+
+func jsonValue(ts *testscript.TestScript, text string) {
+	if !json.Valid([]byte(text)) {
+		ts.Fatalf("not one JSON value: %s", text)
+	}
+}
+
+func jsonLines(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	if text == "" {
+		ts.Fatalf("no line")
+	}
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "{") {
+			ts.Fatalf("not an object: %s", line)
+		}
+		jsonValue(ts, line)
+	}
+}

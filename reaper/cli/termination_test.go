@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "termination-log")
+	if err := os.WriteFile(file, []byte(strings.Repeat("an older and longer message\n", 99)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeTermination(file, someReport(), exitPartial, errors.New("two things:\nfailed")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"20260301-120000-ABCDEF","exitCode":3,"dryRun":false,` +
+		`"summary":{"entries":11,"inUse":2,"held":3,"suspected":1,"planned":5,"released":1,"changed":2,"failed":1},` +
+		`"backends":{"calico":"failed","other":"ok","overlapping":"skipped","whereabouts":"partial"},` +
+		`"error":"two things:\nfailed"}` + "\n"
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+// Elsewhere than in a container, nothing should appear at that path.
+func TestNoTerminationLogIsMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "termination-log")
+	if err := writeTermination(file, reaper.Report{}, exitDone, nil); err != nil {
+		t.Errorf("writeTermination = %v, want nil", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("stat: %v, want no file", err)
+	}
+}
+
+func TestTerminationLogThatCannotBeWritten(t *testing.T) {
+	if err := writeTermination(t.TempDir(), reaper.Report{}, exitDone, nil); err == nil {
+		t.Error("writeTermination into a directory = nil, want an error")
+	}
+}
+
+// The kubelet keeps 4096 bytes: more would cut the JSON in the middle.
+func TestTerminationMessageFits(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		cause := rapid.OneOf(
+			rapid.StringN(0, 6000, -1),
+			rapid.Map(rapid.IntRange(0, 9000), func(n int) string { return strings.Repeat("x", n) }),
+			rapid.Map(rapid.IntRange(0, 9000), func(n int) string { return strings.Repeat("<\x00\xff", n) }),
+			rapid.Map(rapid.IntRange(600, 700), func(n int) string { return strings.Repeat("é", n) }),
+		).Draw(t, "cause")
+		file := filepath.Join(dir, "log")
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeTermination(file, someReport(), exitUnexpected, errors.New(cause)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var word terminationMessage
+		if err := json.Unmarshal(got, &word); err != nil {
+			t.Fatalf("%v: %s", err, got)
+		}
+		if len(got) > 4096 || strings.Count(string(got), "\n") != 1 || got[len(got)-1] != '\n' {
+			t.Fatalf("%d bytes, %d lines, want one line of at most 4096", len(got), strings.Count(string(got), "\n"))
+		}
+		if want := someReport().Summary; word.ExitCode != 1 || !cmp.Equal(want, word.Summary) || word.Backends["calico"] != reaper.StatusFailed.String() {
+			t.Fatalf("message = %+v", word)
+		}
+	})
+}
+
+// someReport is a run in which two things failed.
+func someReport() reaper.Report {
+	return reaper.Report{
+		Run:     reaper.RunInfo{ID: "20260301-120000-ABCDEF"},
+		Summary: reaper.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1},
+		Backends: []reaper.BackendReport{
+			{Name: "whereabouts", Status: reaper.StatusPartial},
+			{Name: "overlapping", Status: reaper.StatusSkipped},
+			{Name: "calico", Status: reaper.StatusFailed},
+			{Name: "other", Status: reaper.StatusOK},
+		},
+	}
+}

@@ -1,0 +1,206 @@
+package dump
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// read returns the documents of a text, one a line, and the error.
+func read(text string) ([]string, error) {
+	var all []string
+	err := readDocuments("f", strings.NewReader(text), func(d reaper.Document) error {
+		what := d.Kind
+		if d.List {
+			what += " list"
+		}
+		if d.More {
+			what += " and more"
+		}
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", d.Place, d.APIVersion, what, d.Data)))
+		return nil
+	})
+	return all, err
+}
+
+// utf16 is a text of ASCII in the form of Windows, with its byte order mark.
+func utf16(text string) string {
+	var wide strings.Builder
+	wide.WriteString("\xff\xfe")
+	for _, c := range []byte(text) {
+		wide.Write([]byte{c, 0})
+	}
+	return wide.String()
+}
+
+// pairs is what etcdctl get -w json prints of keys and values.
+func pairs(more string, keysAndValues ...string) string {
+	var kvs []string
+	for i := 0; i < len(keysAndValues); i += 2 {
+		kvs = append(kvs, fmt.Sprintf(`{"key": %q, "create_revision": 2, "mod_revision": 9007199254740993, "version": 1, "value": %q}`,
+			base64.StdEncoding.EncodeToString([]byte(keysAndValues[i])), base64.StdEncoding.EncodeToString([]byte(keysAndValues[i+1]))))
+	}
+	return fmt.Sprintf(`{"header": {"cluster_id": 14841639068965178418}, "kvs": [%s]%s, "count": 2}`, strings.Join(kvs, ", "), more)
+}
+
+func TestDocumentsInEveryForm(t *testing.T) {
+	const pod = `{"apiVersion":"v1","kind":"Pod"}`
+	for _, tt := range []struct {
+		name string
+		text string
+		want []string
+	}{
+		{"a JSON object", `{"kind": "Pod", "apiVersion": "v1"}`, []string{"document 1: v1 Pod " + pod}},
+		{"several", "{\"a\": 1} {\"b\": 2}\n{\"c\": 3}", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`, `document 3:   {"c":3}`}},
+		{"a JSON array", `[{"kind": "Pod", "apiVersion": "v1"}, {"a": 1}]`,
+			[]string{`document 1, item 1: v1 Pod {"kind": "Pod", "apiVersion": "v1"}`, `document 1, item 2:   {"a": 1}`}},
+		{"a list as kubectl writes it", `{"apiVersion": "v1", "items": [{"apiVersion":"v1","kind":"Pod"}, {"apiVersion":"v1","kind":"Pod"}], "kind": "List"}`,
+			[]string{"document 1, item 1: v1 Pod " + pod, "document 1, item 2: v1 Pod " + pod, "document 1: v1 List list"}},
+		{"a list as the API server writes it", `{"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": ""}, "items": [{"a": 1}]}`,
+			[]string{`document 1, item 1: v1 Pod {"a": 1}`, "document 1: v1 PodList list"}},
+		{"a list that says it at the end", `{"items": [{"a": 1}], "kind": "PodList", "apiVersion": "v1"}`,
+			[]string{`document 1, item 1: v1 Pod {"a": 1}`, "document 1: v1 PodList list"}},
+		{"a list of nobody knows what", `{"items": [{"a": 1}], "kind": "List"}`, []string{`document 1, item 1:   {"a": 1}`, "document 1:  List list"}},
+		{"one page of a list", `{"kind": "PodList", "metadata": {"continue": "x"}, "items": []}`, []string{"document 1:  PodList list and more"}},
+		{"an empty list", `{"kind": "PodList", "items": null}`, []string{"document 1:  PodList list"}},
+		{"a kind that is none", `{"kind": 7, "apiVersion": "v1"}`, []string{`document 1: v1  {"apiVersion":"v1","kind":7}`}},
+		{"fields in another case", `{"Kind": "Pod", "Items": [1]}`, []string{`document 1:   {"Items":[1],"Kind":"Pod"}`}},
+
+		{"YAML", "apiVersion: v1\nkind: Pod\n", []string{"document 1: v1 Pod " + pod}},
+		{"YAML documents", "# first\n---\n# nothing\n---\na: 1\n...\nb: 2\n---\n", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
+		{"JSON in YAML documents", "---\n{\"a\": 1}\n---\n{\"b\": 2}\n", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
+		{"JSON behind comments", "# here {\n\n # and {\n{\"a\": 1}\n{\"b\": 2}\n--- # there\n[{}]",
+			[]string{`document 1:   {"a":1}`, `document 2:   {"b":2}`, "document 3, item 1:   {}"}},
+		{"a YAML list as kubectl writes it", "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n- apiVersion: v1\n  kind: Pod\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+			[]string{"document 1, item 1: v1 Pod " + pod, "document 1, item 2: v1 Pod " + pod, "document 1: v1 List list"}},
+		{"one whose dashes are indented", "kind: PodList\nitems:\n  - a: 1\n    b:\n    - 2\n  # more\n  - c: |\n      - 3\n",
+			[]string{`document 1, item 1:  Pod {"a":1,"b":[2]}`, `document 1, item 2:  Pod {"c":"- 3\n"}`, "document 1:  PodList list"}},
+		{"one on a line", "kind: PodList\nitems: [{a: 1}, {b: 2}]\n",
+			[]string{`document 1, item 1:  Pod {"a":1}`, `document 1, item 2:  Pod {"b":2}`, "document 1:  PodList list"}},
+		{"an empty YAML list", "kind: PodList\nitems: []\n", []string{"document 1:  PodList list"}},
+		{"a YAML list of nothing", "items:\nkind: PodList\n", []string{"document 1:  PodList list"}},
+		{"a YAML array", "- a: 1\n- b: 2\n", []string{`document 1, item 1:   {"a":1}`, `document 1, item 2:   {"b":2}`}},
+
+		{"what etcdctl prints", "/calico/a\n{\"a\": 1}\n/calico/b\n\n/calico/c\nno JSON",
+			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "key /calico/c:   no JSON"}},
+		{"what etcdctl prints as JSON", pairs("", "/calico/a", `{"a": 1}`, "/calico/b", ""),
+			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "document 1:   list"}},
+		{"not all of it", pairs(`, "more": true`, "/calico/a", `1`), []string{"key /calico/a:   1", "document 1:   list and more"}},
+		{"what etcdctl prints of nothing", `{"header": {"revision": 2}}`, []string{"document 1:   list"}},
+
+		{"with a byte order mark", "\ufeff{\"a\": 1}{\"b\": 2}", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
+		{"as Windows' shell redirects it", utf16("/calico/a\r\n{}\r\n/calico/b\r\n"), []string{"key /calico/a:   {}", "key /calico/b:"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := read(tt.text)
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Errorf("documents: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// Sequence numbers of blocks are above 2^53, where floating point has gaps.
+func TestNumbersStayAsTheyAre(t *testing.T) {
+	for _, number := range []string{
+		"9007199254740993", "1800000000000000007", "9223372036854775807", "9223372036854775809", "18446744073709551615", "-9007199254740993",
+	} {
+		want := []string{`document 1:   {"at":` + number + `}`}
+		for _, text := range []string{`{"at": ` + number + `}`, "at: " + number + "\n", "--- !!map\n{\"at\": " + number + "}\n"} {
+			if got, err := read(text); err != nil || !cmp.Equal(got, want) {
+				t.Errorf("%q is %q, %v, want %q", text, got, err, want)
+			}
+		}
+		want = []string{`document 1, item 1:  Pod {"at":` + number + `}`, "document 1:  PodList list"}
+		for _, text := range []string{`{"kind": "PodList", "items": [{"at":` + number + `}]}`, "items:\n- at: " + number + "\nkind: PodList\n"} {
+			if got, err := read(text); err != nil || !cmp.Equal(got, want) {
+				t.Errorf("%q is %q, %v, want %q", text, got, err, want)
+			}
+		}
+	}
+}
+
+// What other readers of YAML take for numbers, times and truths.
+func TestTextsStayTexts(t *testing.T) {
+	want := []string{`document 1:   {"4":{},"a":"1e5","b":"2026-03-01 12:00:00 +0000 UTC","c":"yes","t":"2026-03-01T12:00:00Z"}`}
+	for _, text := range []string{
+		`{"4": {}, "a": "1e5", "b": "2026-03-01 12:00:00 +0000 UTC", "c": "yes", "t": "2026-03-01T12:00:00Z"}`,
+		"4: {}\na: \"1e5\"\nb: 2026-03-01 12:00:00 +0000 UTC\nc: 'yes'\nt: 2026-03-01T12:00:00Z\n",
+	} {
+		if got, err := read(text); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%q is %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestWhatIsNoDocumentIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		text string
+		want string
+	}{
+		{"nothing", "", "f: there is nothing in it"},
+		{"blank", " \n\n", "f: there is nothing in it"},
+		{"comments", "# a\n---\n# b\n", "f: there is nothing in it"},
+		{"a text", "hello\nthere\n", "f: document 1 is no object, but a text"},
+		{"a number", "a: 1\n---\n7\n", "f: document 2 is no object, but 7"},
+		{"null behind an object", `{"a": 1} null`, "f: document 2 is no object, but null"},
+		{"an array of numbers", `[1]`, "f: document 1, item 1 is no object"},
+		{"an array of texts", "- a\n- b\n", "f: document 1, item 1 is no object"},
+		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: items is no list"},
+		{"JSON that is cut short", "{\"a\": 1}\n{\"a\": \"b", "f: document 2 is cut short at byte 17"},
+		{"between two fields", `{"a": 1,`, "f: document 1 is cut short at byte 8"},
+		{"inside of a list", `{"kind": "PodList", "items": [{"a": 1}, {"b"`, "f: document 1 is cut short at byte 44"},
+		{"between two items", `{"kind": "PodList", "items": [{"a": 1},`, "f: document 1 is cut short at byte 39"},
+		{"JSON that is wrong", "{\"a\": 1}\n{\"a\" 1}", "f: document 2: byte 14: expected colon after object key"},
+		{"JSON with something behind it", "{\"a\": 1}\n$ exit", "f: document 2: byte 9: invalid character '$' looking for beginning of value"},
+		{"YAML that is wrong", "a: 1\n---\n\nb: c: d\n",
+			"f: document 2, which begins in line 2: yaml: line 3: mapping values are not allowed in this context"},
+		{"a key twice", "a: 1\na: 2\n",
+			"f: document 1, which begins in line 1: yaml: unmarshal errors:\n  line 2: key \"a\" already set in map"},
+		{"an item that is wrong", "---\nitems:\n- a: 1\n- b: c: d\nkind: List\n",
+			"f: document 1, item 2, which begins in line 4: yaml: mapping values are not allowed in this context"},
+		{"a YAML list that is cut short", "apiVersion: v1\nitems:\n- a: 1\n", "f: document 1 is a list without a kind: is it cut short?"},
+		{"a value without a key", `{"kvs": [{"value": "e30="}]}`, "f: document 1, item 1 has no key"},
+		{"keys that are not in base64", `{"kvs": [{"key": "%"}]}`, "f: document 1, item 1: illegal base64 data at input byte 0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := read(tt.text)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("error %v, want %s; documents %q", err, tt.want, got)
+			}
+		})
+	}
+}
+
+func TestReadingStopsWhenItIsTold(t *testing.T) {
+	enough := errors.New("enough")
+	for _, text := range []string{
+		`{} {}`, `[{}, {}]`, "a: 1\n---\nb: 2\n", "items:\n- a: 1\n- b: 2\nkind: PodList\n", `{"items": [{}, {}], "kind": "PodList"}`,
+		"/calico/a\n1\n/calico/b\n2\n", pairs("", "/calico/a", "1", "/calico/b", "2"),
+	} {
+		calls := 0
+		err := readDocuments("f", strings.NewReader(text), func(reaper.Document) error {
+			calls++
+			return enough
+		})
+		if !errors.Is(err, enough) || calls != 1 {
+			t.Errorf("%q: %d documents, %v, want to stop at the first", text, calls, err)
+		}
+	}
+}
+
+func TestReadingSaysWhatCannotBeRead(t *testing.T) {
+	broken := errors.New("broken pipe")
+	err := readDocuments("f", iotest.ErrReader(broken), func(reaper.Document) error { return nil })
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "f: ") {
+		t.Errorf("error %v, want what broke", err)
+	}
+}

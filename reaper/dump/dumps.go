@@ -1,0 +1,137 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// Stdin is the name of the file that stands for it.
+const Stdin = "-"
+
+// Hints for files of which nothing can be made.
+const (
+	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed`
+	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
+)
+
+// Dumps are what files have: objects of stores, and a cluster.
+type Dumps struct {
+	Stored  []reaper.Document
+	Cluster kube.Dump
+}
+
+// Read reads the files with the stores and, if one is named, that with the
+// pods, which may be one of them. Each is read once.
+func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
+	files := stores
+	if pods != "" && !slices.Contains(stores, pods) {
+		files = append([]string{pods}, stores...)
+	}
+	read := new(Dumps)
+	for i, file := range files {
+		if slices.Contains(files[:i], file) {
+			return nil, reaper.BadInput(fmt.Errorf("%s is given twice", file), "")
+		}
+		hint := storesHint
+		if file == pods {
+			hint = podsHint
+		}
+		err := read.file(ctx, in, file, slices.Contains(stores, file), file == pods)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if usage := (*reaper.InputError)(nil); err != nil && !errors.As(err, &usage) {
+			err = reaper.BadInput(err, hint)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// file reads one file, for stores or pods or both.
+func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pods bool) error {
+	text, name, err := Open(ctx, in, file)
+	if err != nil {
+		return reaper.BadInput(err, "")
+	}
+	defer text.Close()
+	err = readDocuments(name, text, func(doc reaper.Document) error {
+		if pods {
+			if taken, err := d.Cluster.Take(doc); taken || err != nil {
+				return err
+			}
+		}
+		if stores {
+			d.Stored = append(d.Stored, doc)
+		}
+		return ctx.Err()
+	})
+	if err == nil && pods {
+		if err = d.Cluster.Check(); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return err
+}
+
+// Open opens a file; Stdin in such a way that an interrupt ends the reading. It
+// returns how people call it, too.
+func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, name string, err error) {
+	if file != Stdin {
+		text, err = os.Open(file)
+		return text, file, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, in)
+		w.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
+	return r, "stdin", nil
+}
+
+// PassedOver says, one sentence a file, what was in the files and is of no store.
+// Of lists it only says that they are not all.
+func PassedOver(documents []reaper.Document) []string {
+	var sentences, files []string
+	kinds := make(map[string][]string) // of each file, in the order in which they come
+	counts := make(map[[2]string]int)
+	for _, d := range documents {
+		if d.List {
+			if d.More {
+				sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list: what is in the others is missing here", d.File, d.Place))
+			}
+			continue
+		}
+		kind := "without a kind"
+		switch {
+		case d.Kind != "":
+			kind = fmt.Sprintf("of kind %s (%s)", d.Kind, d.APIVersion)
+		case d.Key != "":
+			kind = "under keys of etcd that are not Calico's"
+		}
+		if kinds[d.File] == nil {
+			files = append(files, d.File)
+		}
+		if counts[[2]string{d.File, kind}]++; counts[[2]string{d.File, kind}] == 1 {
+			kinds[d.File] = append(kinds[d.File], kind)
+		}
+	}
+	for _, file := range files {
+		for i, kind := range kinds[file] {
+			kinds[file][i] = fmt.Sprintf("%d %s", counts[[2]string{file, kind}], kind)
+		}
+		sentences = append(sentences, file+": passed over: "+strings.Join(kinds[file], ", "))
+	}
+	return sentences
+}

@@ -1,0 +1,107 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// chapters are the parts of a journal of two writes, of three parts and one, whose
+// records have the keys 1 to 4.
+func chapters(t *testing.T) [][]byte {
+	t.Helper()
+	large := `"` + strings.Repeat("x", 500<<10) + `"`
+	parts := append(encode(t, 1, record("1", large), record("2", large), record("3", large)), encode(t, 2, record("4", `{}`))...)
+	equal(t, "parts", len(parts), 4)
+	return parts
+}
+
+// keys are those of the records.
+func keys(j reaper.Journal) string {
+	var all []string
+	for _, r := range j.Records {
+		all = append(all, r.Key)
+	}
+	return strings.Join(all, " ")
+}
+
+// Promise 10: what can be read can be put back, and the rest is told.
+func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
+	whole := chapters(t)
+	edited := func(i int, was, now string) []byte {
+		t.Helper()
+		text := bytes.Replace(whole[i], []byte(was), []byte(now), 1)
+		if bytes.Equal(text, whole[i]) {
+			t.Fatalf("part %d has no %s", i+1, was)
+		}
+		return text
+	}
+	for _, tt := range []struct {
+		name  string
+		parts [][]byte
+		keys  string
+		want  []string // in the error
+	}{
+		{"whole", whole, "1 2 3 4", nil},
+		{"in another order", [][]byte{whole[3], whole[2], whole[0], whole[1]}, "1 2 3 4", nil},
+		{"the first is missing", whole[1:], "2 3 4", []string{"write 1 lacks part 1 of 3"}},
+		{"one in the middle is missing", [][]byte{whole[0], whole[2], whole[3]}, "1 3 4", []string{"write 1 lacks part 2 of 3"}},
+		{"two are missing", [][]byte{whole[0], whole[3]}, "1 4", []string{"write 1 lacks part 2-3 of 3"}},
+		{"two with one between are missing", [][]byte{whole[1], whole[3]}, "2 4", []string{"write 1 lacks part 1, 3 of 3"}},
+		{"a write is missing", whole[3:], "4", []string{"write 1 is missing"}},
+		{"the last write is missing", whole[:3], "1 2 3", nil},
+		{"junk", [][]byte{whole[0], []byte("junk"), whole[2], whole[3]}, "1 3 4", []string{"place 2: ", "write 1 lacks part 2 of 3"}},
+		{"all is junk", [][]byte{[]byte("junk"), nil}, "", []string{"place 1: ", "place 2: "}},
+		{"nothing", nil, "", nil},
+		{"a newer version", [][]byte{whole[0], whole[1], whole[2], edited(3, `"version":1,`, `"version":2,`)}, "1 2 3", []string{
+			"place 4: ", "use the newer ip-reaper",
+		}},
+		{"another run's", [][]byte{whole[0], edited(1, "ABCDEF", "GHIJKL"), whole[2], whole[3]}, "1 3 4", []string{
+			`place 2 is of the run "20260301-120000-GHIJKL"`, "write 1 lacks part 2 of 3",
+		}},
+		{"another cluster's", [][]byte{whole[0], whole[1], whole[2], edited(3, "https://cluster", "https://other")}, "1 2 3", []string{
+			"place 4 tells something else of the run than place 1",
+		}},
+		{"another time's", [][]byte{whole[0], whole[1], whole[2], edited(3, "12:00:00Z", "12:00:01Z")}, "1 2 3", []string{"place 4"}},
+		{"the same time in another zone", [][]byte{whole[0], whole[1], whole[2], edited(3, "12:00:00Z", "13:00:00+01:00")}, "1 2 3 4", nil},
+		{"twice", append([][]byte{whole[3]}, whole...), "1 2 3 4", []string{"place 1 and place 5 are both part 1 of write 2"}},
+		{"twice, and they differ", append([][]byte{edited(3, `"key":"4"`, `"key":"5"`)}, whole...), "1 2 3", []string{
+			"place 1 and place 5 are both part 1 of write 2",
+		}},
+		{"three times, and the last differs", append([][]byte{whole[3], whole[3], edited(3, `"key":"4"`, `"key":"5"`)}, whole[:3]...), "1 2 3", []string{
+			"place 1 and place 2 are both", "place 1 and place 3 are both",
+		}},
+		{"of fewer parts", [][]byte{whole[0], whole[1], edited(2, `"parts":3`, `"parts":4`), whole[3]}, "1 2 3 4", []string{
+			"place 3 is of 4 parts, others of write 1 are of 3", "write 1 lacks part 4 of 4",
+		}},
+		{"very many parts", [][]byte{edited(3, `"write":2,"part":1,"parts":1`, `"write":1,"part":1,"parts":1073741824`)}, "4", []string{
+			"write 1 lacks part 2-1073741824 of 1073741824",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			journal, err := journal.Assemble(journaled.ID, decoded(tt.parts...))
+			equal(t, "records", keys(journal), tt.keys)
+			equal(t, "run", journal.Run.ID, journaled.ID)
+			if errors.Is(err, reaper.ErrJournalDamaged) != (tt.want != nil) {
+				t.Fatalf("error %v, want damage: %v", err, tt.want)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestMuchDamageIsToldBriefly(t *testing.T) {
+	_, err := journal.Assemble(journaled.ID, decoded(make([][]byte, 1000)...))
+	lines := strings.Split(fmt.Sprint(err), "\n")
+	equal(t, "lines", len(lines), 21)
+	equal(t, "the last", lines[20], "the journal is damaged: 980 more of that")
+}

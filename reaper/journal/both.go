@@ -1,0 +1,27 @@
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Both keeps a journal in two places. What one of them does not hold is not
+// released.
+type Both [2]reaper.Journals
+
+// Write implements reaper.Journals.
+func (b Both) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+	for _, j := range b {
+		if err := j.Write(ctx, run, records); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Prune implements reaper.Journals.
+func (b Both) Prune(ctx context.Context) error {
+	return errors.Join(b[0].Prune(ctx), b[1].Prune(ctx))
+}

@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// aRun is one that writes a journal.
+func aRun(id string) reaper.JournalRun {
+	return reaper.JournalRun{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
+}
+
+// someRecords are n records whose keys begin with a word.
+func someRecords(word string, n int) []reaper.Record {
+	records := make([]reaper.Record, n)
+	for i := range records {
+		records[i] = reaper.Record{
+			Backend: "whereabouts", Pool: "blue", Key: fmt.Sprint(word, i), IP: "10.0.0.1",
+			Stored: fmt.Appendf(nil, `{"id":"<%d>","n":18446744073709551615}`, i),
+		}
+	}
+	return records
+}
+
+// written returns a file with the journal of a run.
+func written(t *testing.T, run string, writes ...[]reaper.Record) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal")
+	j, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, records := range writes {
+		if err := j.Write(t.Context(), aRun(run), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(j.Prune(t.Context()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// readPath reads the journal in the file at a path.
+func readPath(t *testing.T, path string) (reaper.Journal, error) {
+	t.Helper()
+	text, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	return Read(path, text)
+}
+
+// Promise 10.
+func TestJournalFileIsReadAsItWasWritten(t *testing.T) {
+	first, second := someRecords("a", 20_000), someRecords("b", 3)
+	path := written(t, "run-1", first, nil, second)
+	want := reaper.Journal{Run: aRun("run-1"), Records: append(first, second...), Writes: []int{20_000, 3}}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func() (reaper.Journal, error){
+		"file": func() (reaper.Journal, error) { return readPath(t, path) },
+		"stdin": func() (reaper.Journal, error) {
+			return Read("stdin", strings.NewReader(string(text)))
+		},
+	} {
+		got, err := read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%.2000s", name, diff)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v, want that only its owner may read it", info.Mode(), err)
+	}
+}
+
+func TestJournalFileThatIsThereIsNotTouched(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Create = %v, want that the file exists", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+func TestEmptyJournalFileIsOfNoRun(t *testing.T) {
+	_, err := readPath(t, written(t, "run-1"))
+	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "nothing was released") {
+		t.Errorf("%v, want that nothing was released", err)
+	}
+}
+
+func TestJournalFileOfSeveralRunsIsRefused(t *testing.T) {
+	var text []byte
+	for _, run := range []string{"run-1", "run-2"} {
+		more, err := os.ReadFile(written(t, run, someRecords("a", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
+	}
+	journal, err := Read("stdin", strings.NewReader(string(text)))
+	if usage := (*reaper.InputError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), "run-1, run-2") {
+		t.Errorf("%v, want that both runs are named", err)
+	}
+	if journal.Records != nil {
+		t.Errorf("%d records, want none", len(journal.Records))
+	}
+}
+
+// Promise 8: a run that is killed in the midst of a write has released nothing of
+// it, and the rest can be undone.
+func TestDamagedJournalFileIsReadAsFarAsItGoes(t *testing.T) {
+	first := someRecords("a", 2)
+	whole, err := os.ReadFile(written(t, "run-1", first, someRecords("b", 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := strings.IndexByte(string(whole), '\n') + 1
+	for _, tt := range []struct{ name, text, want string }{
+		{"cut short", string(whole[:len(whole)-10]), "stdin, line 2: "},
+		{"one byte of the second", string(whole[:cut+1]), "stdin, line 2: "},
+		{"junk", string(whole[:cut]) + "junk\n", "stdin, line 2: "},
+		{"a line without an end", string(whole[:cut]) + strings.Repeat("x", 2<<20), "stdin, line 2: "},
+		{"the first is gone", string(whole[:cut][:9]) + "\n" + string(whole[:cut]), "stdin, line 1: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			journal, err := Read("stdin", strings.NewReader(tt.text))
+			if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want damage in %s", err, tt.want)
+			}
+			if diff := cmp.Diff(first, journal.Records); diff != "" {
+				t.Errorf("records (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLastLineNeedsNoEnd(t *testing.T) {
+	text, err := os.ReadFile(written(t, "run-1", someRecords("a", 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := Read("stdin", strings.NewReader(strings.TrimSpace(string(text))))
+	if err != nil || len(journal.Records) != 2 {
+		t.Errorf("%d records, %v, want both", len(journal.Records), err)
+	}
+}
+
+// Promise 10: what was not written whole is not taken for written.
+func TestJournalFileThatFailedStaysClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := j.Write(t.Context(), aRun("run-1"), someRecords("a", 1)); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("Write = %v, want that the file is closed", err)
+		}
+	}
+	if j.file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	if err := j.Write(t.Context(), aRun("run-1"), someRecords("a", 1)); err == nil {
+		t.Error("a Write after one that failed succeeded")
+	}
+}

@@ -1,0 +1,260 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// journaled is the run whose journals are tested.
+var journaled = reaper.JournalRun{ID: "20260301-120000-ABCDEF", StartedAt: noon, Version: "v1", Cluster: "https://cluster?a=1&b=2"}
+
+// record is one with a stored form.
+func record(key, stored string) reaper.Record {
+	return reaper.Record{
+		Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0.1",
+		Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web"}, Stored: json.RawMessage(stored),
+	}
+}
+
+// encode returns the parts of the run's write.
+func encode(t testing.TB, write int, records ...reaper.Record) [][]byte {
+	t.Helper()
+	parts, err := journal.Encode(journaled, write, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
+// decoded reads parts as they were found in places "1", "2" and so on.
+func decoded(parts ...[]byte) []journal.StoredPart {
+	var stored []journal.StoredPart
+	for i, data := range parts {
+		part, err := journal.DecodePart(data)
+		stored = append(stored, journal.StoredPart{Name: fmt.Sprint("place ", i+1), Part: part, Err: err})
+	}
+	return stored
+}
+
+func TestJournalForm(t *testing.T) {
+	parts := encode(t, 2, record("7", `{"id":"a"}`), reaper.Record{
+		Backend: "calico", Pool: "b", Key: "handle", Stored: json.RawMessage(`1`),
+	})
+	equal(t, "parts", len(parts), 1)
+	equal(t, "the part", string(parts[0]), `{"kind":"ReapJournal","version":1,`+
+		`"run":{"id":"20260301-120000-ABCDEF","startedAt":"2026-03-01T12:00:00Z","version":"v1","cluster":"https://cluster?a=1&b=2"},`+
+		`"write":2,"part":1,"parts":1,"records":[`+
+		`{"backend":"whereabouts","pool":"kube-system/10.0.0.0-24","key":"7","ip":"10.0.0.1","owner":{"namespace":"shop","pod":"web"},"stored":{"id":"a"}},`+
+		`{"backend":"calico","pool":"b","key":"handle","owner":{},"stored":1}]}`)
+}
+
+// Promise 10: what is put back is what was there.
+func TestStoredFormIsKeptByteForByte(t *testing.T) {
+	for _, stored := range []string{
+		`{"a":"<b>&</b>"}`, "\"line\u2028separator\u2029\"", `"\u2028\u003c\/\u0041"`, `9223372036854775808`, `-9223372036854775809`,
+		`18446744073709551616.000`, `1E400`, `{"z":1,"a":2,"m":3}`, `{"a":1,"a":2,"A":3}`, `{"":null}`, `[null,true,{},[]]`,
+		`false`, `""`, "\"\x80 is no UTF-8\"", `"\ud800"`, `{"kind":"ReapJournal","version":2,"records":[]}`,
+		strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+	} {
+		r := record("7", stored)
+		journal, err := journal.Assemble(journaled.ID, decoded(encode(t, 1, r)...))
+		if err != nil {
+			t.Fatalf("%.40s: %v", stored, err)
+		}
+		equal(t, "records", journal.Records, []reaper.Record{r})
+	}
+}
+
+func TestSpaceBetweenTokensIsLost(t *testing.T) {
+	parts := decoded(encode(t, 1, record("7", " {\n\t\"a\" : [ 1 , \"b  c\" ] }\r\n"))...)
+	equal(t, "stored", string(parts[0].Part.Records[0].Stored), `{"a":[1,"b  c"]}`)
+}
+
+func TestNoRecordsHaveNoParts(t *testing.T) {
+	equal(t, "parts", len(encode(t, 1)), 0)
+}
+
+func TestJournalIsSplitIntoPartsThatAConfigMapHolds(t *testing.T) {
+	sized := func(n int) reaper.Record { return record("7", `"`+strings.Repeat("x", n)+`"`) }
+	for _, tt := range []struct {
+		name    string
+		records []reaper.Record
+		want    []int // records of each part
+	}{
+		{"small ones share one", []reaper.Record{sized(100 << 10), sized(100 << 10), sized(100 << 10)}, []int{3}},
+		{"half a MiB each", []reaper.Record{sized(200 << 10), sized(200 << 10), sized(200 << 10), sized(200 << 10)}, []int{2, 2}},
+		{"a large one alone", []reaper.Record{sized(1), sized(900 << 10), sized(1), sized(1)}, []int{1, 1, 2}},
+		{"large ones", []reaper.Record{sized(900 << 10), sized(900 << 10)}, []int{1, 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []int
+			var all []reaper.Record
+			for i, data := range encode(t, 3, tt.records...) {
+				part, err := journal.DecodePart(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(data) > journal.MaxPart {
+					t.Errorf("part %d has %d bytes", i+1, len(data))
+				}
+				equal(t, "place", [3]int{part.Write, part.Part, part.Parts}, [3]int{3, i + 1, len(tt.want)})
+				got = append(got, len(part.Records))
+				all = append(all, part.Records...)
+			}
+			equal(t, "records of each part", got, tt.want)
+			for i, r := range tt.records {
+				if !bytes.Equal(all[i].Stored, r.Stored) {
+					t.Errorf("record %d has %d bytes that differ from the %d that were stored", i+1, len(all[i].Stored), len(r.Stored))
+				}
+			}
+		})
+	}
+}
+
+// Promise 10: what could not be put back is not written, so that it is not
+// released.
+func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
+	good := record("7", `{}`)
+	change := func(change func(*reaper.Record)) reaper.Record {
+		r := good
+		change(&r)
+		return r
+	}
+	for name, r := range map[string]reaper.Record{
+		"too large":             record("7", `"`+strings.Repeat("x", journal.MaxPart)+`"`),
+		"nothing stored":        change(func(r *reaper.Record) { r.Stored = nil }),
+		"null":                  record("7", `null`),
+		"null with space":       record("7", ` null `),
+		"no JSON":               record("7", `{"a":`),
+		"two values":            record("7", `{} {}`),
+		"a key that is no text": record("\xff7", `{}`),
+		"no backend":            change(func(r *reaper.Record) { r.Backend = "" }),
+		"no unit":               change(func(r *reaper.Record) { r.Pool = "" }),
+		"no key":                change(func(r *reaper.Record) { r.Key = "" }),
+		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts, err := journal.Encode(journaled, 1, []reaper.Record{good, r})
+			if err == nil || parts != nil {
+				t.Fatalf("%d parts, %v, want an error", len(parts), err)
+			}
+			for _, word := range []string{r.Backend, r.Pool} {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v does not name %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+// A value can be as deep as JSON allows only outside of a journal.
+func TestRecordThatIsTooDeepIsRefused(t *testing.T) {
+	r := record("7", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))
+	if _, err := journal.Encode(journaled, 1, []reaper.Record{r}); err == nil {
+		t.Error("what cannot be read back was encoded")
+	}
+}
+
+func TestRunWithoutANameIsRefused(t *testing.T) {
+	if _, err := journal.Encode(reaper.JournalRun{}, 1, []reaper.Record{record("7", `{}`)}); err == nil {
+		t.Error("a journal of no run was encoded")
+	}
+}
+
+func TestDamagedPartIsRefused(t *testing.T) {
+	whole := string(encode(t, 1, record("7", `{"a":1}`))[0])
+	if _, err := journal.DecodePart([]byte(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{whole, ``, ""},
+		{whole, `null`, "kind"},
+		{whole, `{}`, "kind"},
+		{whole, `[]`, ""},
+		{`"kind":"ReapJournal"`, `"kind":"ReapReport"`, `kind "ReapReport"`},
+		{`"kind"`, `"Kind"`, "kind"},
+		{`"version":1,`, `"version":2,`, "version 2, this program reads 1: use the newer ip-reaper"},
+		{`"version":1,"run":{`, `"version":2,"run":7,"old":{`, "use the newer ip-reaper"},
+		{`"version":1,`, `"version":0,`, "version 0, this program reads 1"},
+		{`"version":1,`, `"version":"1",`, ""},
+		{`"version":1,`, ``, "version 0"},
+		{`"id":"20260301-120000-ABCDEF"`, `"id":""`, "names no run"},
+		{`"startedAt":"2026-03-01T12:00:00Z"`, `"startedAt":"noon"`, ""},
+		{`"write":1`, `"write":0`, "0 is not the number"},
+		{`"write":1`, `"write":9223372036854775807`, "is not the number"},
+		{`"part":1`, `"part":0`, "part 0 of 1"},
+		{`"part":1`, `"part":2`, "part 2 of 1"},
+		{`"parts":1`, `"parts":-1`, "part 1 of -1"},
+		{`"parts":1`, `"parts":9223372036854775807`, "part 1 of"},
+		{`"parts":1`, `"parts":1.5`, ""},
+		{`"records":[`, `"records":[],"old":[`, "no records"},
+		{`"records":[`, `"records":null,"old":[`, "no records"},
+		{`"records":[`, `"records":[{},`, "does not name an entry"},
+		{`"records":[`, `"records":[null,`, "does not name an entry"},
+		{`"backend":"whereabouts",`, ``, "does not name an entry"},
+		{`"pool":"kube-system/10.0.0.0-24",`, ``, "does not name an entry"},
+		{`"key":"7"`, `"key":""`, "does not name an entry"},
+		{`"ip":"10.0.0.1"`, `"ip":"10.0.0"`, "10.0.0"},
+		{`"stored":{"a":1}`, `"stored":null`, "stored"},
+		{`,"stored":{"a":1}`, ``, "stored"},
+		{`"stored":{"a":1}`, `"stored":{"a":}`, ""},
+		{`]}`, `]} and more`, ""},
+		{`]}`, `]`, ""},
+		{`]}`, `]}` + strings.Repeat(" ", journal.MaxPart), "more than"},
+	} {
+		text := strings.Replace(whole, tt.old, tt.new, 1)
+		part, err := journal.DecodePart([]byte(text))
+		if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.300s: %v, want ErrJournalDamaged with %q", text, err, tt.want)
+		}
+		equal(t, "part", part, journal.Part{})
+	}
+}
+
+// Promise 10.
+func TestJournalIsReadAsItWasWritten(t *testing.T) {
+	text := rapid.StringN(1, 20, -1)
+	records := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) reaper.Record {
+		padding := strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 200 << 10}).Draw(t, "padding"))
+		stored, err := json.Marshal(map[string]any{
+			text.Draw(t, "field"): text.Draw(t, "value"), padding: rapid.Uint64().Draw(t, "number"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reaper.Record{
+			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "unit"), Key: text.Draw(t, "key"),
+			IP:    rapid.SampledFrom([]string{"", "10.0.0.1", "fd00::1%eth0"}).Draw(t, "ip"),
+			Owner: reaper.EntryOwner{Pod: text.Draw(t, "pod"), Node: text.Draw(t, "node")}, Stored: stored,
+		}
+	}), 1, 6)
+	rapid.Check(t, func(t *rapid.T) {
+		var want []reaper.Record
+		var parts [][]byte
+		for write := range rapid.IntRange(1, 3).Draw(t, "writes") {
+			more := records.Draw(t, "records")
+			encoded, err := journal.Encode(journaled, write+1, more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, parts = append(want, more...), append(parts, encoded...)
+		}
+		stored := rapid.Permutation(decoded(parts...)).Draw(t, "order")
+		journal, err := journal.Assemble(journaled.ID, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprintf("%v %s", journal.Run, journal.Records), fmt.Sprintf("%v %s", journaled, want); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}

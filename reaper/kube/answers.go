@@ -1,0 +1,57 @@
+package kube
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Transient wraps an error of a request to the API server in reaper.ErrAgain where the
+// request may do better later: the connection failed, somebody else wrote, the
+// server is busy or broken. Other errors, and nil, are returned as they are.
+func Transient(err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, errors.Is(err, reaper.ErrAgain):
+		return err
+	case !errors.As(err, &status):
+		return &reaper.RetryAfterError{Err: err}
+	}
+	code := status.Status().Code
+	if code != http.StatusConflict && code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
+		return err
+	}
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return &reaper.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
+}
+
+// Gone reports whether the API server itself answered that it has no such
+// object. Another 404, such as that of a proxy on the way or of a server that
+// does not know the resource, is not from the store: client-go marks it as an
+// unexpected response.
+func Gone(err error, resource, name string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == resource && details.Name == name && !apierrors.IsUnexpectedServerError(err)
+}
+
+// A refusedError is an answer that the same request will get again.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() []error { return []error{reaper.ErrRefused, e.error} }
+
+// answered marks an error as reaper.Cluster wants it: ErrAgain where the request may do
+// better later, else ErrRefused.
+func answered(err error) error {
+	if err = Transient(err); err == nil || errors.Is(err, reaper.ErrAgain) {
+		return err
+	}
+	return refusedError{err}
+}

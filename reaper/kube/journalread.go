@@ -1,0 +1,144 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// maxRunsNamed is how many runs are offered instead of one that is not there.
+const maxRunsNamed = 10
+
+// Read returns the journal of a run. Damage is told as by journal.Assemble;
+// where nothing is stored of the run, the error wraps reaper.ErrNoJournal and names
+// the runs that there are.
+func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
+	selector, err := labels.ValidatedSelectorFromSet(labels.Set{JournalLabel: "true", RunLabel: runID})
+	if err != nil {
+		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
+	}
+	stored, err := listParts(ctx, j, selector, readPart)
+	if err != nil {
+		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
+	}
+	if len(stored) == 0 {
+		return reaper.Journal{}, j.noRun(ctx, runID)
+	}
+	return journal.Assemble(runID, stored)
+}
+
+// noRun says that there is no journal of the run, and which ones there are.
+func (j *Journals) noRun(ctx context.Context, runID string) error {
+	runs, err := j.runs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the journals: %w", err)
+	}
+	there := "there are none at all"
+	if len(runs) > 0 {
+		var names []string
+		for _, r := range runs[:min(len(runs), maxRunsNamed)] {
+			names = append(names, r.id)
+		}
+		there = fmt.Sprintf("there are %d, the latest of %s", len(runs), strings.Join(names, ", "))
+	}
+	return fmt.Errorf("%w of run %q in namespace %s: %s", reaper.ErrNoJournal, runID, j.namespace, there)
+}
+
+// Prune implements reaper.Journals. The API server's clock tells which runs are
+// old. It stops at the first part that cannot be deleted.
+func (j *Journals) Prune(ctx context.Context) error {
+	if j.run == "" {
+		return nil
+	}
+	runs, err := j.runs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the journals: %w", err)
+	}
+	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
+	if own < 0 {
+		return fmt.Errorf("%w of this run, %s, any more: somebody deleted it", reaper.ErrNoJournal, j.run)
+	}
+	for i := len(runs) - 1; i >= max(j.keep, own+1); i-- {
+		for _, p := range runs[i].parts {
+			if err := j.remove(ctx, p.name, p.uid); err != nil {
+				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// A storedRun is a run that there is a journal of.
+type storedRun struct {
+	id    string
+	began time.Time // when its first part was created, by the API server's clock
+	parts []storedPart
+}
+
+// A storedPart is a ConfigMap without its data.
+type storedPart struct {
+	name    string
+	uid     types.UID
+	run     string
+	created time.Time
+}
+
+// runs lists the runs that there are journals of, the latest first. A ConfigMap that
+// only has the labels of one is left out.
+func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
+	all, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) storedPart {
+		return storedPart{cm.Name, cm.UID, cm.Labels[RunLabel], cm.CreationTimestamp.Time}
+	})
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]storedRun)
+	for _, p := range all {
+		if p.run == "" || !strings.HasPrefix(p.name, namePrefix(p.run)) {
+			continue
+		}
+		r, ok := byID[p.run]
+		if !ok || p.created.Before(r.began) {
+			r.began = p.created
+		}
+		r.id, r.parts = p.run, append(r.parts, p)
+		byID[p.run] = r
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b storedRun) int {
+		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id)) // an ID begins with the time
+	}), nil
+}
+
+// listParts reads the ConfigMaps of a selector, and keeps only what it reduces them
+// to.
+func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
+	request := func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+		o.Limit, o.LabelSelector = journalPage, of.String()
+		return j.maps.List(ctx, o)
+	}
+	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
+}
+
+// readPart reads what a ConfigMap holds.
+func readPart(cm *corev1.ConfigMap) journal.StoredPart {
+	s := journal.StoredPart{Name: cm.Name}
+	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
+	if err != nil {
+		s.Err = fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)
+		return s
+	}
+	s.Part, s.Err = journal.DecodePart(data)
+	return s
+}

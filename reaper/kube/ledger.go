@@ -1,0 +1,169 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A ledger lives in ConfigMaps: LedgerName, then LedgerName-1 and so on, as
+// many as shardsKey of the first says. shardSize entries of about 40 bytes stay
+// below 512 KiB, half of what an API server accepts for an object, even where
+// gzip gains nothing.
+const (
+	LedgerName = "ip-reaper-ledger"
+
+	ledgerKey = "ledger.json.gz"
+	shardsKey = "shards"
+	shardSize = 10_000
+	maxShards = 10      // as many as the roles in deploy/kustomize name
+	maxLedger = 8 << 20 // bytes of one shard, unpacked
+)
+
+// Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
+// reaper.Ledgers; its methods are for one goroutine.
+type Ledgers struct {
+	maps corev1client.ConfigMapInterface
+	have []*corev1.ConfigMap // as loaded
+}
+
+// NewLedgers returns the ledger of the namespace.
+func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
+	return &Ledgers{maps: core.ConfigMaps(namespace)}
+}
+
+// Load implements reaper.Ledgers.
+func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
+	l.have = nil
+	var ledger reaper.Ledger
+	var damage error
+	for n, shards := 0, 1; n < shards; n++ {
+		var cm *corev1.ConfigMap
+		err := Patiently(ctx, func(ctx context.Context) (err error) {
+			cm, err = l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
+			return err
+		})
+		if apierrors.IsNotFound(err) {
+			if n > 0 {
+				damage = errors.Join(damage, fmt.Errorf("%w: no %s", reaper.ErrLedgerDamaged, shardName(n)))
+			}
+			l.have = append(l.have, nil)
+			continue
+		}
+		if err != nil {
+			return reaper.Ledger{}, err
+		}
+		l.have = append(l.have, cm)
+		if n == 0 {
+			shards = countShards(cm)
+		}
+		shard, err := unpack(cm.BinaryData[ledgerKey])
+		if err != nil {
+			damage = errors.Join(damage, fmt.Errorf("%s: %w", cm.Name, err))
+			continue
+		}
+		ledger = ledger.Merge(shard)
+	}
+	return ledger, damage
+}
+
+// Save implements reaper.Ledgers. The first ConfigMap is written last: until
+// then a reader still sees the old number of shards. A shard that is no longer
+// needed is emptied and stays. Where there is no room for both, what is known of
+// nodes gives way to what waits.
+func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
+	shards := ledger.Shards(shardSize)
+	if len(shards) > maxShards {
+		shards = ledger.WithoutNodes().Shards(shardSize)
+	}
+	count := len(shards)
+	if count > maxShards {
+		return fmt.Errorf("%d allocations wait for their grace period; the ledger holds %d", ledger.Waiting(), maxShards*shardSize)
+	}
+	for len(shards) < len(l.have) {
+		shards = append(shards, reaper.Ledger{})
+	}
+	for n := len(shards) - 1; n >= 0; n-- {
+		data, err := zip(shards[n].Encode())
+		if err != nil {
+			return err
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n)}}
+		stored := n < len(l.have) && l.have[n] != nil
+		if stored {
+			cm = l.have[n].DeepCopy()
+		}
+		cm.BinaryData = map[string][]byte{ledgerKey: data}
+		cm.Data = map[string]string{shardsKey: strconv.Itoa(count)}
+		switch {
+		case stored:
+			_, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
+		case n > 0 && n >= len(l.have):
+			err = l.reuse(ctx, cm)
+		default:
+			_, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
+		}
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), stored && apierrors.IsNotFound(err):
+			return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		case err != nil:
+			return Transient(err)
+		}
+	}
+	return nil
+}
+
+// reuse creates a shard that the first ConfigMap did not speak of, or writes over
+// what is there: a run that needed more shards emptied it, or one that ended too
+// early left it.
+func (l *Ledgers) reuse(ctx context.Context, shard *corev1.ConfigMap) error {
+	_, err := l.maps.Create(ctx, shard, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	left, err := l.maps.Get(ctx, shard.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	left.BinaryData, left.Data = shard.BinaryData, shard.Data
+	_, err = l.maps.Update(ctx, left, metav1.UpdateOptions{})
+	return err
+}
+
+// shardName is the name of the nth ConfigMap.
+func shardName(n int) string {
+	if n == 0 {
+		return LedgerName
+	}
+	return LedgerName + "-" + strconv.Itoa(n)
+}
+
+// countShards reads how many ConfigMaps there are; a number that was edited
+// away leaves one.
+func countShards(cm *corev1.ConfigMap) int {
+	n, err := strconv.Atoi(cm.Data[shardsKey])
+	if err != nil || n < 1 || n > maxShards {
+		return 1
+	}
+	return n
+}
+
+// unpack reads a shard. No data is an empty ledger.
+func unpack(data []byte) (reaper.Ledger, error) {
+	if len(data) == 0 {
+		return reaper.Ledger{}, nil
+	}
+	plain, err := unzip(data, maxLedger)
+	if err != nil {
+		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
+	}
+	return reaper.DecodeLedger(plain)
+}

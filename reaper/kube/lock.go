@@ -1,0 +1,239 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// LockName is the Lease that a run holds while it goes on.
+const LockName = "ip-reaper"
+
+// A lease that was not renewed for leaseDuration is free. Two renewals may fail
+// before that.
+const (
+	leaseDuration  = 30 * time.Second
+	renewEvery     = 10 * time.Second
+	releaseTimeout = 5 * time.Second
+)
+
+// Lock is the Lease of one namespace. It implements reaper.Lock, and may be used
+// concurrently. It needs the rights to get, create and update leases.
+//
+// client-go's leaderelection does not fit: its elector waits for the lease, and
+// a run that finds it taken has to say so and end.
+type Lock struct {
+	// Ticks starts what says when to renew, and stop ends it. NewLock sets it to
+	// a ticker.
+	Ticks func() (ticks <-chan time.Time, stop func())
+
+	leases coordinationv1client.LeaseInterface
+	name   string // for people
+	now    func() time.Time
+	logger *slog.Logger
+}
+
+// NewLock returns the lock of the namespace.
+func NewLock(client coordinationv1client.LeasesGetter, namespace string, now func() time.Time, logger *slog.Logger) *Lock {
+	ticks := func() (<-chan time.Time, func()) {
+		t := time.NewTicker(renewEvery)
+		return t.C, t.Stop
+	}
+	return &Lock{ticks, client.Leases(namespace), "lease " + namespace + "/" + LockName, now, logger}
+}
+
+// Acquire implements reaper.Lock. The lease is renewed until release is called,
+// also after ctx has ended, or until somebody else takes it, which is logged.
+// release takes at most releaseTimeout, and does nothing when it is called again.
+func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err error) {
+	if holder == "" {
+		return nil, fmt.Errorf("%s: a lease whose holder has no name is free", l.name)
+	}
+	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
+	var locked *reaper.LockedError
+	err = Patiently(ctx, func(ctx context.Context) error {
+		err := t.take(ctx)
+		if errors.As(err, &locked) {
+			return nil // it is answered
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	case locked != nil:
+		return nil, locked
+	}
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		t.keep(renewing)
+	}()
+	return sync.OnceFunc(func() {
+		stop()
+		<-stopped
+		t.end(ctx)
+	}), nil
+}
+
+// A tenure is the time for which one holder has the lease. Its methods are for
+// one goroutine at a time.
+type tenure struct {
+	*Lock
+	holder string
+	since  metav1.MicroTime // as precise as an API server keeps it
+	lost   bool             // the lease is not this tenure's any more
+	heir   string           // whose it was when that was noticed; maybe nobody's
+}
+
+// take takes the lease if it is free: once, and on the condition that nobody
+// else writes it meanwhile. Where somebody has it, that is a *reaper.LockedError.
+func (t *tenure) take(ctx context.Context) error {
+	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LockName}, Spec: t.spec(0)}
+		_, err = t.leases.Create(ctx, lease, metav1.CreateOptions{})
+		return err
+	case err != nil:
+		return err
+	case t.has(lease): // the answer to an earlier try was lost
+		return nil
+	case !free(lease, t.now()):
+		since := firstOf(lease, lease.Spec.AcquireTime, lease.Spec.RenewTime)
+		return &reaper.LockedError{Holder: value(lease.Spec.HolderIdentity), Since: since, Lock: t.name}
+	}
+	// An API server refuses a negative number, and the lease would be lost for good.
+	lease.Spec = t.spec(min(value(lease.Spec.LeaseTransitions), math.MaxInt32-1) + 1)
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// spec is what the lease says at the beginning of the tenure.
+func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
+	return coordinationv1.LeaseSpec{
+		HolderIdentity:       &t.holder,
+		LeaseDurationSeconds: new(int32(leaseDuration / time.Second)),
+		AcquireTime:          &t.since,
+		RenewTime:            &t.since,
+		LeaseTransitions:     &transitions,
+	}
+}
+
+// has reports whether it is this tenure's lease, and not that of another holder
+// of the same name.
+func (t *tenure) has(lease *coordinationv1.Lease) bool {
+	return value(lease.Spec.HolderIdentity) == t.holder && t.since.Equal(lease.Spec.AcquireTime)
+}
+
+// keep renews the lease at each tick until ctx ends or the lease is lost. What
+// fails is tried again at the next tick.
+func (t *tenure) keep(ctx context.Context) {
+	ticks, stop := t.Ticks()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		}
+		timed, cancel := context.WithTimeout(ctx, renewEvery)
+		err := t.update(timed, t.holder)
+		cancel()
+		switch {
+		case t.lost:
+			t.warnOfLoss()
+			return
+		case err != nil && ctx.Err() == nil:
+			t.logger.Warn("the lock was not renewed", "lock", t.name, "err", err)
+		}
+	}
+}
+
+// end gives the lease back if it is still this tenure's, even if ctx has ended.
+func (t *tenure) end(ctx context.Context) {
+	if t.lost {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	err := Patiently(ctx, func(ctx context.Context) error { return t.update(ctx, "") })
+	switch {
+	case err != nil:
+		t.logger.Warn("the lock was not given back, and stays taken until it expires", "lock", t.name, "err", err)
+	case t.heir != "": // without one, an earlier try did it and its answer was lost
+		t.warnOfLoss()
+	}
+}
+
+// warnOfLoss says that the run goes on without the lock.
+func (t *tenure) warnOfLoss() {
+	t.logger.Warn("the lock is lost, and this run goes on without it", "lock", t.name, "holder", t.heir)
+}
+
+// update renews the lease for a holder, which is this tenure's or nobody, on the
+// condition that nobody else writes it meanwhile. Where the lease is lost, it
+// notes that and writes nothing.
+func (t *tenure) update(ctx context.Context, holder string) error {
+	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease, err = &coordinationv1.Lease{}, nil // somebody deleted it
+	}
+	switch {
+	case err != nil:
+		return err
+	case !t.has(lease):
+		t.lost, t.heir = true, value(lease.Spec.HolderIdentity)
+		return nil
+	}
+	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(t.now()))
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// free reports whether nobody has the lease: it names no holder, or expired.
+//
+// A last sign of life that lies in the future by more than the lease's duration
+// counts as expired. No holder whose clock is right can have written it, and it
+// would keep the lease for as long as that clock was wrong, for years maybe. Where
+// the wrong clock is ours, two runs go on at once, which does no harm.
+func free(lease *coordinationv1.Lease, now time.Time) bool {
+	duration := time.Duration(value(lease.Spec.LeaseDurationSeconds)) * time.Second
+	if duration <= 0 {
+		duration = leaseDuration
+	}
+	age := now.Sub(firstOf(lease, lease.Spec.RenewTime, lease.Spec.AcquireTime))
+	return value(lease.Spec.HolderIdentity) == "" || age >= duration || age < -duration
+}
+
+// firstOf returns the first of the times that is set, or else that of the
+// lease's creation.
+func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t.Time
+		}
+	}
+	return lease.CreationTimestamp.Time
+}
+
+// value is what p points to; the zero value if that is nothing.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}

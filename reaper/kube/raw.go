@@ -1,0 +1,73 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+)
+
+// RawClient returns a client whose requests name whatever path, of whatever API
+// group, and whose answers are read as they were sent, which is as JSON.
+func RawClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
+	raw := rest.CopyConfig(config)
+	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.UnversionedRESTClientFor(raw)
+}
+
+// Send makes a request and returns the body of the answer. What the API server
+// says of a refusal, such as that a page expired, is in the error:
+// rest.Result.Raw would leave it in the body.
+func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// ListRaw reads every object of a list as the API server sends it, by quorum
+// reads. Request returns a new request for the list each time.
+func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessage, error) {
+	return Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
+		r := request().Param("limit", fmt.Sprint(pageSize))
+		if token != "" {
+			r = r.Param("continue", token)
+		}
+		data, err := Send(ctx, r)
+		if err != nil {
+			return nil, "", err
+		}
+		var page struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		if err := Decode(data, &page); err != nil {
+			return nil, "", fmt.Errorf("decode: %w", err)
+		}
+		if page.Metadata.ResourceVersion == "" {
+			return nil, "", errors.New("the answer is no list: it has no resourceVersion")
+		}
+		if page.Items == nil {
+			return nil, "", errors.New("the answer is no list: it has no items")
+		}
+		return page.Items, page.Metadata.Continue, nil
+	})
+}
+
+// Decode reads JSON case-sensitively, as the API server does, and keeps integers
+// exact. What into does not know is ignored: nothing that was decoded may be
+// written back.
+func Decode(data []byte, into any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}

@@ -1,0 +1,208 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// rawClient is a client without a group of its own, and a server that answers it
+// until it asks without end.
+func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
+	t.Helper()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 50 {
+			http.Error(w, "enough", http.StatusBadRequest)
+			return
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: server.URL, QPS: -1,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// blocksAt lists what is at a path.
+func blocksAt(t *testing.T, client rest.Interface) ([]string, error) {
+	t.Helper()
+	items, err := kube.ListRaw(t.Context(), func() *rest.Request { return client.Get().AbsPath("/apis/g/v1/blocks") })
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, string(item))
+	}
+	return texts, err
+}
+
+// sendJSON answers with a document; with its code if it is a Status.
+func sendJSON(w http.ResponseWriter, document string) {
+	status := metav1.Status{Code: http.StatusOK}
+	_ = json.Unmarshal([]byte(document), &status)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_, _ = io.WriteString(w, document)
+}
+
+func statusOf(t *testing.T, err *apierrors.StatusError) string {
+	t.Helper()
+	s := err.Status()
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	document, failure := json.Marshal(s)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	return string(document)
+}
+
+// Promise 2, 3, 6. Every page is asked for on its own, none by a cache, and items
+// are what the API server sends: unknown fields, large numbers and all.
+func TestListRawReadsItemsAsTheyAre(t *testing.T) {
+	items := []string{
+		`{"unknown":  {"b":1,"a":2},"spec":{"sequenceNumber":18446744073709551615}}`,
+		`{"spec":{"Deleted":true,"deleted":false}}`,
+		`"ü\u00fc"`,
+	}
+	next := map[string]string{"": "two/+ &", "two/+ &": "three", "three": ""}
+	page := map[string]int{"": 0, "two/+ &": 1, "three": 2}
+	var asked []string
+	client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+q.Encode())
+		token := q.Get("continue")
+		more, _ := json.Marshal(next[token])
+		sendJSON(w, `{"kind":"BlockList","metadata":{"resourceVersion":"9","continue":`+string(more)+`},"items":[`+items[page[token]]+`]}`)
+	})
+	got, err := blocksAt(t, client)
+	equal(t, "error", err, nil)
+	equal(t, "items", got, items)
+	equal(t, "requests", asked, []string{
+		"GET /apis/g/v1/blocks limit=500",
+		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=500",
+		"GET /apis/g/v1/blocks continue=three&limit=500",
+	})
+}
+
+// Promise 2, 11. An answer that is no list is no empty list.
+func TestListRawIsWholeOrAnError(t *testing.T) {
+	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
+	for _, tt := range []struct{ name, answer, says string }{
+		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
+		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "no list: it has no items"},
+		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "no list: it has no items"},
+		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "no list: it has no resourceVersion"},
+		{"an empty object", `{}`, "no list: it has no resourceVersion"},
+		{"another JSON value", `[]`, "decode"},
+		{"no JSON", `<html>`, "decode"},
+		{"nothing", ``, "decode"},
+		{"a refusal", refusal, "forbidden"},
+	} {
+		for _, first := range []bool{true, false} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel() // what is no answer is asked for again, after a while
+				client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
+					if first || r.URL.Query().Has("continue") {
+						sendJSON(w, tt.answer)
+						return
+					}
+					sendJSON(w, `{"metadata":{"resourceVersion":"9","continue":"2"},"items":["a"]}`)
+				})
+				got, err := blocksAt(t, client)
+				if tt.says == "" {
+					equal(t, "error", err, nil)
+					return
+				}
+				if err == nil || got != nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%v, %v; want nothing, and %q", got, err, tt.says)
+				}
+			})
+		}
+	}
+}
+
+// Promise 2, 3. What was read before the token expired belongs to another time.
+func TestListRawStartsAnewWhereAPageExpires(t *testing.T) {
+	for restarts, want := range map[int][]string{0: {`"1:a"`, `"1:b"`}, 3: {`"4:a"`, `"4:b"`}, 4: nil} {
+		left, edition := restarts, 0
+		client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
+			switch more := r.URL.Query().Has("continue"); {
+			case !more:
+				edition++
+				sendJSON(w, `{"metadata":{"resourceVersion":"9","continue":"2"},"items":["`+string(rune('0'+edition))+`:a"]}`)
+			case left > 0:
+				left--
+				sendJSON(w, statusOf(t, apierrors.NewResourceExpired("too old")))
+			default:
+				sendJSON(w, `{"metadata":{"resourceVersion":"9"},"items":["`+string(rune('0'+edition))+`:b"]}`)
+			}
+		})
+		got, err := blocksAt(t, client)
+		if apierrors.IsResourceExpired(err) != (want == nil) {
+			t.Errorf("after %d expiries: %v", restarts, err)
+		}
+		equal(t, "items", got, want)
+	}
+}
+
+// Promise 2. What the API server says of a refusal is in the error: that it has no
+// such object is told from a proxy's 404 by that.
+func TestSendTellsWhatTheServerSays(t *testing.T) {
+	resource := schema.GroupResource{Resource: "blocks"}
+	for _, tt := range []struct {
+		name   string
+		answer func(w http.ResponseWriter)
+		body   string
+		gone   bool
+		says   string
+	}{
+		{"an object", func(w http.ResponseWriter) { sendJSON(w, `{"n": 1.50}`) }, `{"n": 1.50}`, false, ""},
+		{"no such object", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "a"))) }, "", true, `"a" not found`},
+		{"no such object of another name", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "b"))) }, "", false, `"b" not found`},
+		{"a proxy's 404", func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }, "", false, "could not find"},
+		{"expired", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewResourceExpired("too old"))) }, "", false, "too old"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := rawClient(t, func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) })
+			body, err := kube.Send(t.Context(), client.Get().AbsPath("/apis/g/v1/blocks/a"))
+			equal(t, "body", string(body), tt.body)
+			equal(t, "gone", kube.Gone(err, "blocks", "a"), tt.gone)
+			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %q in it", err, tt.says)
+			}
+		})
+	}
+}
+
+// Promise 6. A field in other letters is another field, and a number is not rounded.
+func TestDecodeIsExact(t *testing.T) {
+	var got struct {
+		Deleted bool   `json:"deleted"`
+		N       uint64 `json:"n"`
+		Any     any    `json:"any"`
+	}
+	err := kube.Decode([]byte(`{"Deleted": true, "n": 9007199254740993, "any": 9007199254740993, "new": 1}`), &got)
+	equal(t, "error", err, nil)
+	equal(t, "deleted", got.Deleted, false)
+	equal(t, "number", got.N, 9007199254740993)
+	equal(t, "any number", got.Any, any(int64(9007199254740993)))
+	if err := kube.Decode([]byte(`{"n": -1}`), &got); err == nil {
+		t.Error("a number that does not fit is read")
+	}
+}

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// WriteRestore prints the report of a restore.
+func WriteRestore(w io.Writer, format string, r reaper.RestoreReport) error {
+	return formats[format](w, reportView{
+		value:      r,
+		tables:     func(bool) []table { return restoreTables(r) },
+		warnings:   r.Warnings,
+		conclusion: restoreConclusion(r),
+	})
+}
+
+// restoreTables are the report as people read it.
+func restoreTables(r reaper.RestoreReport) []table {
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
+	for _, e := range r.Entries {
+		t.rows = append(t.rows, []string{
+			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,
+		})
+	}
+	return []table{t}
+}
+
+// restoreConclusion is the report in one sentence.
+func restoreConclusion(r reaper.RestoreReport) string {
+	s := r.Summary
+	of := strconv.Itoa(s.Records) + " entries"
+	if r.Journal.ID != "" { // none of a damaged journal
+		of += " of run " + r.Journal.ID
+	}
+	if r.Run.DryRun {
+		return fmt.Sprintf("dry run: %d of %s would be put back, if they are not there, nothing was written", s.Planned, of)
+	}
+	return fmt.Sprintf("put back %d of %s (%d were there already, %d are taken, %d failed)",
+		s.Restored, of, s.Present, s.Taken, s.Failed)
+}

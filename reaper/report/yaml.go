@@ -1,0 +1,70 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// printYAML prints what printJSON prints, in the same order.
+func printYAML(w io.Writer, p reportView) error {
+	data, err := json.Marshal(p.value)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	root, err := yamlNode(d)
+	if err != nil {
+		return err
+	}
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	return errors.Join(e.Encode(root), e.Close())
+}
+
+// yamlNode returns the next JSON value as YAML. Reading the JSON by a YAML
+// parser would be shorter, but that makes floats of large numbers and refuses
+// some characters.
+func yamlNode(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	node := &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}
+	switch token := token.(type) {
+	case json.Delim:
+		node = &yaml.Node{Kind: yaml.MappingNode}
+		if token == '[' {
+			node.Kind = yaml.SequenceNode
+		}
+		for d.More() {
+			child, err := yamlNode(d)
+			if err != nil {
+				return nil, err
+			}
+			node.Content = append(node.Content, child)
+		}
+		_, err = d.Token() // the closing one
+	case string:
+		node.Tag = "!!str"
+		if !plainYAML.MatchString(token) || yamlWords.MatchString(token) {
+			node.Style = yaml.DoubleQuotedStyle
+		}
+	case nil:
+		node.Value = "null"
+	}
+	return node, err
+}
+
+// A string without quotes must be a string to every parser: some take yes and
+// off for booleans.
+var (
+	plainYAML = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9._/ -]*[A-Za-z0-9])?$`)
+	yamlWords = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
+)
