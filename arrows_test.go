@@ -172,7 +172,7 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 		{"the suite imports a backend", "backends/backendtest", "backends/whereabouts", 1},
 		{"main imports a backend", ".", "backends/whereabouts", 1},
 		{"main imports the suite", ".", "backends/backendtest", 1},
-		{"main imports the integration tests", ".", "integration/reap", 1},
+		{"main imports the integration tests", ".", "integration/kit/reap", 1},
 		{"a package has no room", "reaper/helpers", "policy", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 
 	t.Run("a test imports the integration tests", func(t *testing.T) {
 		pkg := invented("reaper")
-		pkg.XTestImports = []string{module + "/integration/reap"}
+		pkg.XTestImports = []string{module + "/integration/kit/reap"}
 		if got := brokenArrows([]listed{pkg}); len(got) != 1 {
 			t.Errorf("brokenArrows = %q, want 1", got)
 		}

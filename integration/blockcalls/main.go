@@ -17,10 +17,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 func main() { program.Main("blockcalls", run) }
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := realcluster.Start(ctx, realcluster.Options{CRDs: []string{crds}})
+	c, err := cluster.Start(ctx, cluster.Options{CRDs: []string{crds}})
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // grace is that of kube-controllers; without one they release nothing.
@@ -86,7 +86,7 @@ func (m measure) reaper(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, binary, "run", "--policy="+file, "--kubeconfig="+m.kubeconfig,
-		"--context="+realcluster.ContextName)
+		"--context="+cluster.ContextName)
 	if m.stock.Etcd != nil {
 		cmd.Env = append(os.Environ(), "ETCD_ENDPOINTS="+m.stock.Etcd.Endpoint)
 	}

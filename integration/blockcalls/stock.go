@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // leakMany leaks the addresses of so many sandboxes, every other one of both

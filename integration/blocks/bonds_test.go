@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // dual has the plugin give an address of either family to a sandbox.
@@ -36,12 +36,12 @@ func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 			}},
 			{name: "another pod shows IPv4", want: shown + ", " + kept, set: func(s *scene, pod string) []string {
 				_, ips := s.dual(pod)
-				s.pod(pod+"-other", realcluster.PodIPs(ips[0].String()))
+				s.pod(pod+"-other", cluster.PodIPs(ips[0].String()))
 				return texts(ips)
 			}},
 			{name: "another pod shows IPv6", want: kept + ", " + shown, set: func(s *scene, pod string) []string {
 				_, ips := s.dual(pod)
-				s.pod(pod+"-other", realcluster.PodIPs(ips[1].String()))
+				s.pod(pod+"-other", cluster.PodIPs(ips[1].String()))
 				return texts(ips)
 			}},
 			{name: "IPv6 is no pod's", want: kept + ", held NotPodOwned kept", set: func(s *scene, pod string) []string {
@@ -54,12 +54,12 @@ func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 			{name: "another pod shows one of three in a block", want: kept + ", " + kept + ", " + shown, set: func(s *scene, pod string) []string {
 				_, ip := s.leak(pod)
 				more := []netip.Addr{ip, s.share(ip), s.share(ip)}
-				s.pod(pod+"-other", realcluster.PodIPs(more[2].String()))
+				s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
 				return texts(more)
 			}},
 			{name: "the pod shows another sandbox and IPv4 of this one", want: inUse + ", " + kept, told: gone, set: func(s *scene, pod string) []string {
 				sandbox, ips := s.dual(pod)
-				s.pod(pod, append(sandbox.PodOptions(ips[0]), realcluster.Annotation(calico.ContainerIDAnnotation, calico.NewContainerID()))...)
+				s.pod(pod, append(sandbox.PodOptions(ips[0]), cluster.Annotation(calico.ContainerIDAnnotation, calico.NewContainerID()))...)
 				return texts(ips)
 			}},
 		})

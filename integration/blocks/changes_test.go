@@ -10,7 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Blocks and handles that break what Calico relies on (35): reported and never
@@ -199,17 +199,17 @@ func TestBlockWithoutOwners(t *testing.T) {
 		for _, tt := range []struct {
 			name   string
 			policy string
-			pod    []realcluster.PodOption
+			pod    []cluster.PodOption
 			all    string            // what becomes of the eight
 			but    map[string]string // that differ
 			want   string            // what is stored then
 		}{
 			{name: "by default", policy: releaseNow, all: held},
-			{name: "a mute pod", policy: release, all: held, pod: options{realcluster.Phase(corev1.PodPending)}},
+			{name: "a mute pod", policy: release, all: held, pod: options{cluster.Phase(corev1.PodPending)}},
 			{name: "a pod shows an address", policy: release, all: absent,
-				pod: options{realcluster.PodIPs(second)}, but: map[string]string{second: "inUse AddressInUse kept"}},
+				pod: options{cluster.PodIPs(second)}, but: map[string]string{second: "inUse AddressInUse kept"}},
 			{name: "a pod shows a sandbox", policy: release, all: absent,
-				pod: options{realcluster.Annotation(calico.ContainerIDAnnotation, sandboxOf(content.Attributes[1].Handle))},
+				pod: options{cluster.Annotation(calico.ContainerIDAnnotation, sandboxOf(content.Attributes[1].Handle))},
 				but: map[string]string{first: "inUse PodPresent kept"}},
 			{name: "nobody shows anything", policy: release, all: absent, want: testdata(t, "block-2018-released.json")},
 		} {

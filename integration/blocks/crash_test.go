@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // inOrder has one block written after the other.
@@ -84,7 +84,7 @@ func (w *wreck) again() {
 	for _, o := range w.stored {
 		w.must(w.Put(w.Context(), o.kind, o.Name, o.Content))
 	}
-	err := w.Cluster.Kube.CoreV1().ConfigMaps(realcluster.PoolNamespace).
+	err := w.Cluster.Kube.CoreV1().ConfigMaps(cluster.PoolNamespace).
 		Delete(w.Context(), "ip-reaper-ledger", metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) {
 		w.must(err)

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Since Calico 3.32 the data may be in projectcalico.org/v3, and move there. This is
@@ -31,7 +31,7 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 	if err := calico.LooseCRDs(t.Context(), crds); err != nil {
 		t.Fatal(err)
 	}
-	c, err := realcluster.Start(t.Context(), realcluster.Options{CRDs: []string{crds}})
+	c, err := cluster.Start(t.Context(), cluster.Options{CRDs: []string{crds}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 type fields = map[string]any
@@ -74,18 +74,18 @@ func TestOddAllocations(t *testing.T) {
 			{name: "sandbox and no pod", want: unknown, told: absent, set: odd("k8s-pod-network."+id(9), nil)},
 			{name: "sandbox and empty owners (41)", want: unknown, told: absent, set: odd("k8s-pod-network."+id(11), fields{"secondary": fields{}, "alternateOwnerAttrs": fields{}})},
 			{name: "sandbox that a pod shows", want: inUse, set: func(s *scene, pod string) []string {
-				s.pod(pod, realcluster.Annotation(calico.ContainerIDAnnotation, id(12)))
+				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(12)))
 				return odd("k8s-pod-network."+id(12), nil)(s, pod+"-other")
 			}},
 			{name: "sandbox whose address a pod shows", want: "inUse AddressInUse kept", set: func(s *scene, pod string) []string {
 				ip := odd("k8s-pod-network."+id(13), nil)(s, pod)
-				s.pod(pod+"-other", realcluster.PodIPs(ip...))
+				s.pod(pod+"-other", cluster.PodIPs(ip...))
 				return ip
 			}},
 			// As it was taken over from host-local (#3940).
 			{name: "handle with an interface behind it", want: unknown, told: absent, set: odd("k8s-pod-network."+id(14)+"\r\neth0", nil)},
 			{name: "handle with an interface behind it, whose sandbox a pod shows", want: inUse, set: func(s *scene, pod string) []string {
-				s.pod(pod, realcluster.Annotation(calico.ContainerIDAnnotation, id(15)))
+				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(15)))
 				return odd("k8s-pod-network."+id(15)+"\r\neth0", nil)(s, pod+"-other")
 			}},
 
@@ -96,7 +96,7 @@ func TestOddAllocations(t *testing.T) {
 				return odd("shop.POD", nil)(s, pod)
 			}},
 			{name: "handle of a pod that has ended", want: inUse, set: func(s *scene, pod string) []string {
-				s.pod(pod, realcluster.Phase(corev1.PodSucceeded))
+				s.pod(pod, cluster.Phase(corev1.PodSucceeded))
 				return odd("shop.POD", nil)(s, pod)
 			}},
 			{name: "handle of a pod, and its name", want: gone, set: func(s *scene, pod string) []string {
@@ -105,7 +105,7 @@ func TestOddAllocations(t *testing.T) {
 
 			// Nothing says that this one is not the sandbox that the pod shows.
 			{name: "handle of another form, of a pod that shows a sandbox", want: inUse, set: func(s *scene, pod string) []string {
-				s.pod(pod, realcluster.Annotation(calico.ContainerIDAnnotation, id(18)))
+				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(18)))
 				return odd("k8s-pod-network.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 

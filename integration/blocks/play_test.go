@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // The numbers in the tests are those of the scenarios in the survey of Calico's own
@@ -116,7 +116,7 @@ func (s *scene) prove(policy string, rows []planted, due func(row) string) {
 }
 
 // pod creates a pod of the shop, for a sandbox or for none.
-func (s *scene) pod(name string, opts ...realcluster.PodOption) {
+func (s *scene) pod(name string, opts ...cluster.PodOption) {
 	s.Helper()
 	_, err := s.Cluster.CreatePod(s.Context(), shop, name, opts...)
 	s.must(err)
@@ -140,7 +140,7 @@ func leaks(s *scene, pod string) []string {
 // shown is the address of a pod of the row's name that looks as the options say,
 // and nothing of the address. An option that needs the address or the sandbox is
 // made by a function.
-func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []realcluster.PodOption) func(*scene, string) []string {
+func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOption) func(*scene, string) []string {
 	return func(s *scene, pod string) []string {
 		s.Helper()
 		sandbox, ip := s.leak(pod)

@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A town is where pods come and go at the same time, each with real ADDs and
@@ -37,7 +37,7 @@ func (c *town) life(pod string, fate int) error {
 	ctx := c.Context()
 	sandbox := calico.NewSandbox(shop, pod, node)
 	sandbox.IPv4, sandbox.IPv6 = true, fate != leaves
-	_, err := c.Cluster.CreatePod(ctx, shop, pod, realcluster.OnNode(node), realcluster.Phase(corev1.PodPending))
+	_, err := c.Cluster.CreatePod(ctx, shop, pod, cluster.OnNode(node), cluster.Phase(corev1.PodPending))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c *town) life(pod string, fate int) error {
 	if err := c.moveIn(pod, ips, fate == stays); err != nil {
 		return err
 	}
-	up := append(sandbox.PodOptions(ips...), realcluster.Phase(corev1.PodRunning))
+	up := append(sandbox.PodOptions(ips...), cluster.Phase(corev1.PodRunning))
 	if err := c.Cluster.UpdatePod(ctx, shop, pod, up...); err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -66,8 +66,8 @@ func (e engine) run(s *scene, terms string) (*reap.Report, error) {
 		Policy:      p,
 		Backends:    []reaper.Backend{store},
 		Cluster:     kube.NewCluster(core, apps),
-		Ledgers:     kube.NewLedgers(core, realcluster.PoolNamespace),
-		Journals:    kube.NewJournals(core, realcluster.PoolNamespace, 10),
+		Ledgers:     kube.NewLedgers(core, cluster.PoolNamespace),
+		Journals:    kube.NewJournals(core, cluster.PoolNamespace, 10),
 		Now:         func() time.Time { return time.Now().Add(e.after) },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

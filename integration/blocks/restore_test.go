@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 

@@ -14,10 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 func TestMain(m *testing.M) { calico.MainLoose(m) }
@@ -91,7 +91,7 @@ func (s *scene) leak(pod string) (calico.Sandbox, netip.Addr) {
 }
 
 // live has the plugin give an address to a sandbox whose pod runs and shows it.
-func (s *scene) live(pod string, more ...realcluster.PodOption) (calico.Sandbox, netip.Addr) {
+func (s *scene) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
 	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}, more...))
@@ -116,7 +116,7 @@ func (s *scene) start(policy string, args ...string) *reap.Process {
 	s.must(os.WriteFile(file, []byte(policy), 0o600))
 	s.unlock()
 	p, err := r.Start(s.Context(), append([]string{
-		"--kubeconfig=" + s.kubeconfig, "--context=" + realcluster.ContextName, "--policy=" + file, "-o=json", "--all",
+		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--policy=" + file, "-o=json", "--all",
 	}, args...)...)
 	s.must(err)
 	return p
@@ -125,7 +125,7 @@ func (s *scene) start(policy string, args ...string) *reap.Process {
 // unlock deletes the lock: one that was killed leaves it for half a minute.
 func (s *scene) unlock() {
 	s.Helper()
-	err := s.Cluster.Kube.CoordinationV1().Leases(realcluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
+	err := s.Cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) {
 		s.must(err)
 	}

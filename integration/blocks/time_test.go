@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // What waits is judged by a later run: the engine is run by the test, as if it
@@ -236,7 +236,7 @@ func TestHandlesWithoutAddresses(t *testing.T) {
 		put("written anew", sandbox(), one)
 		put("whose ADD is under way", sandbox(), one)
 		put("of a sandbox that a pod shows", sandbox(), one)
-		s.pod("shows", realcluster.Annotation(calico.ContainerIDAnnotation, fmt.Sprintf("%064x", last)))
+		s.pod("shows", cluster.Annotation(calico.ContainerIDAnnotation, fmt.Sprintf("%064x", last)))
 		put("of a pod by its name", "shop.by-name", one)
 		put("of a pod that is there, by its name", "shop.shows", one)
 		put("tunnel", "vxlan-tunnel-addr-node-1", one)
@@ -270,7 +270,7 @@ func TestHandlesWithoutAddresses(t *testing.T) {
 				comes = calico.NewSandbox(shop, "comes", node)
 				comes.ContainerID = names["whose ADD is under way"][len("k8s-pod-network."):]
 				names["whose ADD has come"] = s.add(comes)[0].String()
-				s.pod("comes", realcluster.Phase(corev1.PodPending))
+				s.pod("comes", cluster.Phase(corev1.PodPending))
 			}, want: want(map[string]string{
 				"stray": soon, "empty": soon, "of two blocks": soon, "written anew": soon,
 				"whose ADD has come": present, "of a pod by its name": soon,

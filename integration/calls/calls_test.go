@@ -5,12 +5,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // small is what a test can afford.
 var small = size{pools: 4, live: 20, stale: 60}
@@ -19,7 +19,7 @@ var small = size{pools: 4, live: 20, stale: 60}
 // it.
 func stage(t testing.TB) (stock, *proxy.Proxy, measure, string) {
 	t.Helper()
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	c.ResetT(t)
 	p, err := proxy.Start(c.Config)
 	if err != nil {

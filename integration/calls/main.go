@@ -14,10 +14,10 @@ import (
 	"flag"
 	"io"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 func main() { program.Main("calls", run) }
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := size.check(); err != nil {
 		return err
 	}
-	c, err := realcluster.Start(ctx, realcluster.Options{})
+	c, err := cluster.Start(ctx, cluster.Options{})
 	if err != nil {
 		return err
 	}

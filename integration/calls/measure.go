@@ -15,9 +15,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A measure runs the binary.
@@ -39,7 +39,7 @@ func (m measure) run(ctx context.Context, kubeconfig string) (cost, error) {
 		return cost{}, err
 	}
 	cmd := exec.CommandContext(ctx, m.binary, "run", "--policy", file, "--kubeconfig", kubeconfig,
-		"--context", realcluster.ContextName, "--concurrency", strconv.Itoa(m.concurrency))
+		"--context", cluster.ContextName, "--concurrency", strconv.Itoa(m.concurrency))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	began := time.Now()

@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // namespace is where the pods are, dead or alive.
@@ -31,7 +31,7 @@ func (s size) check() error {
 
 // A stock is what whereabouts has stored in a cluster.
 type stock struct {
-	*realcluster.Cluster
+	*cluster.Cluster
 	size size
 }
 
@@ -64,7 +64,7 @@ func (s stock) fill(ctx context.Context) error {
 	live := s.entries()[:s.size.live]
 	err := parallel.Each(writers, live, func(_ int, e entry) error {
 		_, err := s.CreatePod(ctx, namespace, e.pod,
-			realcluster.Networks(realcluster.Attached(namespace+"/net", "net1", e.ip())))
+			cluster.Networks(cluster.Attached(namespace+"/net", "net1", e.ip())))
 		return err
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s stock) leak(ctx context.Context) error {
 		}
 	}
 	err := parallel.Each(writers, pools, func(_ int, pool *v1alpha1.IPPool) error {
-		api := client.IPPools(realcluster.PoolNamespace)
+		api := client.IPPools(cluster.PoolNamespace)
 		err := api.Delete(ctx, pool.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
@@ -101,7 +101,7 @@ func (s stock) leak(ctx context.Context) error {
 		return err
 	}
 	return parallel.Each(writers, s.entries(), func(_ int, e entry) error {
-		_, err := client.OverlappingRangeIPReservations(realcluster.PoolNamespace).Create(ctx,
+		_, err := client.OverlappingRangeIPReservations(cluster.PoolNamespace).Create(ctx,
 			&v1alpha1.OverlappingRangeIPReservation{
 				ObjectMeta: metav1.ObjectMeta{Name: e.ip()},
 				Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: namespace + "/" + e.pod, IfName: "net1"},

@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // apply installs manifests as helm does, by server-side apply, until the test is over.
-func apply(t *testing.T, c *realcluster.Cluster, manifests string) {
+func apply(t *testing.T, c *cluster.Cluster, manifests string) {
 	t.Helper()
 	out, err := c.Kubectl(t.Context(), manifests, "apply", "--server-side", "--field-manager=helm", "--validate=strict", "-f", "-")
 	if err != nil {
@@ -35,7 +35,7 @@ func apply(t *testing.T, c *realcluster.Cluster, manifests string) {
 var longest = strings.Repeat("a-very-long-name.", 4)[:52] + "z"
 
 func TestAPIServerAcceptsTheObjects(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	for _, tt := range []struct{ name, release, values string }{
 		{"plan", name, ""},
 		{"everything", name, everything},
@@ -81,7 +81,7 @@ func TestNamesBeginWithTheRelease(t *testing.T) {
 
 // An upgrade from release to plan takes the rights away.
 func TestUpgradeToPlanLowersTheRights(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	to := target{"lowered", c.Namespace(t)}
 	const part = "whereabouts"
 	role := fmt.Sprintf("lowered-ip-reaper-%s", part)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // kustomization names folders of deploy/kustomize.

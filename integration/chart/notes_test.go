@@ -7,7 +7,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/strvals"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // commands are the lines of the notes to be typed.
@@ -23,7 +23,7 @@ func commands(notes string) (all []string) {
 // What the notes say to type works, on what the chart installs. No controller runs, so
 // that what waits for a Job waits in vain.
 func TestCommandsOfTheNotesWork(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	for _, tt := range []struct {
 		name, values string
 		want         int // commands of kubectl

@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 const (
@@ -61,9 +61,9 @@ func newCast() cast {
 // enter creates the actor's pod: bound to its node and waiting for its sandbox.
 func (s *stage) enter(ctx context.Context, a *actor) error {
 	_, err := s.cluster.CreatePod(ctx, namespace, a.name,
-		realcluster.OnNode(a.node),
-		realcluster.Phase(corev1.PodPending),
-		realcluster.Labels(map[string]string{"app": "app"}))
+		cluster.OnNode(a.node),
+		cluster.Phase(corev1.PodPending),
+		cluster.Labels(map[string]string{"app": "app"}))
 	return err
 }
 
@@ -88,6 +88,6 @@ func (s *stage) add(ctx context.Context, a *actor) error {
 	a.ip = ips[0]
 	s.show(a.ip.String() + "\n")
 	return s.cluster.UpdatePod(ctx, namespace, a.name,
-		realcluster.Phase(corev1.PodRunning),
-		realcluster.Networks(realcluster.Attached(namespace+"/"+network.Name, iface, a.ip.String())))
+		cluster.Phase(corev1.PodRunning),
+		cluster.Networks(cluster.Attached(namespace+"/"+network.Name, iface, a.ip.String())))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // allocations returns the pool's entries.
 func (s *stage) allocations(ctx context.Context) (map[string]v1alpha1.IPAllocation, error) {
-	got, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).
+	got, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).
 		Get(ctx, pool, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("get pool: %w", err)
@@ -42,7 +42,7 @@ func (s *stage) checkOffsets(ctx context.Context, want ...string) error {
 // actors'.
 func (s *stage) checkReserved(ctx context.Context, actors ...*actor) error {
 	list, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().
-		OverlappingRangeIPReservations(realcluster.PoolNamespace).List(ctx, metav1.ListOptions{})
+		OverlappingRangeIPReservations(cluster.PoolNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list reservations: %w", err)
 	}
@@ -68,8 +68,8 @@ func (s *stage) checkRunning(ctx context.Context, actors ...*actor) error {
 	}
 	got, want := map[string]string{}, map[string]string{}
 	for _, pod := range pods.Items {
-		var networks []realcluster.NetworkStatus
-		if err := json.Unmarshal([]byte(pod.Annotations[realcluster.NetworkStatusAnnotation]), &networks); err != nil {
+		var networks []cluster.NetworkStatus
+		if err := json.Unmarshal([]byte(pod.Annotations[cluster.NetworkStatusAnnotation]), &networks); err != nil {
 			return fmt.Errorf("decode networks of pod %s: %w", pod.Name, err)
 		}
 		for _, n := range networks {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // asDemo in the environment makes the test binary the demo itself.
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	realcluster.Main(m)
+	cluster.Main(m)
 }
 
 func TestDemoTurnsOutAsTold(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDemoFailsWhenTheReaperDoesOtherwise(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := realcluster.StartT(t)
+			c := cluster.StartT(t)
 			c.ResetT(t)
 			var out strings.Builder
 			s := &stage{out: &out, cluster: c, reaper: standIn(t, tt.script), cast: newCast()}

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // limit ends a demo that hangs.

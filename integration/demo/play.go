@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 const policy = `apiVersion: ip-reaper/v1alpha1
@@ -34,7 +34,7 @@ func play(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
 	s.say("Starting a real etcd and a real API server. There is no kubelet and no controller\n" +
 		"here: this program plays them, and Multus. Addresses are given by the real\n" +
 		"whereabouts plugin.")
-	if s.cluster, err = realcluster.Start(ctx, realcluster.Options{}); err != nil {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{}); err != nil {
 		return err
 	}
 	defer func() {
@@ -84,7 +84,7 @@ func (s *stage) fill(ctx context.Context) error {
 		}
 	}
 	s.say("\nThe pool keeps them by their distance from %s:\n", strings.TrimSuffix(network.Range, "/27"))
-	if err := s.kubectl(ctx, "-n", realcluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", "yaml"); err != nil {
+	if err := s.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", "yaml"); err != nil {
 		return err
 	}
 	return s.checkOffsets(ctx, "4", "5", "6", "7", "8")
@@ -178,7 +178,7 @@ func (s *stage) release(ctx context.Context) error {
 		return err
 	}
 	s.say("\nThe pool has room:\n")
-	if err := s.kubectl(ctx, "-n", realcluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", entries); err != nil {
+	if err := s.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", entries); err != nil {
 		return err
 	}
 	for _, a := range s.victims {

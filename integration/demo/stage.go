@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // commandTimeout ends a kubectl that hangs.
@@ -23,7 +23,7 @@ const commandTimeout = time.Minute
 // paper that is printed on.
 type stage struct {
 	out     io.Writer
-	cluster *realcluster.Cluster
+	cluster *cluster.Cluster
 	plugin  *plugin.Plugin
 	reaper  *reap.Reaper
 	steps   int
@@ -85,7 +85,7 @@ func (s *stage) kubectl(ctx context.Context, args ...string) error {
 func (s *stage) reap(ctx context.Context, policy string) (string, error) {
 	args := []string{
 		"run", "--policy", policy,
-		"--kubeconfig", filepath.Base(s.cluster.Kubeconfig), "--context", realcluster.ContextName,
+		"--kubeconfig", filepath.Base(s.cluster.Kubeconfig), "--context", cluster.ContextName,
 	}
 	s.command("ip-reaper " + strings.Join(args, " "))
 	s.reaper.Dir = s.cluster.Dir

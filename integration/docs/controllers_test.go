@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // rolesTimeout is how long the API server may take to go by roles that were just
@@ -119,7 +119,7 @@ func (s *scene) arguments(job *batchv1.Job) []string {
 			args[i] = strings.ReplaceAll(args[i], mount.MountPath+"/", dir+"/")
 		}
 	}
-	return append(args, "--kubeconfig="+kubeconfig, "--context="+realcluster.ContextName)
+	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
 }
 
 // project writes what a ConfigMap holds to files of a folder.

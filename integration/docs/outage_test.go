@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 const namespace = "nstest"
@@ -63,7 +63,7 @@ func (s *scene) attach(p *plugin.Plugin, pod string) {
 	ips, err := p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
 	must(s, err)
 	_, err = s.cluster.CreatePod(s.Context(), namespace, pod,
-		realcluster.Networks(realcluster.Attached(namespace+"/test", "net1", ips[0].String())))
+		cluster.Networks(cluster.Attached(namespace+"/test", "net1", ips[0].String())))
 	must(s, err)
 }
 
@@ -71,7 +71,7 @@ func (s *scene) attach(p *plugin.Plugin, pod string) {
 // what the plugin answered.
 func (s *scene) hang(p *plugin.Plugin, pod string) {
 	s.Helper()
-	created, err := s.cluster.CreatePod(s.Context(), namespace, pod, realcluster.Phase(corev1.PodPending))
+	created, err := s.cluster.CreatePod(s.Context(), namespace, pod, cluster.Phase(corev1.PodPending))
 	must(s, err)
 	_, err = p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
 	var refused *plugin.Error

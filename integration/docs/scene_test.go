@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // A scene is a cluster, and an operator with a shell.
 type scene struct {
 	*testing.T
-	cluster  *realcluster.Cluster
+	cluster  *cluster.Cluster
 	calico   *calico.Datastore
 	dir      string // a checkout, as far as the pages need one
 	auditLog string
@@ -42,13 +42,13 @@ func newScene(t *testing.T, p page) *scene {
 	t.Helper()
 	crds, err := calico.CRDs(t.Context())
 	must(t, err)
-	attachments, err := realcluster.NetworkAttachmentCRD()
+	attachments, err := cluster.NetworkAttachmentCRD()
 	must(t, err)
 	dir := t.TempDir()
 	audit := filepath.Join(dir, "audit-policy.yaml")
 	must(t, os.WriteFile(audit, []byte(auditPolicy(t)), 0o600))
 	auditLog := filepath.Join(t.TempDir(), "audit.log")
-	c, err := realcluster.Start(t.Context(), realcluster.Options{
+	c, err := cluster.Start(t.Context(), cluster.Options{
 		CRDs:  []string{crds, attachments},
 		Flags: map[string]string{"audit-policy-file": audit, "audit-log-path": auditLog},
 	})
@@ -104,7 +104,7 @@ func (s *scene) checkout(plugin bool) {
 	}
 	config, err := clientcmd.LoadFromFile(s.cluster.Kubeconfig)
 	must(s, err)
-	config.Contexts["my-cluster"] = config.Contexts[realcluster.ContextName].DeepCopy()
+	config.Contexts["my-cluster"] = config.Contexts[cluster.ContextName].DeepCopy()
 	config.Contexts["my-cluster"].Namespace = "default"
 	config.CurrentContext = "my-cluster"
 	must(s, clientcmd.WriteToFile(*config, s.path("kubeconfig")))

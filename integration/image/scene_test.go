@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // What the images of the tests say of themselves.

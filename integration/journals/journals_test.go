@@ -19,14 +19,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // A scene is an empty namespace, and the reaper's way to it through a proxy.
 type scene struct {
@@ -39,7 +39,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	p, err := proxy.Start(c.Config)
 	if err != nil {
 		t.Fatal(err)

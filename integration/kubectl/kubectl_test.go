@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A shell has the reaper's plugins and kubectl on its PATH, and nothing else.
@@ -74,7 +74,7 @@ func (s *shell) says(wantCode int, want []string, args ...string) {
 
 func TestKubectlRunsTheReaper(t *testing.T) {
 	s := newShell(t)
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	s.kubeconfig = c.Kubeconfig
 	p, err := plugin.New(t.TempDir(), c.Kubeconfig)
 	if err != nil {
@@ -91,10 +91,10 @@ func TestKubectlRunsTheReaper(t *testing.T) {
 	}
 
 	s.says(0, []string{leaked[0].String(), "default/gone", "dry run"},
-		"ip-reaper", "--context", realcluster.ContextName)
-	s.says(0, []string{realcluster.ContextName + "\n", ":4\n"}, "__complete", "ip-reaper", "--context", "")
+		"ip-reaper", "--context", cluster.ContextName)
+	s.says(0, []string{cluster.ContextName + "\n", ":4\n"}, "__complete", "ip-reaper", "--context", "")
 	s.says(2, []string{"kubectl ip-reaper: outside of a cluster, writing needs an explicit --context",
-		"hint: --context " + realcluster.ContextName}, "ip-reaper", "--dry-run=false")
+		"hint: --context " + cluster.ContextName}, "ip-reaper", "--dry-run=false")
 	s.says(2, []string{`context "elsewhere" does not exist`}, "ip-reaper", "--context", "elsewhere")
 }
 

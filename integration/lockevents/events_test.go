@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -103,7 +103,7 @@ func (s *scene) job(pod string) string {
 		}}},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	_, err = s.CreatePod(s.Context(), s.namespace, pod, realcluster.OwnedBy(*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))))
+	_, err = s.CreatePod(s.Context(), s.namespace, pod, cluster.OwnedBy(*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))))
 	s.must(err)
 	return string(job.UID)
 }

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // patience is how long a test waits for what has to come.
 const patience = 30 * time.Second
@@ -29,13 +29,13 @@ const patience = 30 * time.Second
 // A scene is a cluster with a namespace of the test's own.
 type scene struct {
 	*testing.T
-	*realcluster.Cluster
+	*cluster.Cluster
 	namespace string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	return &scene{t, c, c.Namespace(t)}
 }
 

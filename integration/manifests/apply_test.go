@@ -12,15 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // settleTimeout is how long the API server may take to go by new roles.
 const settleTimeout = 30 * time.Second
 
 // apply applies a folder, in one go, and returns what kubectl says of each object.
-func apply(t *testing.T, c *realcluster.Cluster, folder string, more ...string) []string {
+func apply(t *testing.T, c *cluster.Cluster, folder string, more ...string) []string {
 	t.Helper()
 	args := []string{"--kubeconfig=" + c.Kubeconfig, "apply", "--validate=strict", "--warnings-as-errors", "-k", folder}
 	return strings.Split(strings.TrimSpace(kubectl(t, append(args, more...)...)), "\n")
@@ -42,7 +42,7 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 	for _, folder := range []string{"cronjob", "job"} {
 		t.Run(folder, func(t *testing.T) {
-			c := realcluster.StartT(t)
+			c := cluster.StartT(t)
 			dir := shipped(t, folder)
 			checkEach(t, folder, "created", apply(t, c, dir))
 			checkEach(t, folder, "unchanged", apply(t, c, dir))
@@ -64,7 +64,7 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 }
 
 // runAs runs the binary as the container of a pod would.
-func runAs(t *testing.T, c *realcluster.Cluster, spec corev1.PodSpec, policies *corev1.ConfigMap) reap.Result {
+func runAs(t *testing.T, c *cluster.Cluster, spec corev1.PodSpec, policies *corev1.ConfigMap) reap.Result {
 	t.Helper()
 	config, err := c.ServiceAccount(t.Context(), home, spec.ServiceAccountName)
 	if err != nil {
@@ -90,7 +90,7 @@ func runAs(t *testing.T, c *realcluster.Cluster, spec corev1.PodSpec, policies *
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.Run(t.Context(), append(args, "--kubeconfig="+kubeconfig, "--context="+realcluster.ContextName, "--output=json")...)
+	result, err := r.Run(t.Context(), append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName, "--output=json")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func runAs(t *testing.T, c *realcluster.Cluster, spec corev1.PodSpec, policies *
 // To apply the other component raises the rights, and lowers them for real: the roles
 // have the same names, and the policy changes with them.
 func TestOtherComponentRaisesAndLowersRightsAndPolicy(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	for _, mode := range []string{"plan", "release", "plan"} {
 		apply(t, c, of(mode).write(t))
 		releases := mode == "release"
@@ -125,7 +125,7 @@ func TestOtherComponentRaisesAndLowersRightsAndPolicy(t *testing.T) {
 }
 
 // waitUntilMay waits until the account may do that, or may not.
-func waitUntilMay(t *testing.T, c *realcluster.Cluster, r authorizationv1.ResourceAttributes, want bool) {
+func waitUntilMay(t *testing.T, c *cluster.Cluster, r authorizationv1.ResourceAttributes, want bool) {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + home + ":ip-reaper", ResourceAttributes: &r,

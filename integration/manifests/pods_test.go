@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // unsafe takes away, one by one, what Pod Security restricted wants to see.
@@ -24,7 +24,7 @@ var unsafe = map[string]func(*corev1.PodSpec){
 // The namespace that is shipped admits the pods that are shipped, and none of them
 // without one of the fields that it wants to see.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	jobs := map[string]*batchv1.CronJob{}
 	for _, o := range []overlay{
 		{Resources: []string{"cronjob"}},
@@ -53,7 +53,7 @@ func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 }
 
 // create has the API server try to create a pod.
-func create(t *testing.T, c *realcluster.Cluster, spec corev1.PodSpec) error {
+func create(t *testing.T, c *cluster.Cluster, spec corev1.PodSpec) error {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "ip-reaper-"}, Spec: spec}
 	_, err := c.Kube.CoreV1().Pods(home).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

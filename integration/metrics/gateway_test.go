@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
-	"github.com/ip-reaper/ip-reaper/integration/guard"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
 )
 
 // startTimeout is how long a gateway may take until it serves.

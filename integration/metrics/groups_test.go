@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Clusters that share a gateway have a group each, and one knows nothing of the other.

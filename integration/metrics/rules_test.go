@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // Where the files are that go by what is pushed, and one that has every figure.

@@ -9,18 +9,18 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // TestMain has the tests run in a cluster with Calico's resources.
 func TestMain(m *testing.M) {
-	os.Exit(realcluster.Run(m, func(ctx context.Context) (realcluster.Options, error) {
+	os.Exit(cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
 		crds, err := calico.CRDs(ctx)
-		return realcluster.Options{CRDs: []string{crds}}, err
+		return cluster.Options{CRDs: []string{crds}}, err
 	}))
 }
 
@@ -45,7 +45,7 @@ var lan = plugin.Network{Range: "10.0.0.0/24"}
 // reserves anything for, a gateway, and the reaper behind a proxy.
 type scene struct {
 	*testing.T
-	*realcluster.Cluster
+	*cluster.Cluster
 	gateway    *gateway
 	plugin     *plugin.Plugin
 	toReaper   *proxy.Proxy
@@ -54,7 +54,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, Cluster: realcluster.StartT(t), gateway: startGateway(t)}
+	s := &scene{T: t, Cluster: cluster.StartT(t), gateway: startGateway(t)}
 	s.must(s.Reset(t.Context()))
 	for _, namespace := range []string{shop, home} {
 		s.must(s.CreateNamespace(t.Context(), namespace))
@@ -92,7 +92,7 @@ func (s *scene) leak(pod string) string {
 // live is leak for a pod that exists and shows the address.
 func (s *scene) live(pod string) {
 	s.Helper()
-	_, err := s.CreatePod(s.Context(), shop, pod, realcluster.Networks(realcluster.Attached("shop/net", "net1", s.leak(pod))))
+	_, err := s.CreatePod(s.Context(), shop, pod, cluster.Networks(cluster.Attached("shop/net", "net1", s.leak(pod))))
 	s.must(err)
 }
 

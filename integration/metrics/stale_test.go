@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/push"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What is gone from the cluster is gone from the gateway, also where nothing of its
@@ -27,7 +27,7 @@ func TestStaleFiguresVanish(t *testing.T) {
 	s.gateway.want(s.figuresOf(before, reap.ExitDone))
 
 	_, pool, _ := strings.Cut(before.Pools[0].Name, "/")
-	s.must(s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).Delete(t.Context(), pool, metav1.DeleteOptions{}))
+	s.must(s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Delete(t.Context(), pool, metav1.DeleteOptions{}))
 	poolless := s.reap(reap.ExitDone, atOnce)
 	if len(poolless.Pools) != 0 {
 		t.Fatalf("pools %+v, want none", poolless.Pools)

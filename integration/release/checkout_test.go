@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // committed is when the commit of the checkouts was made.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
-	"github.com/ip-reaper/ip-reaper/integration/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )

@@ -22,14 +22,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(realcluster.Run(m, func(context.Context) (realcluster.Options, error) {
-		return realcluster.Options{CRDs: []string{"testdata/crds.yaml"}}, nil
+	os.Exit(cluster.Run(m, func(context.Context) (cluster.Options, error) {
+		return cluster.Options{CRDs: []string{"testdata/crds.yaml"}}, nil
 	}))
 }
 
@@ -54,13 +54,13 @@ const (
 // A scene is a cluster in which nobody reserves anything, with a namespace.
 type scene struct {
 	*testing.T
-	cluster   *realcluster.Cluster
+	cluster   *cluster.Cluster
 	namespace string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, cluster: realcluster.StartT(t)}
+	s := &scene{T: t, cluster: cluster.StartT(t)}
 	s.cluster.ResetT(t)
 	s.namespace = s.cluster.Namespace(t)
 	return s

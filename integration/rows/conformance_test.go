@@ -16,8 +16,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -66,7 +66,7 @@ func (p *pluginPools) network(pool string) plugin.Network {
 
 // pool returns the name of a pool as the backend has it.
 func (p *pluginPools) pool(pool string) string {
-	return realcluster.PoolNamespace + "/" + strings.ReplaceAll(p.network(pool).Range, "/", "-")
+	return cluster.PoolNamespace + "/" + strings.ReplaceAll(p.network(pool).Range, "/", "-")
 }
 
 // Reserve implements backendtest.Store.
@@ -118,7 +118,7 @@ func (b *bareAllocations) Backend() reaper.Backend { return whereabouts.NewOverl
 func (b *bareAllocations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	client := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
+	client := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
 	for last := range 62 {
 		ip := netip.AddrFrom4([4]byte{10, byte(b.of(pool)), 0, byte(last + 1)})
 		o := &v1alpha1.OverlappingRangeIPReservation{
@@ -140,7 +140,7 @@ func (b *bareAllocations) Reserve(pool string, owner reaper.Owner) (reaper.Alloc
 		}
 		b.sandboxes[o.Name] = owner.Sandbox
 		return reaper.Allocation{
-			Pool: realcluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
+			Pool: cluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
 			Owner: reaper.Owner{Pod: owner.Pod, Interface: owner.Interface},
 		}, nil
 	}
@@ -156,7 +156,7 @@ func (b *bareAllocations) Free(_ string, owner reaper.Owner) error {
 			continue
 		}
 		delete(b.sandboxes, name)
-		err := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
+		err := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 			Delete(b.Context(), name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
@@ -171,7 +171,7 @@ func (b *bareAllocations) Snapshot() (map[string]string, error) { return b.place
 // Spoil implements backendtest.Spoiler.
 func (b *bareAllocations) Spoil(string) (reaper.Allocation, error) {
 	b.writeAllocation("junk", "default/junk")
-	return reaper.Allocation{Pool: realcluster.PoolNamespace + "/junk", Key: "junk"}, nil
+	return reaper.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
 }
 
 // places returns the content of the store by the suite's names for entries.
@@ -179,7 +179,7 @@ func (s *scene) places() map[string]string {
 	s.Helper()
 	places := map[string]string{}
 	for object, content := range s.store().content {
-		name := realcluster.PoolNamespace + "/" + object
+		name := cluster.PoolNamespace + "/" + object
 		if strings.Contains(content, `"kind":"OverlappingRangeIPReservation"`) {
 			name += "/" + object
 			content = births.ReplaceAllString(content, "") // what is restored is created again

@@ -11,10 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -83,7 +83,7 @@ func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
 	}
 	answered := func(a proxy.Action) func(s *scene) {
 		return func(s *scene) {
-			s.watched().Before(proxy.On("list "+realcluster.NetworkAttachments.Resource), proxy.Always(a))
+			s.watched().Before(proxy.On("list "+cluster.NetworkAttachments.Resource), proxy.Always(a))
 		}
 	}
 	for _, tt := range []struct {
@@ -162,7 +162,7 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 // A cluster without Multus has no attachments, and no definition of them. What
 // the API server says of that is believed, and nobody else.
 func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
-	c, err := realcluster.Start(t.Context(), realcluster.Options{})
+	c, err := cluster.Start(t.Context(), cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
 		}
 	})
 	s := &scene{T: t, cluster: c}
-	if _, err := c.Dynamic.Resource(realcluster.NetworkAttachments).List(t.Context(), metav1.ListOptions{}); err == nil {
+	if _, err := c.Dynamic.Resource(cluster.NetworkAttachments).List(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Fatal("the cluster serves network attachments")
 	}
 	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // Fields of the future, as a later version of the plugin with a later CRD may
@@ -121,7 +121,7 @@ func (s *scene) takes(ctx context.Context, resource string) bool {
 		"overlappingrangeipreservations": `{"probe":true}`,
 	}
 	kind := map[string]string{"ippools": "IPPool", "overlappingrangeipreservations": "OverlappingRangeIPReservation"}
-	kept, err := s.client().Post().Namespace(realcluster.PoolNamespace).Resource(resource).Param("dryRun", "All").Param("fieldValidation", "Ignore").
+	kept, err := s.client().Post().Namespace(cluster.PoolNamespace).Resource(resource).Param("dryRun", "All").Param("fieldValidation", "Ignore").
 		Body([]byte(`{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"` + kind[resource] + `",
 			"metadata":{"name":"probe"},"spec":` + spec[resource] + `}`)).Do(ctx).Raw()
 	return err == nil && bytes.Contains(kept, []byte(`"probe":true`))

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A step is one run of several.
@@ -111,7 +111,7 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 		set: func(s *scene) {
 			s.add(full, "web-0")
 			s.runs("web-1", s.add(full, "web-1")...)
-			s.pod("web-0", realcluster.Phase("Pending"))
+			s.pod("web-0", cluster.Phase("Pending"))
 		},
 		want: append(
 			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
@@ -123,7 +123,7 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 // created is when a allocation was made.
 func (s *scene) created(allocation string) time.Time {
 	s.Helper()
-	o, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
+	o, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 		Get(s.Context(), allocation, metav1.GetOptions{})
 	s.must(err)
 	return o.CreationTimestamp.Time

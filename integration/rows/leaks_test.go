@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 var (
@@ -83,9 +83,9 @@ func TestLeaks(t *testing.T) {
 		// Row 30.
 		name: "two interfaces in one pool",
 		set: func(s *scene) {
-			s.pod("web-0", realcluster.Networks(
-				realcluster.Attached("shop/net", "net1", s.addTo(lan, "web-0", "net1")...),
-				realcluster.Attached("shop/net", "net2", s.addTo(lan, "web-0", "net2")...)))
+			s.pod("web-0", cluster.Networks(
+				cluster.Attached("shop/net", "net1", s.addTo(lan, "web-0", "net1")...),
+				cluster.Attached("shop/net", "net2", s.addTo(lan, "web-0", "net2")...)))
 			s.addTo(lan, "web-1", "net1")
 			s.addTo(lan, "web-1", "net2")
 		},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -48,8 +48,8 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 		Policy:      p,
 		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks}),
 		Cluster:     kube.NewCluster(core, apps),
-		Ledgers:     kube.NewLedgers(core, realcluster.PoolNamespace),
-		Journals:    kube.NewJournals(core, realcluster.PoolNamespace, 10),
+		Ledgers:     kube.NewLedgers(core, cluster.PoolNamespace),
+		Journals:    kube.NewJournals(core, cluster.PoolNamespace, 10),
 		Now:         func() time.Time { return now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 32,

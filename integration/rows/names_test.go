@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // Two pods ask a network for an address and the second is gone: the plugin's
@@ -108,7 +108,7 @@ func TestNamesOfAllocationsThatAreNotProved(t *testing.T) {
 		name: "no pool has the range any more",
 		set: func(s *scene) {
 			s.add(named, "web-0")
-			s.must(s.client().Delete().Namespace(realcluster.PoolNamespace).Resource("ippools").
+			s.must(s.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").
 				Name("2001-db8---64").Do(s.Context()).Error())
 		},
 		want: []string{"2001-db8--1 - web-0 held Unreadable kept"},

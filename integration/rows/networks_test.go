@@ -6,8 +6,8 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // Two pods may have one address at the same time, in two networks. Such a pod
@@ -115,7 +115,7 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 // the node controller does.
 func (s *scene) slice(name, node string) {
 	s.Helper()
-	pools := s.cluster.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(realcluster.PoolNamespace)
+	pools := s.cluster.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace)
 	s.must(pools.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	_, err := pools.Create(s.Context(), &v1alpha1.NodeSlicePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

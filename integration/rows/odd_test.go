@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What is not understood is told and stays, and its siblings go.
@@ -60,7 +60,7 @@ func TestOddEntries(t *testing.T) {
 		policy: "pods: {unnamed: release}\n",
 		set: func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":""}}`)
-			s.pod("web-0", realcluster.Annotation("k8s.v1.cni.cncf.io/networks", "net"))
+			s.pod("web-0", cluster.Annotation("k8s.v1.cni.cncf.io/networks", "net"))
 		},
 		want: []string{"10.0.0.0-24/1 10.0.0.1 - held OwnerUnknown kept"},
 	}, {

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A pod that exists keeps what it has, whatever it shows. Upstream gives up
 // most of these.
 func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept")
-	pod := func(opts ...realcluster.PodOption) func(*scene) {
+	pod := func(opts ...cluster.PodOption) func(*scene) {
 		return func(s *scene) {
 			s.add(lan, "web-0")
 			s.pod("web-0", opts...)
@@ -22,15 +22,15 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 	}
 	play(t, []scenario{
 		// Rows 6 and 8: Multus writes the annotation after the last ADD.
-		{name: "pending, without annotation", set: pod(realcluster.Phase(corev1.PodPending)), want: kept},
+		{name: "pending, without annotation", set: pod(cluster.Phase(corev1.PodPending)), want: kept},
 		// Row 10.
 		{name: "running, without annotation", set: pod(), want: kept},
 		// Row 11.
 		{name: "annotation is no JSON", set: pod(annotated(`[{"ips":`)), want: kept},
 		{name: "annotation is no list", set: pod(annotated(`{"interface":"net1","ips":["10.0.0.9"]}`)), want: kept},
 		// Row 12.
-		{name: "shown on the default interface only", set: pod(realcluster.PodIPs("10.0.0.1"), realcluster.Networks()), want: kept},
-		{name: "shown in the status only", set: pod(realcluster.PodIPs("10.0.0.1")), want: kept},
+		{name: "shown on the default interface only", set: pod(cluster.PodIPs("10.0.0.1"), cluster.Networks()), want: kept},
+		{name: "shown in the status only", set: pod(cluster.PodIPs("10.0.0.1")), want: kept},
 		// Row 13.
 		{name: "interface with another name", set: pod(shows("hello", "10.0.0.1")), want: kept},
 		// It may show an address that this pool never gave to it.
@@ -44,7 +44,7 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 		// nodes are asked too, their answer may hold more, and never less.
 		{name: "terminating on a node that cannot be reached", set: func(s *scene) {
 			s.add(lan, "web-0")
-			s.must(s.cluster.CreateNode(s.Context(), realcluster.DefaultNode, false))
+			s.must(s.cluster.CreateNode(s.Context(), cluster.DefaultNode, false))
 			s.pod("web-0", shows("net1", "10.0.0.1"), disrupted)
 			s.terminate("web-0")
 		}, want: kept},
@@ -55,7 +55,7 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 // is gone.
 func TestAddressThatAnyPodShowsStays(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse AddressInUse kept")
-	shown := func(opts ...realcluster.PodOption) func(*scene) {
+	shown := func(opts ...cluster.PodOption) func(*scene) {
 		return func(s *scene) {
 			s.add(lan, "web-0")
 			s.pod("other", opts...)
@@ -66,9 +66,9 @@ func TestAddressThatAnyPodShowsStays(t *testing.T) {
 		{name: "by Multus", set: shown(shows("net1", "10.0.0.1")), want: kept},
 		{name: "by Multus, on an interface with another name", set: shown(shows("eth1", "10.0.0.1")), want: kept},
 		// Row 12.
-		{name: "by Multus, on the default interface", set: shown(realcluster.PodIPs("10.0.0.1"), realcluster.Networks()), want: kept},
-		{name: "in the status", set: shown(realcluster.PodIPs("10.0.0.1")), want: kept},
-		{name: "by Calico", set: shown(realcluster.Annotation("cni.projectcalico.org/podIPs", "10.244.7.7/32,10.0.0.1/32")), want: kept},
+		{name: "by Multus, on the default interface", set: shown(cluster.PodIPs("10.0.0.1"), cluster.Networks()), want: kept},
+		{name: "in the status", set: shown(cluster.PodIPs("10.0.0.1")), want: kept},
+		{name: "by Calico", set: shown(cluster.Annotation("cni.projectcalico.org/podIPs", "10.244.7.7/32,10.0.0.1/32")), want: kept},
 		// Written otherwise, and the same address.
 		{name: "with a prefix length", set: shown(shows("net1", "10.0.0.1/24")), want: kept},
 		{name: "mapped into IPv6", set: shown(shows("net1", "::ffff:10.0.0.1")), want: kept},
@@ -79,7 +79,7 @@ func TestAddressThatAnyPodShowsStays(t *testing.T) {
 func TestFinishedPodKeepsItsAddressUnlessThePolicyReleasesIt(t *testing.T) {
 	finished := func(phase corev1.PodPhase) func(*scene) {
 		return func(s *scene) {
-			s.pod("job", shows("net1", s.add(lan, "job")...), realcluster.Phase(phase))
+			s.pod("job", shows("net1", s.add(lan, "job")...), cluster.Phase(phase))
 		}
 	}
 	held := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 job held PodFinished kept")
@@ -103,7 +103,7 @@ func TestPodThatIsGoneMayHaveToWait(t *testing.T) {
 		name:   "force-deleted from a node that cannot be reached",
 		policy: "rules:\n- match: {namespaces: [shop]}\n  gracePeriod: 15m\n",
 		set: func(s *scene) {
-			s.must(s.cluster.CreateNode(s.Context(), realcluster.DefaultNode, false))
+			s.must(s.cluster.CreateNode(s.Context(), cluster.DefaultNode, false))
 			s.runs("web-0", s.add(lan, "web-0")...)
 			s.gone("web-0")
 		},
@@ -123,8 +123,8 @@ func TestPodThatIsGoneMayHaveToWait(t *testing.T) {
 }
 
 // annotated is a pod with a network-status of that text.
-func annotated(text string) realcluster.PodOption {
-	return realcluster.Annotation(realcluster.NetworkStatusAnnotation, text)
+func annotated(text string) cluster.PodOption {
+	return cluster.Annotation(cluster.NetworkStatusAnnotation, text)
 }
 
 // disrupted is what the taint manager writes before it deletes a pod.

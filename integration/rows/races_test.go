@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Each scenario holds one request of the reaper back, has something happen, and
@@ -263,8 +263,8 @@ func (s *scene) killedAt(request string, carriedOut bool) {
 	}
 	s.kubeconfig = s.cluster.Kubeconfig
 	// It would expire in half a minute.
-	s.must(s.cluster.Kube.CoordinationV1().Leases(realcluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{}))
+	s.must(s.cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{}))
 }
 
 // pending is a pod that was just scheduled.
-var pending = realcluster.Phase(corev1.PodPending)
+var pending = cluster.Phase(corev1.PodPending)

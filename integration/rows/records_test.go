@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -70,7 +70,7 @@ func (s *scene) restore(config *rest.Config, records []reaper.Record) []string {
 		}
 		for pool, rs := range pools {
 			for i, err := range b.Restore(s.Context(), pool, rs) {
-				name := strings.TrimPrefix(pool, realcluster.PoolNamespace+"/")
+				name := strings.TrimPrefix(pool, cluster.PoolNamespace+"/")
 				if b.Name() == whereabouts.PoolsName {
 					name += "/" + rs[i].Key
 				}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // header is how every policy here begins, atOnce how most go on.
@@ -46,7 +46,7 @@ func (s *scene) start(args ...string) *reap.Process {
 	binary, err := reap.New()
 	s.must(err)
 	process, err := binary.Start(s.Context(), append(args, "--kubeconfig", s.kubeconfig,
-		"--context", realcluster.ContextName, "-o", "json", "--all")...)
+		"--context", cluster.ContextName, "-o", "json", "--all")...)
 	s.must(err)
 	return process
 }
@@ -82,7 +82,7 @@ func (s *scene) lines(report []byte) []string {
 	}
 	lines := make([]string, 0, len(r.Entries))
 	for _, e := range r.Entries {
-		object := strings.TrimPrefix(e.Pool, realcluster.PoolNamespace+"/")
+		object := strings.TrimPrefix(e.Pool, cluster.PoolNamespace+"/")
 		if e.Backend == "whereabouts" {
 			object += "/" + e.Key
 		}

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -77,7 +77,7 @@ func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 		},
 		{
 			"to nobody, and the pool is gone", func(s *scene) {
-				s.must(s.client().Delete().Namespace(realcluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(s.Context()).Error())
+				s.must(s.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(s.Context()).Error())
 			},
 			[]string{"10.0.0.0-24/1 its place is taken: the pool is gone", "10.0.0.1 back"},
 		},
@@ -174,7 +174,7 @@ func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
 		s.killedAt("patch overlappingrangeipreservations", true)
 		buried := s.records()
 		if finished {
-			leases := s.cluster.Kube.CoordinationV1().Leases(realcluster.PoolNamespace) // the run that was killed holds one
+			leases := s.cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace) // the run that was killed holds one
 			s.must(client.IgnoreNotFound(leases.Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})))
 			s.release(buried, 0)
 		}

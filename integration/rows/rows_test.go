@@ -17,14 +17,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // TestMain has the tests run in a cluster with Multus's network attachments.
 func TestMain(m *testing.M) {
-	os.Exit(realcluster.Run(m, func(context.Context) (realcluster.Options, error) {
-		crd, err := realcluster.NetworkAttachmentCRD()
-		return realcluster.Options{CRDs: []string{crd}}, err
+	os.Exit(cluster.Run(m, func(context.Context) (cluster.Options, error) {
+		crd, err := cluster.NetworkAttachmentCRD()
+		return cluster.Options{CRDs: []string{crd}}, err
 	}))
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // Versions before 0.8 gave a pod that came back another address, and left the
@@ -70,7 +70,7 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 		"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
 		"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 	}
-	of := func(allocations string, opts ...realcluster.PodOption) func(*scene) {
+	of := func(allocations string, opts ...cluster.PodOption) func(*scene) {
 		return func(s *scene) {
 			s.writePool("10.0.0.0-24", "10.0.0.0/24", allocations)
 			s.pod("web-0", opts...)
@@ -78,7 +78,7 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 	}
 	play(t, []scenario{
 		{name: "nothing shown", set: of(twoEntries), want: kept},
-		{name: "shown in the status only", set: of(twoEntries, realcluster.PodIPs("10.0.0.2")), want: kept},
+		{name: "shown in the status only", set: of(twoEntries, cluster.PodIPs("10.0.0.2")), want: kept},
 		{name: "an address of another pool shown", set: of(twoEntries, shows("net1", "10.9.0.1")), want: kept},
 		{name: "both shown", set: of(twoEntries, shows("net1", "10.0.0.1", "10.0.0.2")), want: kept},
 		{name: "shown beside what cannot be read", set: of(twoEntries, shows("net1", "10.0.0.2", "10.0.0.x")), want: kept},

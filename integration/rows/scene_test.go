@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // shop is the namespace of the pods of the scenarios.
@@ -22,7 +22,7 @@ const shop = "shop"
 // that nobody reserves anything for, and the reaper.
 type scene struct {
 	*testing.T
-	cluster    *realcluster.Cluster
+	cluster    *cluster.Cluster
 	plugin     *plugin.Plugin
 	kubeconfig string // of the reaper
 	sandboxes  int
@@ -31,7 +31,7 @@ type scene struct {
 // newScene empties the cluster.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, cluster: realcluster.StartT(t)}
+	s := &scene{T: t, cluster: cluster.StartT(t)}
 	s.must(s.cluster.Reset(t.Context()))
 	s.kubeconfig = s.cluster.Kubeconfig
 	s.plugin = s.pluginFor(s.cluster.Kubeconfig)
@@ -102,7 +102,7 @@ func (s *scene) sandbox() string {
 }
 
 // pod creates a pod of the shop.
-func (s *scene) pod(name string, opts ...realcluster.PodOption) {
+func (s *scene) pod(name string, opts ...cluster.PodOption) {
 	s.Helper()
 	_, err := s.cluster.CreatePod(s.Context(), shop, name, opts...)
 	s.must(err)
@@ -116,8 +116,8 @@ func (s *scene) runs(name string, ips ...string) {
 }
 
 // shows is the annotation of Multus for one interface.
-func shows(iface string, ips ...string) realcluster.PodOption {
-	return realcluster.Networks(realcluster.Attached("shop/net", iface, ips...))
+func shows(iface string, ips ...string) cluster.PodOption {
+	return cluster.Networks(cluster.Attached("shop/net", iface, ips...))
 }
 
 // gone deletes a pod of the shop as kubectl delete --force does.
@@ -143,7 +143,7 @@ func (s *scene) writeAllocation(name, podRef string) {
 // write creates an object from its JSON in the namespace of the pools.
 func (s *scene) write(resource, object string) {
 	s.Helper()
-	s.must(s.client().Post().Namespace(realcluster.PoolNamespace).Resource(resource).
+	s.must(s.client().Post().Namespace(cluster.PoolNamespace).Resource(resource).
 		Param("fieldValidation", "Ignore").Body([]byte(object)).Do(s.Context()).Error())
 }
 
@@ -172,7 +172,7 @@ func (s *scene) emptyPool(name string) {
 // patch patches an object in the namespace of the pools.
 func (s *scene) patch(resource, name string, kind types.PatchType, body string) {
 	s.Helper()
-	s.must(s.client().Patch(kind).Namespace(realcluster.PoolNamespace).Resource(resource).Name(name).
+	s.must(s.client().Patch(kind).Namespace(cluster.PoolNamespace).Resource(resource).Name(name).
 		Body([]byte(body)).Do(s.Context()).Error())
 }
 

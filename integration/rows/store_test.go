@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A store is what the API server holds, in its own bytes: of a allocation the
@@ -55,7 +55,7 @@ func (st store) keep(item json.RawMessage) error {
 	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
 		return err
 	}
-	name := strings.TrimPrefix(text(metadata["namespace"])+"/"+text(metadata["name"]), realcluster.PoolNamespace+"/")
+	name := strings.TrimPrefix(text(metadata["namespace"])+"/"+text(metadata["name"]), cluster.PoolNamespace+"/")
 	st.versions[name] = text(metadata["resourceVersion"])
 	for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
 		delete(metadata, field)

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // neighbours is a network whose range overlaps that of network.

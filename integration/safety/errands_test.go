@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // An errand is work that needs every right that a run with one backend can need. It
@@ -109,7 +109,7 @@ func only(backend string) string {
 // adopt changes the entry's sandbox, as a pod that comes back does.
 func (s *scene) adopt(t *testing.T, cidr, key, sandbox string) {
 	t.Helper()
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).Patch(t.Context(), poolName(cidr),
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(t.Context(), poolName(cidr),
 		types.MergePatchType, []byte(`{"spec":{"allocations":{"`+key+`":{"id":"`+sandbox+`"}}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Error(err)
@@ -119,7 +119,7 @@ func (s *scene) adopt(t *testing.T, cidr, key, sandbox string) {
 // setOwner changes what a allocation says of its owner, now and before.
 func (s *scene) setOwner(t *testing.T, ip, ref, before string) {
 	t.Helper()
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).Patch(t.Context(),
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(t.Context(),
 		ip, types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"ip-reaper/owner":"`+before+`"}},"spec":{"podref":"`+ref+`"}}`), metav1.PatchOptions{})
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // network is the network of the pods that are watched. The networks that
@@ -235,7 +235,7 @@ func TestAllocationThatIsGivenToAnotherPodMeanwhileStays(t *testing.T) {
 // whatever it is by then.
 func (s *scene) deleteAllocation(t *testing.T, ip string) {
 	t.Helper()
-	err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
+	err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 		Delete(t.Context(), ip, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
@@ -249,7 +249,7 @@ func TestNaiveDeleteLosesALiveAllocation(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
 	ip := s.leak(t, "web-0")
-	allocations := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace)
+	allocations := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
 
 	// The pool's entry is released, as any reaper does it. Then the naive one
 	// confirms: the pod is gone, and this is its allocation.
@@ -283,7 +283,7 @@ func TestNaiveDeleteLosesALiveAllocation(t *testing.T) {
 // removeEntry takes an address out of the pool.
 func (s *scene) removeEntry(t *testing.T, n plugin.Network, ip string) {
 	t.Helper()
-	pools := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace)
+	pools := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
 	pool, err := pools.Get(t.Context(), poolName(n.Range), metav1.GetOptions{})
 	if err != nil {
 		t.Error(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 // shipped are the rights of an installation with these backends.

@@ -18,14 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-func TestMain(m *testing.M) { realcluster.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // How a policy begins, and one that releases what is ownerless at once: the
 // hardest case, since no grace period covers up for a mistake.
@@ -38,7 +38,7 @@ const (
 // through a proxy of their own, so that each can be held up while the other
 // goes on; the test itself speaks to it directly.
 type scene struct {
-	*realcluster.Cluster
+	*cluster.Cluster
 	reaper     *reap.Reaper
 	plugin     *plugin.Plugin
 	toReaper   *proxy.Proxy
@@ -52,7 +52,7 @@ type scene struct {
 // newScene prepares a scene that lasts as long as the test.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{Cluster: realcluster.StartT(t), dir: t.TempDir()}
+	s := &scene{Cluster: cluster.StartT(t), dir: t.TempDir()}
 	s.ResetT(t)
 	s.namespace = s.Namespace(t)
 	s.ledgerIn = s.namespace
@@ -94,7 +94,7 @@ func (s *scene) args(t *testing.T, policy string, more ...string) []string {
 		t.Fatal(err)
 	}
 	args := []string{
-		"run", "--policy", file, "--kubeconfig", s.kubeconfig, "--context", realcluster.ContextName,
+		"run", "--policy", file, "--kubeconfig", s.kubeconfig, "--context", cluster.ContextName,
 		"--namespace", s.ledgerIn, "--output", "json", "--all",
 	}
 	return append(args, more...)
@@ -163,7 +163,7 @@ func checkExit(t *testing.T, want int, result reap.Result) {
 // goroutines of the proxy, it does not end the test.
 func (s *scene) pod(t *testing.T, name string) {
 	t.Helper()
-	if _, err := s.CreatePod(t.Context(), s.namespace, name, realcluster.Phase("Pending")); err != nil {
+	if _, err := s.CreatePod(t.Context(), s.namespace, name, cluster.Phase("Pending")); err != nil {
 		t.Error(err)
 	}
 }
@@ -171,8 +171,8 @@ func (s *scene) pod(t *testing.T, name string) {
 // running makes the pod what it is when Multus and the kubelet are done.
 func (s *scene) running(t *testing.T, name string, ips ...string) {
 	t.Helper()
-	err := s.UpdatePod(t.Context(), s.namespace, name, realcluster.Phase("Running"),
-		realcluster.Networks(realcluster.Attached(s.namespace+"/net", "net1", ips...)))
+	err := s.UpdatePod(t.Context(), s.namespace, name, cluster.Phase("Running"),
+		cluster.Networks(cluster.Attached(s.namespace+"/net", "net1", ips...)))
 	if err != nil {
 		t.Error(err)
 	}

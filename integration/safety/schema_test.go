@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A pool that the API server would not accept without the entry, so that it
@@ -127,7 +127,7 @@ func (s *scene) waitRemovable(t *testing.T, cidr string, want bool) {
 	}
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).Patch(t.Context(), poolName(cidr),
+		_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(t.Context(), poolName(cidr),
 			types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && !apierrors.IsInvalid(err) {
 			t.Fatal(err)

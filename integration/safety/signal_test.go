@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // steps are where a run is told to stop, and whether it has asked by then who

@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What a backend is called in policies and reports.
@@ -110,7 +110,7 @@ func (s *scene) put(t testing.TB, cidr string, allocations map[int]string) {
 		}
 		s.reserve(t, address(t, cidr, key), s.ref(pod))
 	}
-	if _, err := client.IPPools(realcluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{}); err != nil {
+	if _, err := client.IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func (s *scene) reserve(t testing.TB, ip, ref string) {
 		ObjectMeta: metav1.ObjectMeta{Name: ip},
 		Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: ref, IfName: "net1"},
 	}
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 		Create(t.Context(), allocation, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -137,8 +137,8 @@ func (s *scene) wipe(t testing.TB, pods ...string) {
 	s.toPlugin.Reset()
 	client := s.Whereabouts.WhereaboutsV1alpha1()
 	errs := []error{
-		client.IPPools(realcluster.PoolNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
-		client.OverlappingRangeIPReservations(realcluster.PoolNamespace).
+		client.IPPools(cluster.PoolNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+		client.OverlappingRangeIPReservations(cluster.PoolNamespace).
 			DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
 		s.forget(t),
 	}
@@ -252,7 +252,7 @@ func (s *scene) putEntries(t testing.TB, cidr string, n int) {
 			ContainerID: "sandbox", PodRef: s.ref(fmt.Sprintf("gone-%d", i)), IfName: "net1",
 		}
 	}
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).
 		Create(t.Context(), pool, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // tombstone is what stands in a reservation while it is being released, and
@@ -79,7 +79,7 @@ func (s *scene) hold(t *testing.T, ip, pod string) {
 	t.Helper()
 	offset := strings.TrimPrefix(ip, "10.1.0.")
 	body := `{"spec":{"allocations":{"` + offset + `":{"id":"sandbox-x","podref":"` + s.ref(pod) + `","ifname":"net1"}}}}`
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).Patch(t.Context(),
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(t.Context(),
 		poolName(network.Range), types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestTombstoneWithoutAnOwnerIsLeftAlone(t *testing.T) {
 	s := newScene(t)
 	s.pod(t, "bystander")
 	ip := s.bury(t, "web-0")
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(realcluster.PoolNamespace).Patch(t.Context(),
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(t.Context(),
 		ip, types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)

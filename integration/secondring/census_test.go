@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // crowdNames are the first n of a crowd.

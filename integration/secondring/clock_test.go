@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Whatever became of the ledger between two runs, the second keeps what the first
@@ -90,7 +90,7 @@ func TestLedgerThatCannotBeBelievedKeeps(t *testing.T) {
 func TestLedgerFromTheFarPastEndsTheGracePeriod(t *testing.T) {
 	s := newScene(t)
 	s.leak("web-0")
-	s.live("web-1", realcluster.OnNode("worker-1"))
+	s.live("web-1", cluster.OnNode("worker-1"))
 	s.reap(reap.ExitDone, patient)
 	l := s.ledger()
 	for id := range l.Seen {

@@ -8,15 +8,15 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // describe is what kubectl tells people of a pool.
 func (s *scene) describe(pool string) string {
 	s.Helper()
-	out, err := s.Kubectl(s.Context(), "", "-n", realcluster.PoolNamespace, "describe", "ippools.whereabouts.cni.cncf.io", pool)
+	out, err := s.Kubectl(s.Context(), "", "-n", cluster.PoolNamespace, "describe", "ippools.whereabouts.cni.cncf.io", pool)
 	if err != nil {
 		s.Fatalf("kubectl describe: %v\n%s", err, out)
 	}
@@ -44,7 +44,7 @@ func TestRunThatMayNotTellDoesItsWork(t *testing.T) {
 	report := s.reap(reap.ExitDone, atOnce).Report
 	s.wantSaid(report, decisions{"web-0": released})
 	s.wantText(strings.Join(report.Warnings, "\n"), "not every event was written: 1 of 1 events not written: "+
-		"AddressReleased about IPPool 10.0.0.0-24 in namespace "+realcluster.PoolNamespace+": injected: forbidden")
+		"AddressReleased about IPPool 10.0.0.0-24 in namespace "+cluster.PoolNamespace+": injected: forbidden")
 }
 
 // A run that only looks, or refuses, tells nobody; and of many releases a hundred are
@@ -61,7 +61,7 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 			ContainerID: "sandbox", PodRef: fmt.Sprintf("%s/web-%d", shop, i), IfName: "net1",
 		}
 	}
-	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
+	_, err := s.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
 	s.must(err)
 	told := func(want int) {
 		t.Helper()

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 const (
@@ -28,7 +28,7 @@ func (s *scene) plant() {
 			s.leak(node)
 			continue
 		}
-		s.live(node, realcluster.OnNode("on-"+node))
+		s.live(node, cluster.OnNode("on-"+node))
 	}
 }
 
@@ -120,12 +120,12 @@ func TestNodeIsThatOnWhichThePodWasSeenLast(t *testing.T) {
 	for _, node := range []string{"first", "second"} {
 		s.must(s.CreateNode(t.Context(), node, true))
 	}
-	shows := realcluster.Networks(realcluster.Attached("shop/net", "net1", s.leak("web-0")))
-	s.pod("web-0", realcluster.OnNode("first"), shows)
+	shows := cluster.Networks(cluster.Attached("shop/net", "net1", s.leak("web-0")))
+	s.pod("web-0", cluster.OnNode("first"), shows)
 	s.reap(reap.ExitDone, patient)
 	s.dies("web-0")
 	s.again("web-0", "next") // adopts the entry
-	s.pod("web-0", realcluster.OnNode("second"), shows)
+	s.pod("web-0", cluster.OnNode("second"), shows)
 	s.wantSaid(s.reap(reap.ExitDone, patient).Report, decisions{"web-0": present})
 	s.must(s.SetNodeReady(t.Context(), "first", false))
 	s.dies("web-0")

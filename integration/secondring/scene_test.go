@@ -10,19 +10,19 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // TestMain has the tests run in a cluster with Calico's resources and with some
 // that reserve addresses.
 func TestMain(m *testing.M) {
-	os.Exit(realcluster.Run(m, func(ctx context.Context) (realcluster.Options, error) {
+	os.Exit(cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
 		crds, err := calico.CRDs(ctx)
-		return realcluster.Options{CRDs: []string{crds, "../reserved/testdata/crds.yaml"}}, err
+		return cluster.Options{CRDs: []string{crds, "../reserved/testdata/crds.yaml"}}, err
 	}))
 }
 
@@ -50,7 +50,7 @@ var (
 // nobody reserves anything for, and the reaper behind a proxy.
 type scene struct {
 	*testing.T
-	*realcluster.Cluster
+	*cluster.Cluster
 	plugin     *plugin.Plugin
 	network    plugin.Network // of the pods
 	toReaper   *proxy.Proxy
@@ -59,7 +59,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, Cluster: realcluster.StartT(t), network: lan}
+	s := &scene{T: t, Cluster: cluster.StartT(t), network: lan}
 	s.must(s.Reset(t.Context()))
 	for _, namespace := range []string{shop, home} {
 		s.must(s.CreateNamespace(t.Context(), namespace))
@@ -116,14 +116,14 @@ func (s *scene) leak(pod string) string {
 }
 
 // live is leak for a pod that exists and shows the address.
-func (s *scene) live(pod string, options ...realcluster.PodOption) {
+func (s *scene) live(pod string, options ...cluster.PodOption) {
 	s.Helper()
-	s.pod(pod, append(options, realcluster.Networks(realcluster.Attached("shop/net", "net1", s.leak(pod))))...)
+	s.pod(pod, append(options, cluster.Networks(cluster.Attached("shop/net", "net1", s.leak(pod))))...)
 }
 
 // pod creates a pod of the shop. Like what hooks call, which run on goroutines of
 // the proxy, it does not end the test.
-func (s *scene) pod(name string, options ...realcluster.PodOption) {
+func (s *scene) pod(name string, options ...cluster.PodOption) {
 	if _, err := s.CreatePod(s.Context(), shop, name, options...); err != nil {
 		s.Error(err)
 	}

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 const node = "worker-1"
@@ -76,15 +76,15 @@ func (c *town) moveOut(ctx context.Context, d dwelling) error {
 // settle has a pod live: it exists before its ADDs, and shows what they gave. What it
 // has then has to stay.
 func (c *town) settle(ctx context.Context, pod string) (dwelling, error) {
-	if _, err := c.CreatePod(ctx, shop, pod, realcluster.Phase("Pending")); err != nil {
+	if _, err := c.CreatePod(ctx, shop, pod, cluster.Phase("Pending")); err != nil {
 		return dwelling{}, err
 	}
 	d, err := c.moveIn(ctx, pod)
 	if err != nil {
 		return d, err
 	}
-	options := append(d.sandbox.PodOptions(d.eth0), realcluster.Phase("Running"),
-		realcluster.Networks(realcluster.Attached("shop/net", "net1", d.net1.String())))
+	options := append(d.sandbox.PodOptions(d.eth0), cluster.Phase("Running"),
+		cluster.Networks(cluster.Attached("shop/net", "net1", d.net1.String())))
 	if err := c.UpdatePod(ctx, shop, pod, options...); err != nil {
 		return d, err
 	}
@@ -132,12 +132,12 @@ func (c *town) holdings() holdings {
 	c.Helper()
 	all := holdings{}
 	client := c.Whereabouts.WhereaboutsV1alpha1()
-	pools, err := client.IPPools(realcluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
+	pools, err := client.IPPools(cluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
 	c.must(err)
 	for _, pool := range pools.Items {
 		maps.Copy(all, entries(&pool))
 	}
-	allocations, err := client.OverlappingRangeIPReservations(realcluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
+	allocations, err := client.OverlappingRangeIPReservations(cluster.PoolNamespace).List(c.Context(), metav1.ListOptions{})
 	c.must(err)
 	for _, r := range allocations.Items {
 		all["reservation "+r.Name] = r.Spec.PodRef
@@ -159,7 +159,7 @@ func (c *town) holdings() holdings {
 // written until then has been seen, and says how often each holding came to its end.
 func (c *town) history() (ended func() map[string]int) {
 	c.Helper()
-	pools := c.Whereabouts.WhereaboutsV1alpha1().IPPools(realcluster.PoolNamespace)
+	pools := c.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
 	list, err := pools.List(c.Context(), metav1.ListOptions{})
 	c.must(err)
 	w, err := pools.Watch(c.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})

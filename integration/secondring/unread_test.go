@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Promise 2. Nobody knows what is kept back where that cannot be read, or not all of
@@ -102,7 +102,7 @@ func TestAllocationStaysWhileAStoreCannotBeRead(t *testing.T) {
 			s.network = wide
 			// The pod lives, and shows nothing yet.
 			ip := s.leak("web-0")
-			s.pod("web-0", realcluster.Phase("Pending"))
+			s.pod("web-0", cluster.Phase("Pending"))
 			s.reserve("ReservedIP", "web", fmt.Sprintf(`"spec":{"ttl":"0s"},"status":{"ips":[%q]}`, ip))
 			s.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
 			for range 2 {

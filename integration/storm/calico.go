@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // The kinds of facts of Calico's store.
@@ -77,13 +77,13 @@ func (c *calicoIPAM) full(err error) bool {
 }
 
 // scheduled implements ipam.
-func (c *calicoIPAM) scheduled(s *sandbox) []realcluster.PodOption {
-	return []realcluster.PodOption{realcluster.Phase("Pending"), realcluster.OnNode(nodeName(s.place))}
+func (c *calicoIPAM) scheduled(s *sandbox) []cluster.PodOption {
+	return []cluster.PodOption{cluster.Phase("Pending"), cluster.OnNode(nodeName(s.place))}
 }
 
 // running implements ipam.
-func (c *calicoIPAM) running(s *sandbox) []realcluster.PodOption {
-	return append(c.of(s).PodOptions(s.ip), realcluster.Phase("Running"))
+func (c *calicoIPAM) running(s *sandbox) []cluster.PodOption {
+	return append(c.of(s).PodOptions(s.ip), cluster.Phase("Running"))
 }
 
 // owed implements ipam.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // namespace is where the pods of a storm are.
@@ -61,8 +61,8 @@ type ipam interface {
 
 	// scheduled and running make the pod what it is before its ADD, and when
 	// kubelet and the plugins are done.
-	scheduled(s *sandbox) []realcluster.PodOption
-	running(s *sandbox) []realcluster.PodOption
+	scheduled(s *sandbox) []cluster.PodOption
+	running(s *sandbox) []cluster.PodOption
 
 	// owed is what the store has to say for as long as the sandbox's pod is there.
 	owed(s *sandbox) map[fact]string

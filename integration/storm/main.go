@@ -18,10 +18,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 func main() { program.Main("storm", run) }
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := realcluster.Start(ctx, realcluster.Options{CRDs: []string{crds}})
+	c, err := cluster.Start(ctx, cluster.Options{CRDs: []string{crds}})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // play is one storm, on a cluster that it empties first.
-func play(ctx context.Context, c *realcluster.Cluster, name string, size size,
+func play(ctx context.Context, c *cluster.Cluster, name string, size size,
 	clean func(context.Context) (reap.Result, error),
 ) (result, error) {
 	if err := c.Reset(ctx); err != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/program"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // reaperNamespace is where the reaper keeps what it remembers.
@@ -23,13 +23,13 @@ type release struct {
 }
 
 // reaper returns a function that runs the binary once.
-func reaper(c *realcluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Result, error), error) {
+func reaper(c *cluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Result, error), error) {
 	file := filepath.Join(c.Dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(program.Policy+"pods: {superseded: release}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (reap.Result, error) {
-		return r.Run(ctx, "run", "--policy", file, "--kubeconfig", c.Kubeconfig, "--context", realcluster.ContextName,
+		return r.Run(ctx, "run", "--policy", file, "--kubeconfig", c.Kubeconfig, "--context", cluster.ContextName,
 			"--namespace", reaperNamespace, "--output", "json")
 	}, nil
 }

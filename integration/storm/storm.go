@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A size says how much there is of a storm.
@@ -32,7 +32,7 @@ func (s size) check() error {
 
 // A storm is one cluster in which pods come and go, and the reaper at work.
 type storm struct {
-	cluster *realcluster.Cluster
+	cluster *cluster.Cluster
 	ipam    ipam
 	size    size
 	town    *town
@@ -46,7 +46,7 @@ type storm struct {
 }
 
 // newStorm returns a storm in the cluster, which must be empty.
-func newStorm(c *realcluster.Cluster, i ipam, s size, clean func(context.Context) (reap.Result, error)) *storm {
+func newStorm(c *cluster.Cluster, i ipam, s size, clean func(context.Context) (reap.Result, error)) *storm {
 	return &storm{cluster: c, ipam: i, size: s, town: newTown(), clean: clean, tally: tally{exits: map[int]int{}}}
 }
 

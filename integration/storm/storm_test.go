@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 func TestMain(m *testing.M) { calico.Main(m) }
@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 func TestNoPodLacksWhatItsADDGot(t *testing.T) {
 	for _, name := range []string{"whereabouts", "calico"} {
 		t.Run(name, func(t *testing.T) {
-			c := realcluster.StartT(t)
+			c := cluster.StartT(t)
 			c.ResetT(t)
 			program, err := reap.New()
 			must(t, err)
@@ -69,7 +69,7 @@ func TestNoPodLacksWhatItsADDGot(t *testing.T) {
 // answer, and then, in place of the reaper, the function does something to it.
 func sabotage(t *testing.T, name string, do func(ctx context.Context, s *storm, victim *sandbox) error) tally {
 	t.Helper()
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	c.ResetT(t)
 	d, err := calico.OnKubernetes(t.Context(), c)
 	must(t, err)

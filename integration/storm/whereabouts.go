@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 const iface = "net1"
@@ -30,7 +30,7 @@ const retryPeriod = 200 * time.Millisecond
 // adds nothing to the storm. So there are as many installations as there are pairs
 // of workers.
 type whereabouts struct {
-	cluster       *realcluster.Cluster
+	cluster       *cluster.Cluster
 	installations []installation
 
 	mu        sync.Mutex
@@ -46,7 +46,7 @@ type installation struct {
 
 // newWhereabouts returns the plugin for so many workers, with ranges of
 // 2^(32-bits) addresses.
-func newWhereabouts(c *realcluster.Cluster, s size) *whereabouts {
+func newWhereabouts(c *cluster.Cluster, s size) *whereabouts {
 	w := &whereabouts{cluster: c}
 	for i := range (s.workers + 1) / 2 {
 		network := func(name string, bits int) plugin.Network {
@@ -81,7 +81,7 @@ func (w *whereabouts) prepareFrom(ctx context.Context, kubeconfig string) error 
 		if err != nil {
 			return err
 		}
-		config.Contexts[realcluster.ContextName].Namespace = in.namespace
+		config.Contexts[cluster.ContextName].Namespace = in.namespace
 		in.kubeconfig = filepath.Join(dir, in.namespace)
 		if err := clientcmd.WriteToFile(*config, in.kubeconfig); err != nil {
 			return err
@@ -137,15 +137,15 @@ func (w *whereabouts) full(err error) bool {
 }
 
 // scheduled implements ipam.
-func (w *whereabouts) scheduled(*sandbox) []realcluster.PodOption {
-	return []realcluster.PodOption{realcluster.Phase("Pending")}
+func (w *whereabouts) scheduled(*sandbox) []cluster.PodOption {
+	return []cluster.PodOption{cluster.Phase("Pending")}
 }
 
 // running implements ipam.
-func (w *whereabouts) running(s *sandbox) []realcluster.PodOption {
+func (w *whereabouts) running(s *sandbox) []cluster.PodOption {
 	_, network := w.of(s.place)
-	return []realcluster.PodOption{
-		realcluster.Phase("Running"),
-		realcluster.Networks(realcluster.Attached(namespace+"/"+network.Name, iface, s.ip.String())),
+	return []cluster.PodOption{
+		cluster.Phase("Running"),
+		cluster.Networks(cluster.Attached(namespace+"/"+network.Name, iface, s.ip.String())),
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
 // withoutReservation says whether the log of a successful ADD tells that the

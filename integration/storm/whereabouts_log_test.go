@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // The plugin's log tells an ADD that forgets to reserve from one that does not,
 // and a DEL that deletes a allocation from one that does not. (How an ADD comes
 // to forget is in the tests of safety.)
 func TestThePluginsLogTellsWhatItDid(t *testing.T) {
-	c := realcluster.StartT(t)
+	c := cluster.StartT(t)
 	c.ResetT(t)
 	w := newWhereabouts(c, small)
 	must(t, w.prepare(t.Context()))

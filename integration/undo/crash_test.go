@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // undisturbed runs to the end, which every other run has to come to: nothing is left

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A guest is a pod that came after a run was killed, with what real ADDs gave it.
@@ -28,7 +28,7 @@ func (w *world) arrives(p *plugin.Plugin, name string) guest {
 	g.lan = ips[0]
 	ips, err = w.Add(w.Context(), g.sandbox)
 	w.must(err)
-	w.must(w.CreatePod(w.Context(), g.sandbox, ips, realcluster.Networks(realcluster.Attached(shop+"/lan", "net1", g.lan.String()))))
+	w.must(w.CreatePod(w.Context(), g.sandbox, ips, cluster.Networks(cluster.Attached(shop+"/lan", "net1", g.lan.String()))))
 	return g
 }
 
@@ -105,7 +105,7 @@ func (w *world) wantSingle() {
 			}
 		case "overlappingrangeipreservations":
 			_, host, _ := strings.Cut(o.objectName, "10.1.0.")
-			entry := entries["/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/"+realcluster.PoolNamespace+"/ippools/10.1.0.0-24 "+host]
+			entry := entries["/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/"+cluster.PoolNamespace+"/ippools/10.1.0.0-24 "+host]
 			_, owner, _ := strings.Cut(o.settled(), `"podref":`)
 			owner, _, _ = strings.Cut(owner, "}")
 			if entry != "" && !strings.Contains(entry, owner) {

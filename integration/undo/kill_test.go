@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A point is where a process is killed: before its nth write is forwarded, or when the

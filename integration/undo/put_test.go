@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 // put makes the API server's stores hold this and nothing else, by writing what

@@ -13,17 +13,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
-	"github.com/ip-reaper/ip-reaper/integration/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(realcluster.Run(m, func(ctx context.Context) (realcluster.Options, error) {
+	os.Exit(cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
 		crds, err := calico.CRDs(ctx)
-		return realcluster.Options{
+		return cluster.Options{
 			CRDs: []string{crds, "../reserved/testdata/crds.yaml"},
 			// Its cache has each list wait for up to a tenth of a second.
 			Flags: map[string]string{"watch-cache": "false"},
@@ -111,7 +111,7 @@ func (s *scene) startWith(stdin, command, policy string, args ...string) *reap.P
 	s.must(err)
 	r.Env, r.Stdin = s.env, stdin
 	p, err := r.Start(s.Context(), append([]string{
-		command, "--kubeconfig=" + s.kubeconfig, "--context=" + realcluster.ContextName, "--namespace=" + home,
+		command, "--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--namespace=" + home,
 		"--policy=" + s.file("policy.yaml", policy), "-o=json",
 	}, args...)...)
 	s.must(err)

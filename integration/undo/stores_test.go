@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/integration/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 // A resource is where the API server has what addresses, or allocations of them,

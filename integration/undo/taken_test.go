@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
-	"github.com/ip-reaper/ip-reaper/integration/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What real ADDs gave to other pods meanwhile stays theirs, and an address that a pod
@@ -23,14 +23,14 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w.must(err)
 	ips, err := p.Add(ctx, lan, plugin.Pod{Namespace: shop, Name: "new-1"}, "lan-new-1", "net1")
 	w.must(err)
-	_, err = w.Cluster.CreatePod(ctx, shop, "new-1", realcluster.Networks(realcluster.Attached(shop+"/lan", "net1", ips[0].String())))
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-1", cluster.Networks(cluster.Attached(shop+"/lan", "net1", ips[0].String())))
 	w.must(err)
 	sandbox := calico.NewSandbox(shop, "new-2", node)
 	sandbox.IP = four
 	got, err := w.Add(ctx, sandbox)
 	w.must(err)
 	w.must(w.CreatePod(ctx, sandbox, got))
-	_, err = w.Cluster.CreatePod(ctx, shop, "new-3", realcluster.PodIPs(six.String()))
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-3", cluster.PodIPs(six.String()))
 	w.must(err)
 
 	before := w.stores()

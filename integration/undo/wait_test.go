@@ -3,7 +3,7 @@ package undo_test
 import (
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 )
 
 // A run that waits looks, and writes its journal, more than once. Its second look

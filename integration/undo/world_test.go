@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/calico"
-	"github.com/ip-reaper/ip-reaper/integration/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/realcluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // The networks of Whereabouts, with a pool each, and allocations across ranges in one.
@@ -34,7 +34,7 @@ const records = 10
 // datastore in the API server.
 type cast struct {
 	stores stores
-	live   []realcluster.PodOption
+	live   []cluster.PodOption
 }
 
 var played *cast
@@ -92,8 +92,8 @@ func (w *world) play() *cast {
 	if w.Etcd != nil {
 		w.must(w.ApplyEndpoint(ctx, live, ips...))
 	}
-	return &cast{w.stores(), append(live.PodOptions(ips...), realcluster.Networks(
-		realcluster.Attached(shop+"/lan", "net1", first), realcluster.Attached(shop+"/wan", "net2", second),
+	return &cast{w.stores(), append(live.PodOptions(ips...), cluster.Networks(
+		cluster.Attached(shop+"/lan", "net1", first), cluster.Attached(shop+"/wan", "net2", second),
 	))}
 }
 
@@ -112,7 +112,7 @@ func (w *world) reserve(ips ...string) {
 // annotate writes on the allocation of an address what nobody knows the meaning of.
 func (w *world) annotate(ip string) {
 	w.Helper()
-	path := "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/" + realcluster.PoolNamespace + "/overlappingrangeipreservations/" + ip
+	path := "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/" + cluster.PoolNamespace + "/overlappingrangeipreservations/" + ip
 	w.must(w.client().Patch("application/merge-patch+json").AbsPath(path).
 		Body([]byte(`{"metadata":{"labels":{"a":"b"},"annotations":{"c":"<&>"}}}`)).Do(w.Context()).Error())
 }

@@ -1,0 +1,129 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// commandTimeout ends a calicoctl that hangs.
+const commandTimeout = 2 * time.Minute
+
+// Calicoctl runs calicoctl on the datastore and returns what it printed.
+func (d *Datastore) Calicoctl(ctx context.Context, stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, d.calicoctl,
+		append(args, "--config="+d.configFile, "--allow-version-mismatch")...)
+	cmd.Dir, cmd.Env = d.dir, []string{"HOME=" + d.dir}
+	cmd.Stdin = strings.NewReader(stdin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return out.String(), fmt.Errorf("calicoctl %s: %w\n%s", strings.Join(args, " "), err, out.String())
+	}
+	return out.String(), nil
+}
+
+// Apply has calicoctl create or change a resource.
+func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]string, spec map[string]any) error {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "projectcalico.org/v3", "kind": kind, "metadata": metadata, "spec": spec,
+	})
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", kind, err)
+	}
+	_, err = d.Calicoctl(ctx, string(text), "apply", "--filename=-")
+	return err
+}
+
+// ApplyPool applies a pool that any pod may have addresses of, on any node.
+func (d *Datastore) ApplyPool(ctx context.Context, name string, cidr netip.Prefix, blockSize int) error {
+	return d.Apply(ctx, "IPPool", map[string]string{"name": name}, map[string]any{
+		"cidr": cidr, "blockSize": blockSize, "ipipMode": "Never", "vxlanMode": "Never", "nodeSelector": "all()",
+	})
+}
+
+// DisablePool has no more addresses given out of the pool.
+func (d *Datastore) DisablePool(ctx context.Context, name string) error {
+	_, err := d.Calicoctl(ctx, "", "patch", "ippool", name, `--patch={"spec":{"disabled":true}}`)
+	return err
+}
+
+// DeletePool deletes the pool. Its blocks stay where they have addresses.
+func (d *Datastore) DeletePool(ctx context.Context, name string) error {
+	_, err := d.Calicoctl(ctx, "", "delete", "ippool", name)
+	return err
+}
+
+// CreateNode creates a node, ready, of the same name for Kubernetes and for
+// Calico. The plugin gives no address on a node that is not there.
+func (d *Datastore) CreateNode(ctx context.Context, name string) error {
+	if err := d.Cluster.CreateNode(ctx, name, true); err != nil || d.Etcd == nil {
+		return err
+	}
+	return d.ApplyNode(ctx, name, name)
+}
+
+// ApplyNode applies a node of Calico's in etcd, which is the Kubernetes node of
+// that name; without one it is no node of Kubernetes'.
+func (d *Datastore) ApplyNode(ctx context.Context, name, kubernetesNode string) error {
+	spec := map[string]any{}
+	if kubernetesNode != "" {
+		spec["orchRefs"] = []map[string]string{{"nodeName": kubernetesNode, "orchestrator": "k8s"}}
+	}
+	return d.Apply(ctx, "Node", map[string]string{"name": name}, spec)
+}
+
+// ApplyEndpoint applies the workload endpoint by which Calico knows in etcd who
+// has the addresses. In Kubernetes it knows that by the pod.
+func (d *Datastore) ApplyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
+	var networks []string
+	for _, ip := range ips {
+		networks = append(networks, single(ip))
+	}
+	escape := strings.NewReplacer("-", "--")
+	name := escape.Replace(s.Node) + "-k8s-" + escape.Replace(s.Pod) + "-eth0"
+	return d.Apply(ctx, "WorkloadEndpoint", map[string]string{"namespace": s.Namespace, "name": name}, map[string]any{
+		"node": s.Node, "orchestrator": "k8s", "pod": s.Pod, "endpoint": "eth0", "containerID": s.ContainerID,
+		"interfaceName": "cali" + s.ContainerID[:11], "ipNetworks": networks,
+		"profiles": []string{"kns." + s.Namespace},
+	})
+}
+
+// CreatePod creates the pod of a sandbox as PodOptions make it, in a namespace
+// that is created if it is not there, and in etcd its endpoint.
+func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, more ...cluster.PodOption) error {
+	if err := d.Cluster.CreateNamespace(ctx, s.Namespace); err != nil {
+		return err
+	}
+	_, err := d.Cluster.CreatePod(ctx, s.Namespace, s.Pod, append(s.PodOptions(ips...), more...)...)
+	if err != nil || d.Etcd == nil {
+		return err
+	}
+	return d.ApplyEndpoint(ctx, s, ips...)
+}
+
+// Lock has calicoctl lock the datastore: kube-controllers release nothing then,
+// and the half of Calico's CNI plugin that makes interfaces fails. The half
+// that is run here, which gives the addresses, does not ask.
+func (d *Datastore) Lock(ctx context.Context) error {
+	_, err := d.Calicoctl(ctx, "", "datastore", "migrate", "lock")
+	return err
+}
+
+// Unlock undoes Lock.
+func (d *Datastore) Unlock(ctx context.Context) error {
+	_, err := d.Calicoctl(ctx, "", "datastore", "migrate", "unlock")
+	return err
+}

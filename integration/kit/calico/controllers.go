@@ -1,0 +1,105 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+)
+
+// How long a program that serves may take to start before that fails, and to
+// end before it is killed.
+const (
+	startTimeout = time.Minute
+	stopTimeout  = 10 * time.Second
+)
+
+// Controllers is a running kube-controllers of which only the node controller
+// works, the one that collects leaked addresses.
+type Controllers struct {
+	guard   *guard.Guard
+	process *guard.Process
+}
+
+// StartControllers starts kube-controllers, which look for leaks twice in each
+// grace period and whenever a block, a pod or a node changes. A grace period of
+// zero turns the collection off, but for nodes that are gone. Whoever gets
+// Controllers must Stop them.
+func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (_ *Controllers, err error) {
+	program, err := assets.Path("kube-controllers")
+	if err != nil {
+		return nil, err
+	}
+	err = d.Apply(ctx, "KubeControllersConfiguration", map[string]string{"name": "default"}, map[string]any{
+		"controllers":            map[string]any{"node": map[string]any{"leakGracePeriod": grace.String()}},
+		"healthChecks":           "Disabled",
+		"prometheusMetricsPort":  0,
+		"etcdV3CompactionPeriod": "0s",
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Controllers{}
+	dir, err := os.MkdirTemp("", "ip-reaper-calico-")
+	if err != nil {
+		return nil, err
+	}
+	if c.guard, err = guard.Start(dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	args := []string{"-status-file=" + filepath.Join(dir, "status.json")}
+	env := slices.Concat(d.env, []string{"ENABLED_CONTROLLERS=node"})
+	if c.process, err = c.guard.Run("kube-controllers", program, args, env); err != nil {
+		return nil, errors.Join(err, c.guard.Release())
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// waitReady waits until kube-controllers have seen every block.
+func (c *Controllers) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return poll(ctx, c.process, func() error {
+		if !strings.Contains(c.Log(), "Syncer is InSync") {
+			return errors.New("kube-controllers are not in sync")
+		}
+		return nil
+	})
+}
+
+// Log returns what kube-controllers have logged so far.
+func (c *Controllers) Log() string { return c.process.Log() }
+
+// Stop ends kube-controllers. It is an error that they had ended before.
+func (c *Controllers) Stop() error {
+	return errors.Join(c.process.Stop(stopTimeout), c.guard.Release())
+}
+
+// poll tries until there is no error, the process ends or the context does.
+func poll(ctx context.Context, p *guard.Process, try func() error) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w\n%s", context.Cause(ctx), err, p.Log())
+		case <-p.Done():
+			return fmt.Errorf("it has ended: %w\n%s", err, p.Log())
+		case <-ticker.C:
+		}
+	}
+}

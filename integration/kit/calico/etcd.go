@@ -1,0 +1,191 @@
+package calico
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+)
+
+// EtcdOptions say how an etcd is got at. The zero value is one in the clear.
+type EtcdOptions struct {
+	TLS      bool // with a certificate of the server's and of the client's
+	Password bool // with a user and its password
+}
+
+// An Etcd is a running etcd of one member, on the loopback interface, that has
+// nothing to do with the API server's.
+type Etcd struct {
+	// Dir is the folder of everything that etcd writes.
+	Dir      string
+	Endpoint string // a URL
+
+	// What a client needs besides, each empty if it does not.
+	CAFile, CertFile, KeyFile string
+	User, Password            string // of one who may read and write /calico/ alone
+
+	// Client may do everything. It is closed by Stop.
+	Client *clientv3.Client
+
+	address string
+	guard   *guard.Guard
+	process *guard.Process
+}
+
+// StartEtcd starts an etcd and returns when it serves. Whoever gets one must
+// Stop it.
+func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
+	program, err := assets.Path("etcd")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ip-reaper-etcd-")
+	if err != nil {
+		return nil, err
+	}
+	e := &Etcd{Dir: dir}
+	if e.guard, err = guard.Start(dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	args, err := e.args(o)
+	if err != nil {
+		return nil, err
+	}
+	if e.process, err = e.guard.Run("etcd", program, args, nil); err != nil {
+		return nil, err
+	}
+	if err := e.connect(ctx, "", ""); err != nil {
+		return nil, err
+	}
+	if o.Password {
+		err = e.enableUsers(ctx)
+	}
+	return e, err
+}
+
+// args chooses the address and writes the certificates.
+func (e *Etcd) args(o EtcdOptions) ([]string, error) {
+	var err error
+	if e.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	e.Endpoint = "http://" + e.address
+	args := []string{
+		"--data-dir=" + filepath.Join(e.Dir, "data"), "--log-level=warn", "--unsafe-no-fsync",
+		"--listen-peer-urls=http://127.0.0.1:0",
+		// One member has nobody to wait for.
+		"--heartbeat-interval=10", "--election-timeout=50",
+		// The passwords are no secret.
+		"--bcrypt-cost=4",
+	}
+	if o.TLS {
+		if err := e.writeCertificates(); err != nil {
+			return nil, err
+		}
+		e.Endpoint = "https://" + e.address
+		args = append(args, "--client-cert-auth", "--trusted-ca-file="+e.CAFile,
+			"--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
+	}
+	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
+}
+
+// freeAddress returns an address that nobody listened at a moment ago.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// connect waits until etcd listens, makes Client the user's and waits until it
+// is answered.
+func (e *Etcd) connect(ctx context.Context, user, password string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	config, err := e.tlsConfig()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, e.process, func() error {
+		connection, err := net.Dial("tcp", e.address)
+		if err != nil {
+			return err
+		}
+		client, err := clientv3.New(clientv3.Config{
+			Endpoints: []string{e.Endpoint}, TLS: config, Username: user, Password: password,
+			DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		})
+		if err := errors.Join(err, connection.Close()); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if _, err := client.Get(ctx, etcdRoot); err != nil {
+			return errors.Join(err, client.Close())
+		}
+		e.Client = client
+		return nil
+	})
+}
+
+func (e *Etcd) tlsConfig() (*tls.Config, error) {
+	if e.CAFile == "" {
+		return nil, nil //nolint:nilnil // which is the configuration of no TLS
+	}
+	return loadTLS(e.CAFile, e.CertFile, e.KeyFile)
+}
+
+// enableUsers makes two users, root and one for Calico, and has etcd turn away
+// everybody else.
+func (e *Etcd) enableUsers(ctx context.Context) error {
+	const root, role = "root", "calico"
+	rootPassword := NewContainerID()
+	e.User, e.Password = "calico", NewContainerID()
+	c, all := e.Client, clientv3.PermissionType(clientv3.PermReadWrite)
+	for _, step := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, root, rootPassword); return err },
+		func() error { _, err := c.UserGrantRole(ctx, root, root); return err },
+		func() error { _, err := c.RoleAdd(ctx, role); return err },
+		func() error {
+			_, err := c.RoleGrantPermission(ctx, role, etcdRoot, clientv3.GetPrefixRangeEnd(etcdRoot), all)
+			return err
+		},
+		func() error { _, err := c.UserAdd(ctx, e.User, e.Password); return err },
+		func() error { _, err := c.UserGrantRole(ctx, e.User, role); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+		c.Close,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("enable users of etcd: %w", err)
+		}
+	}
+	return e.connect(ctx, root, rootPassword)
+}
+
+// Stop ends etcd and removes its folder.
+func (e *Etcd) Stop() error {
+	var err error
+	if e.Client != nil {
+		err = e.Client.Close()
+	}
+	if e.process != nil {
+		err = errors.Join(err, e.process.Stop(stopTimeout))
+	}
+	return errors.Join(err, e.guard.Release())
+}

@@ -1,0 +1,136 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// shared is the etcd of a test binary that called Main.
+var shared struct {
+	mu   sync.Mutex
+	etcd *Etcd
+	err  error
+}
+
+// Main runs the tests of a package with one cluster that has Calico's CRDs and
+// one plain etcd for all of them, which are started when a test asks for them.
+// Call it from TestMain; it exits.
+func Main(m *testing.M) { os.Exit(run(m, CRDs)) }
+
+// MainLoose is Main with CRDs that keep the fields of later versions.
+func MainLoose(m *testing.M) {
+	dir, err := os.MkdirTemp("", "ip-reaper-crds-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := run(m, func(ctx context.Context) (string, error) { return dir, LooseCRDs(ctx, dir) })
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M, crds func(context.Context) (string, error)) int {
+	code := cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
+		folder, err := crds(ctx)
+		return cluster.Options{CRDs: []string{folder}}, err
+	})
+	if shared.etcd != nil {
+		if err := shared.etcd.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// EachT runs the test in either datastore.
+func EachT(t *testing.T, test func(*testing.T, *Datastore)) {
+	t.Helper()
+	t.Run("kubernetes", func(t *testing.T) { test(t, KubernetesT(t)) })
+	t.Run("etcd", func(t *testing.T) { test(t, EtcdT(t)) })
+}
+
+// KubernetesT returns the datastore in the test binary's cluster, which is
+// reset now and when the test ends. It fails the test if there is none.
+func KubernetesT(t testing.TB) *Datastore {
+	t.Helper()
+	c := cluster.StartT(t)
+	c.ResetT(t)
+	d, err := OnKubernetes(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// EtcdT returns the datastore in the test binary's etcd for the pods of its
+// cluster, which are both reset. It fails the test if there is none.
+func EtcdT(t testing.TB) *Datastore {
+	t.Helper()
+	shared.mu.Lock()
+	if shared.etcd == nil && shared.err == nil {
+		// The etcd outlives the test.
+		shared.etcd, shared.err = StartEtcd(context.WithoutCancel(t.Context()), EtcdOptions{})
+	}
+	etcd, err := shared.etcd, shared.err
+	shared.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (etcdStore{etcd.Client}).clear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return OnEtcdT(t, etcd)
+}
+
+// OnEtcdT returns the datastore in an etcd for the pods of the test binary's
+// cluster, which is reset now and when the test ends.
+func OnEtcdT(t testing.TB, e *Etcd) *Datastore {
+	t.Helper()
+	c := cluster.StartT(t)
+	c.ResetT(t)
+	d, err := OnEtcd(t.Context(), c, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// StartEtcdT returns an etcd that ends with the test.
+func StartEtcdT(t testing.TB, o EtcdOptions) *Etcd {
+	t.Helper()
+	e, err := StartEtcd(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// StartControllersT starts kube-controllers, which end with the test.
+func (d *Datastore) StartControllersT(t testing.TB, grace time.Duration) *Controllers {
+	t.Helper()
+	c, err := d.StartControllers(t.Context(), grace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}

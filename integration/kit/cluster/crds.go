@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+)
+
+// whereaboutsCRDs returns the definitions that whereabouts itself ships.
+func whereaboutsCRDs(ctx context.Context) ([]string, error) {
+	dir, err := assets.ModuleDir(ctx, "github.com/k8snetworkplumbingwg/whereabouts")
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, kind := range []string{"ippools", "nodeslicepools", "overlappingrangeipreservations"} {
+		files = append(files, filepath.Join(dir, "doc", "crds", "whereabouts.cni.cncf.io_"+kind+".yaml"))
+	}
+	return files, nil
+}
+
+// NetworkAttachmentCRD returns the file with the definition of network
+// attachments, for Options.CRDs: a cluster without Multus has none.
+func NetworkAttachmentCRD() (string, error) {
+	root, err := assets.Root()
+	return filepath.Join(root, "kit", "cluster", "network-attachments.yaml"), err
+}

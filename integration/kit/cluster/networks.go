@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// NetworkAttachments is the resource that NetworkAttachmentCRD defines.
+var NetworkAttachments = schema.GroupVersionResource{
+	Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
+}
+
+// CreateNetwork creates a network attachment with the configuration of a CNI
+// network.
+func (c *Cluster) CreateNetwork(ctx context.Context, namespace, name, config string) error {
+	attachment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": NetworkAttachments.GroupVersion().String(),
+		"kind":       "NetworkAttachmentDefinition",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"config": config},
+	}}
+	_, err := c.Dynamic.Resource(NetworkAttachments).Namespace(namespace).Create(ctx, attachment, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create network attachment %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// NetworkStatusAnnotation is where Multus says which addresses a pod got.
+const NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
+
+// A NetworkStatus is what Multus writes about one interface of a pod.
+type NetworkStatus struct {
+	Name      string   `json:"name"`
+	Interface string   `json:"interface,omitempty"`
+	IPs       []string `json:"ips,omitempty"`
+	Default   bool     `json:"default,omitempty"`
+	DNS       struct{} `json:"dns"`
+}
+
+// Attached returns the status of a secondary interface with the addresses.
+func Attached(network, iface string, ips ...string) NetworkStatus {
+	return NetworkStatus{Name: network, Interface: iface, IPs: ips}
+}
+
+// Networks gives the pod the annotation that Multus writes when all its
+// interfaces are there: the pod's primary network, and then those given. Used
+// with PodIPs it comes after it; used with UpdatePod it is Multus's writing
+// after the last ADD.
+func Networks(attached ...NetworkStatus) PodOption {
+	return func(p *corev1.Pod) {
+		if p.Status.PodIPs == nil {
+			PodIPs(freshIP())(p)
+		}
+		Annotation(NetworkStatusAnnotation, networkStatus(p, attached))(p)
+	}
+}
+
+// networkStatus is indented, as Multus's is.
+func networkStatus(p *corev1.Pod, attached []NetworkStatus) string {
+	primary := NetworkStatus{Name: "cbr0", Interface: "eth0", Default: true}
+	for _, ip := range p.Status.PodIPs {
+		primary.IPs = append(primary.IPs, ip.IP)
+	}
+	text, err := json.MarshalIndent(slices.Concat([]NetworkStatus{primary}, attached), "", "    ")
+	if err != nil {
+		panic(err) // strings and booleans always marshal
+	}
+	return string(text)
+}

@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+)
+
+// builtin are the resources that a reaper, a plugin or a test may write, other
+// than custom ones.
+var builtin = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "pods"},
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "secrets"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	{Version: "v1", Resource: "namespaces"},
+	{Version: "v1", Resource: "nodes"},
+	{Version: "v1", Resource: "events"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "replicasets"},
+	{Group: "apps", Version: "v1", Resource: "statefulsets"},
+	{Group: "batch", Version: "v1", Resource: "jobs"},
+	{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+}
+
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
+
+// An object is one entry of a list over every kind that matters here.
+type object struct {
+	gvr schema.GroupVersionResource
+	*unstructured.Unstructured
+}
+
+// key is resource.group/namespace/name, with what is empty left out.
+func (o object) key() string {
+	parts := []string{o.gvr.GroupResource().String(), o.GetName()}
+	if o.GetNamespace() != "" {
+		parts = []string{parts[0], o.GetNamespace(), o.GetName()}
+	}
+	return strings.Join(parts, "/")
+}
+
+// each calls fn for every object of the builtin resources and of every custom
+// resource that is defined, except for what the API server writes by itself:
+// the lease that each of its processes renews.
+func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
+	resources := append([]schema.GroupVersionResource{definitions}, builtin...)
+	custom, err := c.customResources(ctx)
+	if err != nil {
+		return err
+	}
+	resources = append(resources, custom...)
+	lists, err := c.lists(ctx, resources)
+	if err != nil {
+		return err
+	}
+	for i, list := range lists {
+		for j := range list.Items {
+			o := object{resources[i], &list.Items[j]}
+			if o.GetLabels()["apiserver.kubernetes.io/identity"] != "" {
+				continue
+			}
+			if err := fn(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lists lists the resources at once: the API server takes a second for the
+// first list of a custom resource.
+func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionResource) ([]*unstructured.UnstructuredList, error) {
+	lists := make([]*unstructured.UnstructuredList, len(resources))
+	err := parallel.Each(len(resources), resources, func(i int, gvr schema.GroupVersionResource) (err error) {
+		lists[i], err = c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err): // defined a moment ago, or being deleted: not served
+			lists[i] = &unstructured.UnstructuredList{}
+		case err != nil:
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		return nil
+	})
+	return lists, err
+}
+
+// customResources returns the stored version of every custom resource.
+func (c *Cluster) customResources(ctx context.Context) ([]schema.GroupVersionResource, error) {
+	list, err := c.Dynamic.Resource(definitions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", definitions.GroupResource(), err)
+	}
+	var resources []schema.GroupVersionResource
+	for _, crd := range list.Items {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, v := range versions {
+			v, ok := v.(map[string]any)
+			if !ok || v["storage"] != true || v["served"] != true {
+				continue
+			}
+			name, _ := v["name"].(string)
+			resources = append(resources, schema.GroupVersionResource{
+				Group: group, Version: name, Resource: plural,
+			})
+		}
+	}
+	return resources, nil
+}
+
+// Versions returns the resource version of every pool, allocation, pod,
+// ConfigMap, lease, event and so on, of every custom resource included, by
+// resource.group/namespace/name. If two calls return the same, nothing was
+// written between them.
+func (c *Cluster) Versions(ctx context.Context) (map[string]string, error) {
+	versions := map[string]string{}
+	err := c.each(ctx, func(o object) error {
+		versions[o.key()] = o.GetResourceVersion()
+		return nil
+	})
+	return versions, err
+}
+
+func (c *Cluster) objects(ctx context.Context) (map[string]bool, error) {
+	keys := map[string]bool{}
+	err := c.each(ctx, func(o object) error {
+		keys[o.key()] = true
+		return nil
+	})
+	return keys, err
+}
+
+// Reset deletes every object that was not there when the cluster had started,
+// at once and without their finalizers, but not namespaces and custom resource
+// definitions: nobody here would finish the deletion of those. No other test
+// may use the cluster meanwhile.
+func (c *Cluster) Reset(ctx context.Context) error {
+	return c.each(ctx, func(o object) error {
+		if c.baseline[o.key()] || o.gvr == definitions || o.gvr.Resource == "namespaces" {
+			return nil
+		}
+		client := c.Dynamic.Resource(o.gvr).Namespace(o.GetNamespace())
+		if len(o.GetFinalizers()) > 0 {
+			o.SetFinalizers(nil)
+			if _, err := client.Update(ctx, o.Unstructured, metav1.UpdateOptions{}); err != nil {
+				return fmt.Errorf("remove finalizers of %s: %w", o.key(), err)
+			}
+		}
+		err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s: %w", o.key(), err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// shared is the cluster of a test binary that called Main or Run.
+var shared struct {
+	mu      sync.Mutex
+	enabled bool
+	options func(context.Context) (Options, error)
+	cluster *Cluster
+	err     error
+}
+
+// Main runs the tests of a package with one cluster for all of them, which the
+// first StartT starts. Call it from TestMain; it exits.
+func Main(m *testing.M) {
+	os.Exit(Run(m, func(context.Context) (Options, error) { return Options{}, nil }))
+}
+
+// Run is Main with options, which are asked for when the cluster is started.
+// It returns the code to exit with.
+func Run(m *testing.M, options func(context.Context) (Options, error)) int {
+	shared.enabled, shared.options = true, options
+	code := m.Run()
+	if shared.cluster != nil {
+		if err := shared.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// StartT returns the cluster of the test binary, if its TestMain calls Main,
+// or else a new one that ends with the test. It fails the test if there is
+// none to be had.
+func StartT(t testing.TB) *Cluster {
+	t.Helper()
+	if !shared.enabled {
+		c, err := Start(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.cluster == nil && shared.err == nil {
+		shared.cluster, shared.err = startShared(context.WithoutCancel(t.Context()))
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+// startShared starts the cluster that outlives the test.
+func startShared(ctx context.Context) (*Cluster, error) {
+	options, err := shared.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Start(ctx, options)
+}
+
+// Namespace returns the name of a new namespace for the test. When the test
+// ends, its pods are deleted; the namespace stays, empty.
+func (c *Cluster) Namespace(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("test-%d-%d", os.Getpid(), podNumber.Add(1))
+	if err := c.CreateNamespace(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := c.DeletePods(ctx, name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// ResetT resets the cluster now and again when the test ends.
+func (c *Cluster) ResetT(t testing.TB) {
+	t.Helper()
+	if err := c.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := c.Reset(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

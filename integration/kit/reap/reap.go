@@ -1,0 +1,141 @@
+// Package reap runs the ip-reaper binary as an operator or a CronJob would.
+package reap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+)
+
+// runTimeout ends a run that hangs, unless its context ends it before.
+const runTimeout = 5 * time.Minute
+
+// The exit codes that the binary promises.
+const (
+	ExitDone     = 0
+	ExitError    = 1
+	ExitUsage    = 2 // of the flags or the policy
+	ExitPartial  = 3
+	ExitLimit    = 4
+	ExitLocked   = 5
+	ExitSignal   = 130
+	ExitedByKill = -1 // it did not exit: a signal ended it
+)
+
+// A Reaper is the binary.
+type Reaper struct {
+	Path  string
+	Dir   string   // where it runs; the caller's folder if empty
+	Env   []string // added to its environment, as KEY=value
+	Stdin string   // what it can read
+}
+
+// New returns the binary that make build puts into integration/bin.
+func New() (*Reaper, error) {
+	path, err := assets.Path("ip-reaper")
+	if err != nil {
+		return nil, err
+	}
+	return &Reaper{Path: path}, nil
+}
+
+// A Result is what a run left behind.
+type Result struct {
+	ExitCode int
+	Stdout   string
+	Stderr   string
+	Report   *Report // of a run with -o json that printed one, or else nil
+}
+
+// Run runs the binary with the arguments and waits for its end. The error says
+// that it could not be run, that it took too long, or that the JSON it printed
+// is no report; any exit code is a Result.
+func (r *Reaper) Run(ctx context.Context, args ...string) (Result, error) {
+	p, err := r.Start(ctx, args...)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.Wait()
+}
+
+// A Process is a run under way.
+type Process struct {
+	cmd            *exec.Cmd
+	ctx            context.Context
+	cancel         context.CancelFunc
+	stdout, stderr bytes.Buffer
+}
+
+// Start starts the binary. Whoever gets a Process must Wait for it.
+func (r *Reaper) Start(ctx context.Context, args ...string) (*Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	p := &Process{ctx: ctx, cancel: cancel}
+	p.cmd = exec.CommandContext(ctx, r.Path, args...)
+	p.cmd.Dir, p.cmd.Env = r.Dir, append(environ(), r.Env...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = strings.NewReader(r.Stdin), &p.stdout, &p.stderr
+	// A stopped run gets the time to write its report.
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
+	p.cmd.WaitDelay = 10 * time.Second
+	if err := p.cmd.Start(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("start ip-reaper: %w", err)
+	}
+	return p, nil
+}
+
+// environ is the environment without what would lead the binary elsewhere.
+func environ() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		key, _, _ := strings.Cut(kv, "=")
+		if key != "KUBECONFIG" && !strings.HasPrefix(key, "KUBERNETES_") && !strings.HasPrefix(key, "IP_REAPER_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// Kill ends the process at once, as kill -9. That it has ended already is no
+// error.
+func (p *Process) Kill() error { return p.Signal(os.Kill) }
+
+// Signal sends the process a signal. That it has ended already is no error.
+func (p *Process) Signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Wait waits for the end of the process, as Run does. It is called once.
+func (p *Process) Wait() (Result, error) {
+	defer p.cancel()
+	err := p.cmd.Wait()
+	result := Result{
+		ExitCode: p.cmd.ProcessState.ExitCode(),
+		Stdout:   p.stdout.String(),
+		Stderr:   p.stderr.String(),
+	}
+	if ctxErr := p.ctx.Err(); ctxErr != nil {
+		return result, fmt.Errorf("run ip-reaper: %w\n%s", ctxErr, result.Stderr)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return result, fmt.Errorf("run ip-reaper: %w", err)
+	}
+	if strings.HasPrefix(result.Stdout, "{") {
+		result.Report = &Report{}
+		if err := json.Unmarshal(p.stdout.Bytes(), result.Report); err != nil {
+			return result, fmt.Errorf("decode report of ip-reaper: %w\n%s", err, result.Stdout)
+		}
+	}
+	return result, nil
+}

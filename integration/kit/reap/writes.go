@@ -1,0 +1,30 @@
+package reap
+
+import (
+	"maps"
+	"strings"
+)
+
+// StoreWrites returns those of the writes, by "verb resource", that are not a run's
+// own: its lock, ledger, journal and events.
+func StoreWrites(writes map[string]int) map[string]int {
+	left := maps.Clone(writes)
+	for _, own := range []string{
+		"create leases", "update leases", "create configmaps", "update configmaps", "delete configmaps", "create events",
+	} {
+		delete(left, own)
+	}
+	return left
+}
+
+// StoreObjects returns those of the objects, by resource and name as
+// cluster.Versions has them, that are not a run's own.
+func StoreObjects(objects map[string]string) map[string]string {
+	left := maps.Clone(objects)
+	maps.DeleteFunc(left, func(key, _ string) bool {
+		resource, name, _ := strings.Cut(key, "/")
+		resource, _, _ = strings.Cut(resource, ".")
+		return resource == "leases" || resource == "events" || resource == "configmaps" && strings.Contains(name, "/ip-reaper-")
+	})
+	return left
+}
