@@ -15,9 +15,9 @@ import (
 	"io"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 func main() { program.Main("calls", run) }

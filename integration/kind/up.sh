@@ -20,7 +20,7 @@ export KUBECONFIG=$kubeconfig
 whereabouts=$(module_dir whereabouts github.com/k8snetworkplumbingwg/whereabouts)/doc/crds
 calico=$(module_dir calico github.com/projectcalico/calico)/libcalico-go/config/crd
 kubectl apply --server-side --filename "$calico" \
-	--filename "$here/../realcluster/network-attachments.yaml" \
+	--filename "$here/../kit/cluster/network-attachments.yaml" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_ippools.yaml" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_nodeslicepools.yaml" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_overlappingrangeipreservations.yaml" \

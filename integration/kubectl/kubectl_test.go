@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
 // A shell has the reaper's plugins and kubectl on its PATH, and nothing else.

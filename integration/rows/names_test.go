@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
 // Two pods ask a network for an address and the second is gone: the plugin's

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
 // The plugin's log tells an ADD that forgets to reserve from one that does not,

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRootIsFoundFromAnywhereInTheRepository(t *testing.T) {
-	want, err := filepath.Abs("..")
+	want, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
