@@ -19,10 +19,11 @@ type Pod struct {
 	// Finished is set for phase Succeeded or Failed.
 	Finished bool
 
-	// Addresses are all that the pod shows, wherever it shows them: in its
-	// status, in the Multus network-status of any interface, in Calico's
-	// annotations.
+	// Addresses are all that the pod shows, wherever it shows them: in its status,
+	// in Calico's annotations, in the Multus network-status of any interface. The
+	// first InStatus of them are from the status.
 	Addresses []netip.Addr
+	InStatus  int
 
 	// Interfaces are the addresses that the Multus network-status shows, by
 	// interface name.
@@ -52,7 +53,11 @@ type Node struct {
 	Name  string
 	Ready bool
 
-	// OutOfService is set where somebody vouches, by the taint
+	// Since is when the node became ready or stopped being so; zero where the node
+	// does not say.
+	Since time.Time
+
+	// OutOfService is set where an administrator says, by the taint
 	// node.kubernetes.io/out-of-service, that nothing runs there any more.
 	OutOfService bool
 }
@@ -85,42 +90,29 @@ type Cluster interface {
 	Pod(ctx context.Context, ref PodRef) (Pod, Presence, error)
 }
 
-// A Census is everyone who was alive at one time. It is complete: NewCensus is
-// given everything or is not called. The zero Census knows nothing and keeps
-// everything. It is safe for concurrent use.
+// A Census is everyone who was alive at one time. It is complete: NewCensus is given
+// everything or is not called. The zero Census knows nothing and keeps everything. It
+// is safe for concurrent use.
 type Census struct {
-	began          time.Time
-	pods           map[PodRef]Pod
-	byAddress      map[netip.Addr][]PodRef
-	sandboxes      map[string]bool
-	sets           map[PodRef]StatefulSet
-	nodes          map[string]Node
-	addressUnknown int
-	fresh          map[PodRef]look // overrides pods
+	population
+	sets  map[PodRef]StatefulSet
+	nodes map[string]Node // nil where they were not asked for
+	fresh map[PodRef]look // overrides the population
 }
 
-// NewCensus indexes complete lists whose reading began at the given time. A node
-// that is not among the nodes does not exist; nil means that nobody asked for them.
+// A population is all that a list of pods tells.
+type population struct {
+	began     time.Time // when the reading of the list began
+	pods      map[PodRef]Pod
+	byAddress map[netip.Addr][]PodRef
+	sandboxes map[string]bool
+	unknown   int // pods whose addresses are unknown
+}
+
+// NewCensus indexes complete lists whose reading began at the given time. A node that
+// is not among the nodes does not exist; nil means that they were not asked for.
 func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
-	c := Census{
-		began:     began,
-		pods:      make(map[PodRef]Pod, len(pods)),
-		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
-		sandboxes: make(map[string]bool),
-		sets:      make(map[PodRef]StatefulSet, len(sets)),
-	}
-	for _, p := range pods {
-		c.pods[p.Ref] = p
-		for _, ip := range p.Addresses {
-			c.byAddress[ip] = append(c.byAddress[ip], p.Ref)
-		}
-		if p.Sandbox != "" {
-			c.sandboxes[p.Sandbox] = true
-		}
-		if p.AddressUnknown {
-			c.addressUnknown++
-		}
-	}
+	c := Census{population: newPopulation(began, pods), sets: make(map[PodRef]StatefulSet, len(sets))}
 	for _, s := range sets {
 		c.sets[PodRef{s.Namespace, s.Name}] = s
 	}
@@ -131,6 +123,29 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 		c.nodes[n.Name] = n
 	}
 	return c
+}
+
+// newPopulation indexes a complete list of pods.
+func newPopulation(began time.Time, pods []Pod) population {
+	p := population{
+		began:     began,
+		pods:      make(map[PodRef]Pod, len(pods)),
+		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
+		sandboxes: make(map[string]bool),
+	}
+	for _, pod := range pods {
+		p.pods[pod.Ref] = pod
+		for _, ip := range pod.Addresses {
+			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)
+		}
+		if pod.Sandbox != "" {
+			p.sandboxes[pod.Sandbox] = true
+		}
+		if pod.AddressUnknown {
+			p.unknown++
+		}
+	}
+	return p
 }
 
 // A Scope says what a census asks for beside the pods.
@@ -184,23 +199,20 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	return Pod{}, Absent
 }
 
-// wanted reports whether a StatefulSet still wants a pod of this name, so that
-// it is coming back.
-func (c Census) wanted(ref PodRef) bool {
+// wants returns the StatefulSet that still wants a pod of this name, so that the pod
+// is coming back; false where there is none.
+func (c Census) wants(ref PodRef) (StatefulSet, bool) {
 	dash := strings.LastIndexByte(ref.Name, '-')
 	if dash < 0 {
-		return false
+		return StatefulSet{}, false
 	}
 	set, ok := c.sets[PodRef{ref.Namespace, ref.Name[:dash]}]
-	if !ok {
-		return false
-	}
 	text := ref.Name[dash+1:]
 	ordinal, err := strconv.Atoi(text)
-	if err != nil || strconv.Itoa(ordinal) != text {
-		return false
+	if !ok || err != nil || strconv.Itoa(ordinal) != text {
+		return StatefulSet{}, false
 	}
-	return ordinal >= set.Start && ordinal < set.Start+set.Replicas
+	return set, ordinal >= set.Start && ordinal < set.Start+set.Replicas
 }
 
 // unreachable reports whether the node exists and is not ready, so that its
@@ -242,9 +254,14 @@ func (c Census) looked(ref PodRef) (time.Time, error) {
 	return c.began, nil
 }
 
-// with returns the census as it stands after a second look at some of its
-// pods. The receiver stays as it is.
+// with returns the census after a second look at some of its pods.
 func (c Census) with(fresh map[PodRef]look) Census {
 	c.fresh = fresh
+	return c
+}
+
+// relisted returns the census after all pods were listed again.
+func (c Census) relisted(began time.Time, pods []Pod) Census {
+	c.population, c.fresh = newPopulation(began, pods), nil
 	return c
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 // How owners are looked at a second time: one by one where few are due, by
@@ -25,7 +23,6 @@ const (
 // A Confirmer looks at owners again, just before their allocations go. It is
 // safe for concurrent use; concurrent callers share one listing.
 type Confirmer struct {
-	policy  policy.Policy
 	cluster Cluster
 	census  Census // the first look
 	bulk    bool
@@ -35,11 +32,10 @@ type Confirmer struct {
 	slow bool   // listing takes too long to be of use
 }
 
-// NewConfirmer prepares for confirming as many orphans as are due, that were
-// judged by this policy and census.
-func NewConfirmer(p policy.Policy, cluster Cluster, census Census, due int) *Confirmer {
+// NewConfirmer prepares for confirming as many orphans as are due, which were judged by
+// this census.
+func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 	return &Confirmer{
-		policy:  p,
 		cluster: cluster,
 		census:  census,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
@@ -65,19 +61,19 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 	return warrants, errs
 }
 
-// warrant judges the orphan again by what was just seen.
+// warrant judges the orphan and its siblings again by the new census.
 func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
-	if o.pool == nil {
+	if o.facts == nil {
 		return Warrant{}, ErrNoWarrant
 	}
-	looked, err := c.stillOrphaned(o, census)
+	looked, err := stillOrphaned(o, census)
 	if err != nil {
 		return Warrant{}, err
 	}
-	for _, tied := range o.group {
-		at, err := c.stillOrphaned(tied, census)
+	for _, sibling := range o.group {
+		at, err := stillOrphaned(sibling, census)
 		if err != nil {
-			return Warrant{}, fmt.Errorf("%w (of %s, which it is bound to)", err, tied.allocation.what())
+			return Warrant{}, fmt.Errorf("%w (of %s, with which it is released)", err, sibling.allocation.label())
 		}
 		if at.Before(looked) {
 			looked = at
@@ -86,23 +82,23 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
 }
 
-// stillOrphaned returns when the owner was looked at, or what speaks against the
-// release by now.
-func (c *Confirmer) stillOrphaned(o Orphan, census Census) (time.Time, error) {
+// stillOrphaned asks the rules once more, about the same facts but for the new census.
+// It returns when the owner was looked at, or what speaks against the release by now.
+func stillOrphaned(o Orphan, census Census) (time.Time, error) {
 	looked, err := census.looked(o.allocation.Owner.Pod)
 	if err != nil {
 		return time.Time{}, err
 	}
-	f := assess(c.policy, census, o)
+	d := o.facts.again(census).decide(&o.allocation)
 	switch {
-	case f.verdict == Suspected && (f.reason == o.reason || f.reason == PodAbsent):
+	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
 		return looked, nil
-	case f.verdict == InUse:
-		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, f.reason)
-	case f.reason == NoCensus:
+	case d.Verdict == InUse:
+		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, d.Reason)
+	case d.Reason == NoCensus:
 		return time.Time{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
 	default:
-		return time.Time{}, fmt.Errorf("%w: now %s", ErrKept, f.reason)
+		return time.Time{}, fmt.Errorf("%w: now %s", ErrKept, d.Reason)
 	}
 }
 
@@ -116,7 +112,7 @@ func (c *Confirmer) Forget() {
 
 // renew is Warrant.Renew: always a new look, of that one pod if it is known.
 func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
-	if !unnamed(o) {
+	if !needsList(o) {
 		return c.warrant(o, c.read(ctx, []Orphan{o}))
 	}
 	census, err := c.list(ctx)
@@ -130,7 +126,7 @@ func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
 // within Freshness if that was at all possible. An entry that names no pod
 // calls for all of them.
 func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (Census, error) {
-	needed := slices.ContainsFunc(orphans, unnamed)
+	needed := slices.ContainsFunc(orphans, needsList)
 	if c.bulk || needed {
 		census, err := c.shared(ctx, needed)
 		if err != nil || !census.began.IsZero() {
@@ -158,9 +154,9 @@ func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 	return c.last, nil
 }
 
-// unnamed reports whether the orphan, or one that it is bound to, is judged by all
-// pods, since the store names none.
-func unnamed(o Orphan) bool {
+// needsList reports whether all pods are needed to judge the orphan or a sibling of it,
+// since the store names no pod.
+func needsList(o Orphan) bool {
 	namesNone := func(o Orphan) bool {
 		return o.allocation.Owner.Pod == PodRef{} || o.allocation.Inferred
 	}
@@ -174,9 +170,7 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", again(err))
 	}
-	census := NewCensus(began, pods, nil)
-	census.sets, census.nodes = c.census.sets, c.census.nodes
-	return census, nil
+	return c.census.relisted(began, pods), nil
 }
 
 // read reads the owners one by one. Each look has a time and an error of its

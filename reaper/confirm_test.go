@@ -40,7 +40,7 @@ func newHearing(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocati
 
 // confirmer prepares for confirming that many.
 func (h hearing) confirmer(due int) *reaper.Confirmer {
-	return reaper.NewConfirmer(h.policy, h.pods, h.census, due)
+	return reaper.NewConfirmer(h.pods, h.census, due)
 }
 
 // entries returns entries of pods app-0, app-1 and so on.
@@ -226,9 +226,9 @@ func TestOnlyAClearAbsenceConfirms(t *testing.T) {
 		{presence: reaper.Unknown},
 		{presence: reaper.Absent, err: errors.New("404 page not found")},
 	} {
-		ws, errs := reaper.NewConfirmer(h.policy, m, h.census, 1).Confirm(t.Context(), h.orphans)
+		ws, errs := reaper.NewConfirmer(m, h.census, 1).Confirm(t.Context(), h.orphans)
 		refused(t, ws[0], errs[0], reaper.ErrAgain)
 	}
-	ws, errs := reaper.NewConfirmer(h.policy, h.pods, reaper.Census{}, 1).Confirm(t.Context(), h.orphans)
+	ws, errs := reaper.NewConfirmer(h.pods, reaper.Census{}, 1).Confirm(t.Context(), h.orphans)
 	refused(t, ws[0], errs[0], reaper.ErrAgain)
 }

@@ -84,7 +84,13 @@ func (s scene) terms() policy.Policy {
 func (s scene) judge(t *testing.T, now time.Time) []reaper.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
-	return reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
+	decisions := reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
+	for _, d := range decisions {
+		if len(d.Evidence) == 0 {
+			t.Errorf("%s %s of %s has no evidence", d.Verdict, d.Reason, d.Allocation.Key)
+		}
+	}
+	return decisions
 }
 
 // censusOf is a census of these pods, begun now.

@@ -57,7 +57,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 		return Census{}, nil
 	}
 	r.warn("offline, grace periods count as over, and the pods as dumped after the stores")
-	scope := r.scope()
+	scope := scopeOf(r.Policy)
 	census, err := TakeCensus(ctx, r.Cluster, scope)
 	if err != nil {
 		return Census{}, err

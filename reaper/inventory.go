@@ -100,8 +100,7 @@ func (inv Inventory) namesNodes() bool {
 
 // list reads one backend to its end.
 func list(ctx context.Context, b Backend, required bool) Listing {
-	_, protects := b.(Protector)
-	l := Listing{Backend: b.Name(), Status: StatusOK, Protects: protects}
+	l := listingOf(b, StatusOK, "")
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
 		switch {
@@ -124,9 +123,11 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
 		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
-			return Listing{Backend: l.Backend, Status: StatusSkipped, Message: err.Error(), Protects: protects}
+			return listingOf(b, StatusSkipped, err.Error())
 		default:
-			return Listing{Backend: l.Backend, Status: StatusFailed, Message: err.Error(), Protects: protects, errs: append(l.errs, err)}
+			failed := listingOf(b, StatusFailed, err.Error())
+			failed.errs = append(l.errs, err)
+			return failed
 		}
 	}
 	if len(l.errs) > 0 {
@@ -135,24 +136,11 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 	return l
 }
 
+// listingOf is the listing of a backend without pools.
+func listingOf(b Backend, status Status, message string) Listing {
+	_, protects := b.(Protector)
+	return Listing{Backend: b.Name(), Status: status, Message: message, Protects: protects}
+}
+
 // asShown returns an address as pods show it.
 func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
-
-// claim is one backend's record that a pod has an address.
-type claim struct {
-	*Allocation
-	network string // of the pool
-}
-
-// claims indexes by address what a listing says of pods.
-func (l Listing) claims() map[netip.Addr][]claim {
-	m := make(map[netip.Addr][]claim)
-	for _, u := range l.Pools {
-		for i := range u.Allocations {
-			if r := &u.Allocations[i]; r.saysWhose() {
-				m[r.IP] = append(m[r.IP], claim{r, u.Network})
-			}
-		}
-	}
-	return m
-}

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -27,4 +28,23 @@ type LockedError struct {
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s has been running since %s (%s); nothing was done",
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)
+}
+
+// lock keeps other runs away, if this one may write. Where that fails, for another
+// reason than that there is one, this goes on: what is safe does not rest on it.
+func (r *run) lock(ctx context.Context) (unlock func(), err error) {
+	none := func() {}
+	if r.Lock == nil || *r.Policy.DryRun {
+		return none, nil
+	}
+	unlock, err = r.Lock.Acquire(ctx, r.ID)
+	var held *LockedError
+	switch {
+	case errors.As(err, &held):
+		return none, err
+	case err != nil:
+		r.warn("nothing keeps another run away: " + err.Error())
+		return none, nil
+	}
+	return unlock, nil
 }

@@ -3,33 +3,30 @@ package reaper
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// An occupancy is who has which address now: by what the stores say, and by what
-// pods show.
+// An occupancy is who has which address now: by what the stores say, and by what pods
+// show.
 type occupancy struct {
-	census   Census
+	facts    *Facts
 	listings map[string]Listing
-	claims   map[string]map[netip.Addr][]claim // by backend
-	pools    map[[2]string]*Pool               // by backend and name
-	taken    map[netip.Addr][]Orphan           // every entry, in its pool
+	taken    map[netip.Addr][]*Allocation
 }
 
 func newOccupancy(inv Inventory, census Census) occupancy {
 	o := occupancy{
-		census: census, listings: make(map[string]Listing), claims: make(map[string]map[netip.Addr][]claim),
-		pools: make(map[[2]string]*Pool), taken: make(map[netip.Addr][]Orphan),
+		facts:    newFacts(time.Time{}, policy.Default(), inv, census, Ledger{}),
+		listings: make(map[string]Listing), taken: make(map[netip.Addr][]*Allocation),
 	}
 	for _, l := range inv.Listings {
-		o.listings[l.Backend], o.claims[l.Backend] = l, l.claims()
-		for i := range l.Pools {
-			u := &l.Pools[i]
-			o.pools[[2]string{l.Backend, u.Name}] = u
-			for _, r := range u.Allocations {
-				if r.holdsAddress() {
-					o.taken[r.IP] = append(o.taken[r.IP], Orphan{pool: u, allocation: r})
+		o.listings[l.Backend] = l
+		for _, pool := range l.Pools {
+			for i := range pool.Allocations {
+				if a := &pool.Allocations[i]; a.holdsAddress() {
+					o.taken[a.IP] = append(o.taken[a.IP], a)
 				}
 			}
 		}
@@ -37,7 +34,8 @@ func newOccupancy(inv Inventory, census Census) occupancy {
 	return o
 }
 
-// sort settles what cannot be put back, and returns the other records, by index.
+// partition settles the records that cannot be put back, and returns the others, by
+// index.
 func (r *restoration) partition(o occupancy) []int {
 	var free []int
 	for i, rec := range r.report.records {
@@ -58,46 +56,38 @@ func (r *restoration) partition(o occupancy) []int {
 	return free
 }
 
-// conflict returns an error that wraps ErrTaken where somebody else has the
-// address of a record, whatever became of its place.
+// conflict returns an error that wraps ErrTaken where another owner has the address of
+// a record, no matter whether its place is free.
 func (o occupancy) conflict(rec Record) error {
 	ip, err := netip.ParseAddr(rec.IP)
 	if err != nil {
 		return nil // it has none
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
-	pool := o.pools[[2]string{rec.Backend, rec.Pool}]
-	if pool == nil {
-		pool = &Pool{Name: rec.Pool}
-	}
-	entry := Orphan{
-		pool: pool, claims: o.claims[rec.Backend],
-		allocation: Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}},
-	}
-	if by, ok := shownBy(policy.Default(), o.census, entry); ok && by != pod {
-		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by)
+	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
+	if by, ok := o.facts.otherWitness(a); ok {
+		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by.Ref)
 	}
 	for _, other := range o.taken[ip] {
-		if r := other.allocation; entry.competes(other) && !rec.sharesOwner(r) {
-			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, r.Backend, r.Pool, r.Owner.whom())
+		if o.compete(a, other) && !rec.sharesOwner(*other) {
+			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, other.Backend, other.Pool, other.Owner)
 		}
 	}
 	return nil
 }
 
-// competes reports whether two entries of one address, of which neither is the
-// other, are of the same network, or may be.
-func (o Orphan) competes(other Orphan) bool {
-	a, b := o.allocation, other.allocation
+// compete reports whether two allocations of one address, of which neither is the other,
+// are of the same network, or may be.
+func (o occupancy) compete(a, b *Allocation) bool {
 	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
 	}
-	here, there := o.pool.Network, other.pool.Network
+	here, there := o.facts.pool(a).Network, o.facts.pool(b).Network
 	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
 }
 
-// sharesOwner reports whether another entry is surely for the same pod, or for the
-// same sandbox where the record names none.
+// sharesOwner reports whether another allocation is surely for the same pod, or for the
+// same sandbox where the record names no pod.
 func (r Record) sharesOwner(other Allocation) bool {
 	switch pod := (PodRef{r.Owner.Namespace, r.Owner.Pod}); {
 	case other.Unreadable != "" || other.Foreign != "":

@@ -1,25 +1,53 @@
 package reaper
 
-import (
-	"fmt"
-	"slices"
+// An Orphan is an allocation that a complete census has no owner for, and whose grace
+// period is over. Only MakePlan makes one. It is a suspicion: only Confirm makes a
+// permission of it.
+type Orphan struct {
+	facts      *Facts // by which it was judged
+	allocation Allocation
+	reason     Reason
+	group      []Orphan // all that it is released together with, itself included
+}
 
-	"github.com/ip-reaper/ip-reaper/policy"
-)
+// Allocation returns the suspected allocation; the zero Allocation for a zero Orphan.
+func (o Orphan) Allocation() Allocation { return o.allocation }
 
 // A Plan is what a run is about to release.
 type Plan struct {
 	decisions []Decision
-	due       []int // indices of the orphans among the verdicts
-	before    int   // addresses that earlier looks of the same run released
+	due       []int // indices of the orphans among the decisions
+	orphans   map[int]Orphan
+	before    int // addresses that earlier looks of the same run released
 }
 
-// MakePlan collects the orphans among the verdicts.
+// MakePlan collects the orphans among the decisions.
 func MakePlan(decisions []Decision) Plan {
-	p := Plan{decisions: decisions}
-	for i, v := range decisions {
-		if v.Verdict == Orphaned {
-			p.due = append(p.due, i)
+	p := Plan{decisions: decisions, orphans: make(map[int]Orphan)}
+	groups := make(map[[2]string][]int)
+	for i, d := range decisions {
+		if d.Verdict != Orphaned {
+			continue
+		}
+		p.due = append(p.due, i)
+		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
+		if d.Allocation.Group != "" {
+			key := [2]string{d.Allocation.Backend, d.Allocation.Group}
+			groups[key] = append(groups[key], i)
+		}
+	}
+	for _, members := range groups {
+		if len(members) < 2 {
+			continue
+		}
+		group := make([]Orphan, len(members))
+		for n, i := range members {
+			group[n] = p.orphans[i]
+		}
+		for _, i := range members {
+			o := p.orphans[i]
+			o.group = group
+			p.orphans[i] = o
 		}
 	}
 	return p
@@ -32,13 +60,19 @@ func (p Plan) after(released int) Plan {
 	return p
 }
 
-// Orphans returns what the plan releases, in the order of the verdicts.
+// Orphans returns what the plan releases, in the order of the decisions.
 func (p Plan) Orphans() []Orphan {
 	orphans := make([]Orphan, len(p.due))
-	for i, index := range p.due {
-		orphans[i] = p.decisions[index].orphan
+	for n, i := range p.due {
+		orphans[n] = p.orphans[i]
 	}
 	return orphans
+}
+
+// object returns the object of the API that holds an allocation, by index.
+func (p Plan) object(i int) Object {
+	d := p.decisions[i]
+	return d.facts.pool(&d.Allocation).Object
 }
 
 // of returns what the plan releases of a backend, by index.
@@ -52,7 +86,7 @@ func (p Plan) of(backend string) []int {
 	return due
 }
 
-// only returns the plan that releases nothing but these of its entries.
+// only returns the plan that releases nothing but these of its allocations.
 func (p Plan) only(these map[int]bool) Plan {
 	var due []int
 	for _, i := range p.due {
@@ -64,107 +98,19 @@ func (p Plan) only(these map[int]bool) Plan {
 	return p
 }
 
-// addresses returns how many addresses the run releases with the plan, of how many.
-// What holds none endangers nobody, and may be more than all addresses together.
+// addresses returns how many addresses the run releases with the plan, and of how many.
+// An allocation that holds no address endangers no pod, and is not counted: there may be
+// more of these than of all addresses.
 func (p Plan) addresses() (planned, all int) {
 	planned, all = p.before, p.before
-	for _, v := range p.decisions {
-		if !v.Allocation.holdsAddress() {
+	for _, d := range p.decisions {
+		if !d.Allocation.holdsAddress() {
 			continue
 		}
 		all++
-		if v.Verdict == Orphaned {
+		if d.Verdict == Orphaned {
 			planned++
 		}
 	}
 	return planned, all
-}
-
-// A LimitError is a plan that is too large to be believed. Nothing of it was
-// carried out.
-type LimitError struct {
-	Limit       string // the policy's field, or what else refused
-	Planned     int    // with what earlier looks of the run released
-	Allocations int
-	Allowed     string
-
-	// Released is how many entries earlier looks of the run released, which
-	// waited.
-	Released int
-
-	// Census says in words what is not believed of who is alive; empty where it
-	// is the plan that is too large.
-	Census string
-}
-
-// Error says what was refused, with the figures.
-func (e *LimitError) Error() string {
-	if e.Released > 0 {
-		return e.excess() + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
-	}
-	return e.excess() + "; nothing was released"
-}
-
-// excess gives the figures.
-func (e *LimitError) excess() string {
-	if e.Census != "" {
-		return e.Limit + ": " + e.Census
-	}
-	return fmt.Sprintf("%s: the plan releases %d of %d allocations, allowed is %s",
-		e.Limit, e.Planned, e.Allocations, e.Allowed)
-}
-
-// Check compares the plan with the limits and the census it rests on. It
-// returns a *LimitError, or nil.
-//
-// A census without a single pod beside allocations that name pods is refused
-// too: an API server that answers for another cluster, or from an empty store,
-// looks like that.
-func (p Plan) Check(limits policy.Limits, c Census) error {
-	planned, all := p.addresses()
-	refuse := func(limit, allowed string) error {
-		return &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed}
-	}
-	if len(p.due) == 0 {
-		return nil
-	}
-	if c.Size() == 0 {
-		return refuse("a cluster without a single pod", "none")
-	}
-	if most := *limits.MaxReleases; most > 0 && planned > most {
-		return refuse("limits.maxReleases", fmt.Sprint(most))
-	}
-	fraction := *limits.MaxFraction
-	if all >= *limits.MinEntries && float64(planned) > fraction*float64(all) {
-		return refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", fraction))
-	}
-	return nil
-}
-
-// fewNodes is how many nodes there must have been for a drop to say anything: of
-// two, one may well have been replaced.
-const fewNodes = 3
-
-// Believe compares the census with what the last run found. It returns a
-// *LimitError where so many pods or nodes are gone that the lists may not be whole,
-// and something has lost its owner; or nil.
-func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
-	ownerless := slices.ContainsFunc(p.decisions, func(v Decision) bool { return v.ownerless })
-	now, then := c.figures(), last.figures
-	for _, list := range []struct {
-		what              string
-		now, then, enough int
-	}{
-		{"pods", now.Pods, then.Pods, *limits.MinEntries},
-		{"nodes", now.Nodes, then.Nodes, fewNodes},
-	} {
-		most := *limits.MaxPodDrop
-		asked := list.what == "pods" || c.nodes != nil
-		if ownerless && asked && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
-				"%d %s were found, and %d in the last run; believed is a drop by a fraction of %g",
-				list.now, list.what, list.then, most)}
-		}
-	}
-	return nil
 }

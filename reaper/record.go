@@ -15,7 +15,7 @@ var errNoRecorder = errors.New("the backend cannot put back what it releases")
 
 // journal writes down what the plan releases, and returns the plan without what
 // could not be written down.
-func (r *run) journal(ctx context.Context, info RunInfo, plan Plan) Plan {
+func (r *run) journal(ctx context.Context, plan Plan) Plan {
 	if len(plan.due) == 0 {
 		return plan
 	}
@@ -46,7 +46,7 @@ func (r *run) journal(ctx context.Context, info RunInfo, plan Plan) Plan {
 	if len(plan.due) == 0 {
 		return plan
 	}
-	run := JournalRun{ID: info.ID, StartedAt: info.StartedAt, Version: info.Version, Cluster: info.Cluster}
+	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Cluster}
 	if err := r.Journals.Write(ctx, run, r.records(plan, stored)); err != nil {
 		r.failAndTell(fmt.Errorf("no journal, no release: %w", err))
 		for _, i := range plan.due {

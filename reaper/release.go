@@ -17,7 +17,7 @@ var errNoAnswer = errors.New("the backend did not answer for it")
 // release carries out the plan: backend by backend in their order, since one
 // store's release may rest on another's, and the pools of each concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
-	confirmer := NewConfirmer(r.Policy, r.Cluster, census, len(plan.due))
+	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
 	for _, b := range r.Backends {
 		var due []int
 		for _, i := range plan.of(b.Name()) {
@@ -50,7 +50,7 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 			if plan.decisions[i].Allocation.holdsAddress() {
 				r.spent++
 			}
-			r.released = append(r.released, Release{plan.decisions[i].orphan.pool.Object, e})
+			r.released = append(r.released, Release{plan.object(i), e})
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 func (r *run) attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) ([]int, []error) {
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
-		orphans[n] = plan.decisions[i].orphan
+		orphans[n] = plan.orphans[i]
 	}
 	warrants, errs := confirmer.Confirm(ctx, orphans)
 	var sure []Warrant

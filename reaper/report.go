@@ -92,6 +92,7 @@ type Entry struct {
 	Verdict   Verdict    `json:"verdict"`
 	Reason    Reason     `json:"reason"`
 	Note      string     `json:"note,omitempty"`
+	Evidence  []Evidence `json:"evidence,omitempty"`
 	FirstSeen *time.Time `json:"firstSeen,omitempty"`
 	Due       *time.Time `json:"due,omitempty"`
 	Outcome   Outcome    `json:"outcome"`
@@ -184,7 +185,7 @@ func newEntry(v Decision) Entry {
 			res.Owner.Pod.Namespace, res.Owner.Pod.Name, res.Owner.Sandbox,
 			res.Owner.Interface, res.Owner.Node,
 		},
-		Verdict: v.Verdict, Reason: v.Reason, Note: v.Note, Outcome: Kept,
+		Verdict: v.Verdict, Reason: v.Reason, Note: v.Note, Evidence: v.Evidence, Outcome: Kept,
 	}
 	if res.IP.IsValid() {
 		e.IP = res.IP.String()

@@ -113,6 +113,12 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "inUse",
    "reason": "PodPresent",
+   "evidence": [
+    {
+     "source": "network-status annotation",
+     "says": "the pod shows the address"
+    }
+   ],
    "outcome": "kept"
   },
   {
@@ -128,6 +134,12 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "orphan",
    "reason": "PodAbsent",
+   "evidence": [
+    {
+     "source": "list of pods",
+     "says": "the pod does not exist"
+    }
+   ],
    "firstSeen": "2026-03-01T12:00:00Z",
    "due": "2026-03-01T12:00:00Z",
    "outcome": "released"
@@ -158,5 +170,6 @@ func TestUnreadableEntryInTheReport(t *testing.T) {
 	equal(t, "entry", e, reaper.Entry{
 		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable,
 		Note: "offset abc is no number", Outcome: reaper.Kept,
+		Evidence: []reaper.Evidence{{Source: "store", Says: "offset abc is no number"}},
 	})
 }

@@ -85,7 +85,7 @@ func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
 			"fixed there has the address for pod default/web"},
 		{"another entry is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
 			r.Foreign, r.Owner = "a tunnel", reaper.Owner{}
-		}))}, "fixed there has the address for somebody that it does not name"},
+		}))}, "fixed there has the address for an owner without a name"},
 		{"another entry names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
 			r.Owner.Pod = reaper.PodRef{}
 		}))}, "fixed there has the address for sandbox s1"},
@@ -141,7 +141,7 @@ func TestRecordThatCannotBePutBackSpoilsNoOther(t *testing.T) {
 			for _, name := range []string{"new-1", "new-2"} {
 				_, _ = r.one.Reserve("a", app(name))
 			}
-		}, reaper.Taken, "its place is taken: it is now {Pod:default/new-1"},
+		}, reaper.Taken, "its place is taken: it is now pod default/new-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRuin(t)

@@ -1,12 +1,11 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// Options are what a run needs. All are required but Progress and those whose
-// zero value is said to mean something.
+// Options are what a run needs. All are required but Progress and those whose zero
+// value is said to mean something.
 type Options struct {
 	ID      string
 	Version string
@@ -28,69 +27,56 @@ type Options struct {
 	Ledgers  Ledgers
 	Journals Journals
 	Lock     Lock          // may be nil: then nothing keeps another run away
-	Events   EventRecorder // may be nil: then nobody is told
+	Events   EventRecorder // may be nil: then no events are written
 
 	// ClockSkew tells how far the clock is ahead of the API server's, and false where
-	// nobody knows. May be nil: then it is believed.
+	// that is not known. May be nil: then the clock is believed.
 	ClockSkew func() (time.Duration, bool)
 
 	Now          func() time.Time
 	Logger       *slog.Logger
-	Progress     func(line string) // told at each phase; may be nil
+	Progress     func(line string) // called at each phase; may be nil
 	Concurrency  int               // pools that are released at the same time
 	Timeout      time.Duration     // of one look and what follows from it; 0 is none
 	IgnoreLimits bool
 
-	// Sleep has a run sit out the grace periods of what it suspects, and then look
-	// again. It returns an error where ctx ends before. Nil means not to wait.
+	// Sleep waits for the end of the grace periods that the first look began to
+	// count. It returns an error if ctx ends first. Nil means not to wait.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
-
-// A PartialError is a run that did what it could: some backend, pool or release
-// failed, the rest is done.
-type PartialError struct{ failures *multierror.Error }
-
-// Error lists the failures on one line.
-func (e *PartialError) Error() string {
-	lines := make([]string, len(e.failures.Errors))
-	for i, err := range e.failures.Errors {
-		lines[i] = err.Error()
-	}
-	return strings.Join(lines, "; ")
-}
-
-// Unwrap returns the failures.
-func (e *PartialError) Unwrap() []error { return e.failures.Errors }
 
 // A run is what Run does, from the lock to the report.
 type run struct {
 	Options
+	info     RunInfo
 	report   Report    // of the current look
 	earlier  []Entry   // that earlier looks released
 	released []Release // by all looks
-	spent    int       // addresses that earlier looks released
-	memory   Ledger    // of the last look of a dry run
+	spent    int       // addresses that were released by all looks
+	memory   Ledger    // of the last look of a dry run, which stores nothing
 
 	mu       sync.Mutex
 	failures *multierror.Error
 }
 
-// Run lists, asks who is alive, judges and, unless the policy says dry run,
-// releases. The report is true whatever the error:
+// Run lists the allocations, asks who is alive, judges and, unless the policy says dry
+// run, releases. The report is true whatever the error:
 //
 //   - a *LockedError: another run is going on, nothing was looked at;
 //   - a *LimitError: the plan was refused, nothing of it was released;
 //   - a *PartialError: something failed, the rest is done;
 //   - any other: the census failed or ctx ended before anything was written.
 //
-// When ctx ends during the release, what was not begun is kept.
+// When ctx ends during the release, the allocations whose release had not begun are
+// kept.
 func Run(ctx context.Context, o Options) (Report, error) {
-	r := &run{Options: o}
-	info := RunInfo{ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Version: o.Version, Cluster: o.Address}
-	r.report = newReport(info, Inventory{})
+	r := &run{Options: o, info: RunInfo{
+		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Version: o.Version, Cluster: o.Address,
+	}}
+	r.report = newReport(r.info, Inventory{})
 	unlock, err := r.lock(ctx)
 	if err == nil {
-		err = r.passes(ctx, info)
+		err = r.looks(ctx)
 		unlock()
 	}
 	r.report.Run.FinishedAt = o.Now().UTC()
@@ -100,85 +86,175 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return r.report, err
 }
 
-// lock keeps other runs away, if this one may write. Where that fails, for another
-// reason than that there is one, this goes on: what is safe does not rest on it.
-func (r *run) lock(ctx context.Context) (unlock func(), err error) {
-	none := func() {}
-	if r.Lock == nil || *r.Policy.DryRun {
-		return none, nil
-	}
-	unlock, err = r.Lock.Acquire(ctx, r.ID)
-	var held *LockedError
-	switch {
-	case errors.As(err, &held):
-		return none, err
-	case err != nil:
-		r.warn("nothing keeps another run away: " + err.Error())
-		return none, nil
-	}
-	return unlock, nil
-}
-
-// announce tells the cluster, also when the run was interrupted.
-func (r *run) announce(ctx context.Context, err error) {
-	var held *LockedError
-	if r.Events == nil || *r.Policy.DryRun || errors.As(err, &held) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
-	defer cancel()
-	if err := r.Events.Announce(ctx, r.report, r.released); err != nil {
-		r.warn("not every event was written: " + err.Error())
+// looks looks once. With Sleep, it looks again whenever a grace period ends that the
+// first look began to count, and each look starts from the listing.
+func (r *run) looks(ctx context.Context) error {
+	var end time.Time // of the last grace period that is waited for
+	for {
+		err := r.timedLook(ctx)
+		var partial *PartialError
+		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
+			return err
+		}
+		if end.IsZero() {
+			end = r.report.lastDue()
+		}
+		due := r.report.nextDue(end)
+		if due.IsZero() {
+			return err
+		}
+		if ctx.Err() != nil { // another look could not list anything, and would report that
+			return cmp.Or(err, ctx.Err())
+		}
+		r.progress("waiting until %s for grace periods to end", stamp(due))
+		if err := r.Sleep(ctx, due.Sub(r.Now())); err != nil {
+			return err
+		}
+		r.failures = nil // the next look tries again what failed in this one
 	}
 }
 
-// announceTimeout bounds how long a run goes on for its events alone.
-const announceTimeout = 15 * time.Second
-
-// fail remembers a failure that does not stop the run.
-func (r *run) fail(err error) {
-	r.Logger.Error("failed", "err", err)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures = multierror.Append(r.failures, err)
+// timedLook is look under the timeout.
+func (r *run) timedLook(ctx context.Context) error {
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	return r.look(ctx)
 }
 
-// failAndTell is fail for what no backend and no entry of the report can show.
-func (r *run) failAndTell(err error) {
-	r.fail(err)
-	r.tell(err.Error())
+// look is the whole way, from the listing to the last release.
+func (r *run) look(ctx context.Context) error {
+	// 1. Allocations are listed first, owners second: a pod that had its address when
+	// the allocation was listed is in the census.
+	inv := r.list(ctx)
+	r.begin(inv)
+	census, err := TakeCensus(ctx, r.Cluster, scopeOf(r.Policy))
+	if err != nil {
+		r.report.tell(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
+		return fmt.Errorf("census: %w", err)
+	}
+	r.progress("found %d pods", census.Size())
+
+	// 2. The ledger says since when allocations have been ownerless.
+	now := r.Now().UTC()
+	ledger, known := r.loadLedger(ctx)
+	if *r.Policy.DryRun {
+		ledger = ledger.Merge(r.memory)
+	}
+
+	// 3. One decision for each allocation, and the plan to release the orphans.
+	judge := func(l Ledger) []Decision { return Judge(now, r.Policy, inv, census, l) }
+	decisions := judge(ledger)
+	plan := MakePlan(decisions).after(r.spent)
+	r.report.tell(decisions)
+	r.logDecisions(decisions)
+	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
+
+	// 4. A plan that cannot be right is refused as a whole.
+	if err := r.refuse(plan, census, ledger); err != nil {
+		return err
+	}
+	next := func(have Ledger, decisions []Decision) Ledger { return have.next(decisions, census, inv.complete()) }
+
+	// 5. A dry run ends here. It holds no value that could release anything.
+	if *r.Policy.DryRun {
+		r.memory = next(ledger, decisions)
+		return r.planned(plan)
+	}
+	if err := r.mayRelease(known); err != nil {
+		return r.keepDue(plan, err)
+	}
+
+	// 6. Grace periods are remembered, and the plan is written down, before the first
+	// release. Each release is confirmed by a second look.
+	r.saveLedger(ctx, ledger, decisions, next, judge)
+	plan = r.journal(ctx, plan)
+	r.release(ctx, plan, census)
+	if err := r.Journals.Prune(ctx); err != nil {
+		r.warn("old journals stay: " + err.Error())
+	}
+	r.progress("done")
+	return r.failed()
 }
 
-// failed returns the failures as a *PartialError, or nil. What earlier looks
-// released and did not finish is not tried again, and stays one.
-func (r *run) failed() error {
-	for _, e := range r.earlier {
-		if e.Error != "" {
-			r.failures = multierror.Append(r.failures, fmt.Errorf("%s: %s: %s: %s", e.Backend, e.Pool, e.Key, e.Error))
+// list takes the inventory of the backends that the policy does not disable.
+func (r *run) list(ctx context.Context) Inventory {
+	var enabled []Backend
+	var disabled []Listing
+	for _, b := range r.Backends {
+		if r.Policy.Backends[b.Name()].Enabled != policy.Off {
+			enabled = append(enabled, b)
+			continue
+		}
+		disabled = append(disabled, listingOf(b, StatusSkipped, "disabled by the policy"))
+	}
+	inv := TakeInventory(ctx, enabled, func(name string) bool {
+		return r.Policy.Backends[name].Enabled == policy.On
+	})
+	for _, l := range inv.Listings {
+		for _, err := range l.errs {
+			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
 		}
 	}
-	if r.failures.ErrorOrNil() == nil {
-		return nil
-	}
-	return &PartialError{r.failures}
+	inv.Listings = append(inv.Listings, disabled...)
+	r.progress("listed %d stores", len(inv.Listings))
+	return inv
 }
 
-// warn puts a sentence into log and report.
-func (r *run) warn(sentence string) {
-	r.Logger.Warn("warning", "text", sentence)
-	r.tell(sentence)
-}
-
-// tell puts a sentence into the report, once for all looks.
-func (r *run) tell(sentence string) {
-	if !slices.Contains(r.report.Warnings, sentence) {
-		r.report.Warnings = append(r.report.Warnings, sentence)
+// scopeOf returns what verdicts need to know beside the pods.
+func scopeOf(p policy.Policy) Scope {
+	return Scope{
+		StatefulSets: p.Protection.StatefulSets != policy.Ignore,
+		Nodes:        p.Nodes.Unreachable != policy.Release,
 	}
 }
 
-// progress tells whoever watches.
-func (r *run) progress(format string, args ...any) {
-	if r.Progress != nil {
-		r.Progress(fmt.Sprintf(format, args...))
+// begin starts the report of a look. The releases of earlier looks, and the warnings of
+// the run, stay.
+func (r *run) begin(inv Inventory) {
+	for _, e := range r.report.Entries {
+		if e.Outcome == Released {
+			r.earlier = append(r.earlier, e)
+		}
 	}
+	warnings := r.report.Warnings
+	r.report = newReport(r.info, inv)
+	r.report.Warnings = warnings
+}
+
+// planned ends a dry run.
+func (r *run) planned(plan Plan) error {
+	for _, i := range plan.due {
+		r.report.Entries[i].Outcome = Planned
+	}
+	if err := r.checkClock(); err != nil {
+		r.warn(err.Error())
+	}
+	return r.failed()
+}
+
+// mayRelease returns an error where nothing may be released: the ledger could not be
+// read, which may say that the node of a pod is cut off or that half of the pods
+// vanished; or the clock is wrong.
+func (r *run) mayRelease(ledgerKnown bool) error {
+	if !ledgerKnown {
+		return errNoLedger
+	}
+	err := r.checkClock()
+	if err != nil {
+		r.failAndTell(err)
+	}
+	return err
+}
+
+var errNoLedger = errors.New("nothing is released while the ledger cannot be read")
+
+// keepDue releases nothing of the plan.
+func (r *run) keepDue(plan Plan, why error) error {
+	for _, i := range plan.due {
+		r.settle(i, Failed, why)
+	}
+	return r.failed()
 }

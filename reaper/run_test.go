@@ -84,9 +84,11 @@ func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
 			Backend: "memory", Pool: "a", Key: key, IP: "10.0.0." + key,
 			Owner:   reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
 			Verdict: decision, Reason: reason, Outcome: outcome,
+			Evidence: []reaper.Evidence{{Source: "network-status annotation", Says: "the pod shows the address"}},
 		}
 		if decision == reaper.Orphaned {
 			e.FirstSeen, e.Due = &noon, &noon
+			e.Evidence = []reaper.Evidence{{Source: "list of pods", Says: "the pod does not exist"}}
 		}
 		return e
 	}

@@ -72,7 +72,7 @@ func TestZeroValuesKeep(t *testing.T) {
 // Promise 4. A verdict that somebody else made up is no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
 	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webEntry(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
-	confirmer := reaper.NewConfirmer(policy.Default(), &backendtest.Pods{}, censusOf(), 1)
+	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf(), 1)
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], reaper.ErrNoWarrant) {
 		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])

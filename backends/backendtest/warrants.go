@@ -34,7 +34,7 @@ func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string
 	for _, o := range plan.Orphans() {
 		orphans[Place(o.Allocation())] = o
 	}
-	return orphans, reaper.NewConfirmer(Impatient(), cluster, census, len(orphans))
+	return orphans, reaper.NewConfirmer(cluster, census, len(orphans))
 }
 
 // Warrants returns a warrant for each of the entries, by the engine's own way:

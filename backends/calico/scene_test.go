@@ -81,7 +81,7 @@ func (s *scene) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 		}
 		chosen = append(chosen, o)
 	}
-	ws, errs := reaper.NewConfirmer(p, &backendtest.Pods{}, census, len(chosen)).Confirm(s.t.Context(), chosen)
+	ws, errs := reaper.NewConfirmer(&backendtest.Pods{}, census, len(chosen)).Confirm(s.t.Context(), chosen)
 	if err := errors.Join(errs...); err != nil {
 		s.t.Fatal(err)
 	}

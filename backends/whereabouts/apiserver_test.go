@@ -222,7 +222,7 @@ func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.W
 		t.Fatal(err)
 	}
 	orphans := reaper.MakePlan(reaper.Judge(time.Now(), p, inv, census, reaper.Ledger{})).Orphans()
-	ws, errs := reaper.NewConfirmer(p, cluster, census, len(orphans)).Confirm(t.Context(), orphans)
+	ws, errs := reaper.NewConfirmer(cluster, census, len(orphans)).Confirm(t.Context(), orphans)
 	for i, err := range errs {
 		if err != nil {
 			t.Fatalf("confirm %s: %v", orphans[i].Allocation().Key, err)

@@ -39,14 +39,14 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Sandbox:  pod.Annotations[calicoContainerID],
 	}
-	var texts []string
-	texts = append(texts, pod.Status.PodIP)
+	texts := []string{pod.Status.PodIP}
 	for _, ip := range pod.Status.PodIPs {
 		texts = append(texts, ip.IP)
 	}
-	texts = append(texts, pod.Annotations[calicoPodIP])
-	texts = append(texts, strings.Split(pod.Annotations[calicoPodIPs], ",")...)
 	p.Addresses = readIPs(texts)
+	p.InStatus = len(p.Addresses)
+	p.Addresses = append(p.Addresses, readIPs([]string{pod.Annotations[calicoPodIP]})...)
+	p.Addresses = append(p.Addresses, readIPs(strings.Split(pod.Annotations[calicoPodIPs], ","))...)
 	inStatus := len(p.Addresses) > 0
 
 	interfaces, readable := readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
@@ -117,6 +117,7 @@ func readNode(node *corev1.Node) reaper.Node {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
+			n.Since = condition.LastTransitionTime.Time
 		}
 	}
 	for _, taint := range node.Spec.Taints {

@@ -79,7 +79,7 @@ func TestConfirmNamesWhatKeepsTheGroup(t *testing.T) {
 	h := newHearing(t, &backendtest.Pods{}, rs...)
 	h.pods.Add(reaper.Pod{Ref: rs[1].Owner.Pod})
 	_, errs := h.confirmer(1).Confirm(t.Context(), h.orphans[:1])
-	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of 10.1.0.1, which it is bound to)")
+	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of 10.1.0.1, with which it is released)")
 }
 
 // Promise 1, 4. One that names no pod has all of them looked at, and one that is
@@ -187,8 +187,8 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 						return
 					}
 					equal(t, "outcome", e.Outcome, reaper.Returned)
-					if !strings.Contains(e.Error, "which it is bound to") {
-						t.Errorf("error %q, want what it is bound to", e.Error)
+					if !strings.Contains(e.Error, "with which it is released") {
+						t.Errorf("error %q, want the sibling", e.Error)
 					}
 					equal(t, "writes", writes, 1)
 				})

@@ -131,7 +131,7 @@ func emptyHandleHearing(t *testing.T, owner reaper.Owner) hearing {
 // Promise 2.
 func TestOnlyAClearAbsenceConfirmsAEmptyHandle(t *testing.T) {
 	h := emptyHandleHearing(t, reaper.Owner{Pod: web})
-	ws, errs := reaper.NewConfirmer(h.policy, &mumbler{presence: reaper.Unknown}, h.census, 1).Confirm(t.Context(), h.orphans)
+	ws, errs := reaper.NewConfirmer(&mumbler{presence: reaper.Unknown}, h.census, 1).Confirm(t.Context(), h.orphans)
 	refused(t, ws[0], errs[0], reaper.ErrAgain)
 }
 

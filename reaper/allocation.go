@@ -1,0 +1,129 @@
+package reaper
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A PodRef names a pod. It is a name, not an identity: a StatefulSet brings a
+// different pod back under the same PodRef. The zero PodRef names no pod.
+type PodRef struct {
+	Namespace string
+	Name      string
+}
+
+// String returns namespace/name.
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
+// An Owner is all that a store says of the owner of an address. Any field may be
+// empty.
+type Owner struct {
+	Pod       PodRef
+	UID       string // of the pod
+	Sandbox   string // container ID of the pod sandbox
+	Interface string // inside the sandbox, such as net1
+
+	// Node is where the sandbox is. Where the store does not say, Judge sets it to
+	// the node on which the pod was last seen.
+	Node string
+}
+
+// String names the owner for people, as far as the store names it.
+func (o Owner) String() string {
+	switch {
+	case o.Pod != PodRef{}:
+		return "pod " + o.Pod.String()
+	case o.Sandbox != "":
+		return "sandbox " + o.Sandbox
+	default:
+		return "an owner without a name"
+	}
+}
+
+// An Allocation is one address that a store holds, as it was listed.
+type Allocation struct {
+	Backend string // set by TakeInventory
+	Pool    string // set by TakeInventory: the name of the pool that holds it
+	Key     string // the allocation's own name within the pool
+	IP      netip.Addr
+	Owner   Owner
+
+	// Token is what the store compares before it lets the allocation go, so that it
+	// refuses when the allocation changed hands. An allocation without a token is
+	// never released.
+	Token string
+
+	// Created is when the address was allocated; zero where the store does not say.
+	Created time.Time
+
+	// Unreadable says why the allocation could not be understood. An unreadable
+	// allocation is reported and never released; its other fields may be empty.
+	Unreadable string
+
+	// Foreign says what the address is for where that is no pod, such as a tunnel
+	// or a virtual machine. A foreign allocation is reported and never released.
+	Foreign string
+
+	// Protected says what protects the address, such as a range that is excluded
+	// from a network. A protected allocation is not released when it has no owner.
+	Protected string
+
+	// Protects is set for an allocation that holds no address itself, but protects
+	// those of others while their pod is gone (Protector).
+	Protects *Protection
+
+	// Inferred is set where the store does not name the pod, and the backend
+	// derived the name from something else.
+	Inferred bool
+
+	// Group names the allocations that one ADD made together, also in other pools
+	// of the same backend. They are released together or not at all. Empty for an
+	// allocation that stands alone.
+	Group string
+
+	// SandboxOwned is set where each sandbox gets an allocation of its own and
+	// adopts none. There, an allocation of a sandbox that its pod does not show has
+	// been replaced.
+	SandboxOwned bool
+
+	// EmptyHandle is set for a handle that holds no address; IP is not valid. It is
+	// the rest of a release, or the beginning of an ADD.
+	EmptyHandle bool
+
+	// Interrupted is set for an allocation whose release a crash cut short. Its
+	// owner is the one it had before. It does not wait for a grace period: the run
+	// that began the release had proved that the grace period was over.
+	Interrupted bool
+}
+
+// id is the identity that the ledger remembers. It contains the token, so that an
+// allocation that changed hands is a new one.
+func (a Allocation) id() string {
+	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
+}
+
+// place is where the allocation stands and for which pod, whichever of the pod's
+// sandboxes has it.
+func (a Allocation) place() string {
+	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Owner.Pod.String()
+}
+
+// namesPod reports whether the allocation names a pod by namespace and name.
+func (a Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
+
+// saysWhose reports whether the store itself says that the named pod has the
+// address. Decisions on other allocations may rest on that.
+func (a Allocation) saysWhose() bool {
+	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.holdsAddress()
+}
+
+// holdsAddress reports whether the allocation takes an address of a store.
+func (a Allocation) holdsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
+
+// label names the allocation for people: by its address if it has one.
+func (a Allocation) label() string {
+	if a.IP.IsValid() {
+		return a.IP.String()
+	}
+	return a.Key
+}

@@ -1,0 +1,72 @@
+package reaper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Evidence is what one source says about an allocation.
+type Evidence struct {
+	Source string `json:"source"` // such as "pod status" or "node n3"
+	Says   string `json:"says"`
+}
+
+// The sources that have no name of their own.
+const (
+	fromStore         = "store"
+	fromPolicy        = "policy"
+	fromPods          = "list of pods"
+	fromPodStatus     = "pod status"
+	fromNetworkStatus = "network-status annotation"
+	fromCalico        = "Calico annotation"
+	fromSiblings      = "group"
+	fromProtection    = "protection"
+)
+
+// stamp is a time as evidence has it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// source says where the pod shows the address.
+func (p Pod) source(ip netip.Addr) string {
+	if i := slices.Index(p.Addresses, ip); i >= 0 && i < p.InStatus {
+		return fromPodStatus
+	}
+	for _, ips := range p.Interfaces {
+		if slices.Contains(ips, ip) {
+			return fromNetworkStatus
+		}
+	}
+	return fromCalico
+}
+
+// evidence says in which state the pod is that gives an allocation up.
+func (p Pod) evidence() Evidence {
+	if p.Finished {
+		return Evidence{fromPodStatus, "the pod has ended"}
+	}
+	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
+}
+
+// evidence says which ordinals the StatefulSet wants.
+func (s StatefulSet) evidence() Evidence {
+	return Evidence{
+		"StatefulSet " + s.Namespace + "/" + s.Name,
+		fmt.Sprintf("it wants the ordinals %d to %d", s.Start, s.Start+s.Replicas-1),
+	}
+}
+
+// evidence says since when the node is not ready.
+func (n Node) evidence() Evidence {
+	says := "it is not ready"
+	if !n.Since.IsZero() {
+		says += " since " + stamp(n.Since)
+	}
+	return Evidence{"node " + n.Name, says}
+}
+
+// silent says that some pods do not show their addresses.
+func (c Census) silent() Evidence {
+	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.unknown)}
+}

@@ -1,0 +1,53 @@
+package reaper
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// someFacts have every field set.
+func someFacts() *Facts {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	pool := Pool{Name: "pool", Allocations: []Allocation{{Key: "1"}}}
+	inv := Inventory{Listings: []Listing{{Backend: "store", Pools: []Pool{pool}}}, ended: now}
+	census := NewCensus(now, []Pod{{Ref: PodRef{"default", "web"}}}, []StatefulSet{{Namespace: "default", Name: "db"}}, Node{Name: "n1"})
+	ledger := Ledger{seen: map[string]time.Time{"a": now}}
+	return newFacts(now, policy.Default(), inv, census, ledger)
+}
+
+// Promise 4. A field that is added to Facts, or to Census, is carried over to the second
+// look, or this fails.
+func TestSecondLookForgetsNoFact(t *testing.T) {
+	first := someFacts()
+	first.census.fresh = map[PodRef]look{{"default", "old"}: {}}
+	for _, facts := range []reflect.Value{reflect.ValueOf(*first), reflect.ValueOf(first.census)} {
+		for i := range facts.NumField() {
+			if facts.Field(i).IsZero() {
+				t.Errorf("someFacts does not set %s of %s", facts.Type().Field(i).Name, facts.Type())
+			}
+		}
+	}
+
+	later := first.now.Add(time.Second)
+	pods := []Pod{{Ref: PodRef{"default", "new"}}}
+	fresh := map[PodRef]look{{"default", "web"}: {presence: Absent, began: later}}
+	for _, tt := range []struct {
+		name   string
+		census Census
+		differ func(*Census) // from the first census
+	}{
+		{"all pods were listed", first.census.relisted(later, pods), func(c *Census) {
+			c.population, c.fresh = newPopulation(later, pods), nil
+		}},
+		{"some pods were read", first.census.with(fresh), func(c *Census) { c.fresh = fresh }},
+	} {
+		want := *first
+		tt.differ(&want.census)
+		if got := first.again(tt.census); !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: the facts of the second look are %+v, want those of the first but for the pods: %+v", tt.name, *got, want)
+		}
+	}
+}

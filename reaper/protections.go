@@ -1,0 +1,194 @@
+package reaper
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A Protection says which addresses an allocation protects, beside those of the pod
+// that it names: these, until their pod has been gone for longer than the TTL; for good
+// where the TTL is nil.
+type Protection struct {
+	IPs     []netip.Addr
+	TTL     *time.Duration
+	Deleted time.Time // when the pod went; zero where the object does not say
+
+	// Deletable is set where the policy has the allocation released after all that
+	// it protects.
+	Deletable bool
+}
+
+// until returns when the protection ends, for a pod that was first seen gone at this
+// time; false where it never does.
+func (t Protection) until(firstSeen time.Time) (time.Time, bool) {
+	if t.TTL == nil {
+		return time.Time{}, false
+	}
+	from := firstSeen
+	if !t.Deleted.IsZero() {
+		from = t.Deleted
+	}
+	return from.Add(*t.TTL), true
+}
+
+// protections are the allocations that protect others.
+type protections struct {
+	unread     string // why they could not be listed; empty if they were
+	incomplete bool   // not every store was listed: they may protect unlisted allocations
+	byIP       map[netip.Addr][]Allocation
+	byPod      map[PodRef][]Allocation
+}
+
+// protectionsOf finds them in an inventory.
+func protectionsOf(inv Inventory) protections {
+	p := protections{
+		byIP: make(map[netip.Addr][]Allocation), byPod: make(map[PodRef][]Allocation),
+		incomplete: !inv.complete(),
+	}
+	for _, l := range inv.Listings {
+		if l.Protects && l.Status != StatusOK {
+			p.unread = l.Backend + " could not be read: " + l.Message
+		}
+		for _, pool := range l.Pools {
+			for _, a := range pool.Allocations {
+				if a.Protects != nil {
+					p.add(a)
+				}
+			}
+		}
+	}
+	return p
+}
+
+// add indexes an allocation that protects others.
+func (p *protections) add(a Allocation) {
+	for _, ip := range a.Protects.IPs {
+		p.byIP[ip] = append(p.byIP[ip], a)
+	}
+	if a.Owner.Pod != (PodRef{}) {
+		p.byPod[a.Owner.Pod] = append(p.byPod[a.Owner.Pod], a)
+	}
+}
+
+// none reports whether nothing is protected, for sure.
+func (p *protections) none() bool { return p.unread == "" && len(p.byIP)+len(p.byPod) == 0 }
+
+// over returns the allocations that protect this one.
+func (p *protections) over(a Allocation) []Allocation {
+	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod])
+}
+
+// hold keeps protected addresses, however long they have been ownerless. If several
+// allocations protect an address, the longest TTL wins. An interrupted release goes on:
+// the address was not protected when the release began.
+func (p *protections) hold(f *Facts, decisions []Decision) []Decision {
+	if p.none() {
+		return decisions
+	}
+	by := make(map[int]Decision)
+	for i, d := range decisions {
+		if !d.waits() || !d.Allocation.holdsAddress() || d.Allocation.Interrupted {
+			continue
+		}
+		by[i] = p.holdOne(f.now, d)
+	}
+	return changed(decisions, by)
+}
+
+// holdOne is hold for one decision.
+func (p *protections) holdOne(now time.Time, d Decision) Decision {
+	if p.unread != "" {
+		return d.protected(p.unread, time.Time{})
+	}
+	waiting := d
+	for _, protector := range p.over(d.Allocation) {
+		waiting.remember = true // a release that fails does not begin the TTL anew
+		d.remember = true
+		until, ends := protector.Protects.until(d.FirstSeen)
+		switch name := protector.Pool + " " + protector.Key; {
+		case !ends:
+			return waiting.protected(name+" keeps it for good", time.Time{})
+		case now.Before(until) && waiting.Due.Before(until):
+			d = waiting.protected(name+" keeps it until "+stamp(until), until)
+			waiting.Due = until
+		}
+	}
+	return d
+}
+
+// protected returns the decision to hold the allocation until then; for good where that
+// is the zero time. It goes on to count since when the allocation has been ownerless.
+func (d Decision) protected(note string, until time.Time) Decision {
+	d.Verdict, d.Reason, d.Note, d.Due, d.remember = Held, Protected, note, until, true
+	d.Evidence = []Evidence{{fromProtection, note}}
+	return d
+}
+
+// release decides on the allocations that protect others: they go after all that they
+// protect, not before.
+func (p *protections) release(f *Facts, decisions []Decision) []Decision {
+	if len(p.byIP)+len(p.byPod) == 0 {
+		return decisions
+	}
+	protected := make(map[string][]int) // by the identity of the protector
+	for i, d := range decisions {
+		if !d.Allocation.holdsAddress() {
+			continue
+		}
+		for _, protector := range p.over(d.Allocation) {
+			protected[protector.id()] = append(protected[protector.id()], i)
+		}
+	}
+	by := make(map[int]Decision)
+	for i, d := range decisions {
+		if d.Allocation.Protects != nil && d.waits() {
+			by[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.id()])
+		}
+	}
+	return changed(decisions, by)
+}
+
+// releaseOne decides on one allocation that protects those others.
+func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision, others []int) Decision {
+	until, ends := d.Allocation.Protects.until(d.FirstSeen)
+	switch {
+	case !ends:
+		return d.protected("it has no TTL", time.Time{})
+	case !d.Allocation.Protects.Deletable:
+		return d.protected("the policy has it stay", time.Time{})
+	case p.incomplete:
+		return d.protected("not every store could be read", time.Time{})
+	}
+	due := latest(d.Due, until)
+	for _, i := range others {
+		other := decisions[i]
+		switch {
+		case other.Verdict == InUse:
+			note := other.Allocation.label() + " is in use: " + string(other.Reason)
+			return Decision{
+				Allocation: d.Allocation, Verdict: InUse, Reason: AddressInUse, Note: note,
+				Evidence: other.Evidence, facts: d.facts,
+			}
+		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
+			return d.protected(other.Allocation.label()+" is held: "+string(other.Reason), time.Time{})
+		}
+		due = latest(due, other.Due)
+	}
+	d.Due, d.remember, d.after = due, true, others
+	switch {
+	case now.Before(until):
+		return d.protected("until "+stamp(until), due)
+	case now.Before(due):
+		d.Verdict = Suspected
+	}
+	return d
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

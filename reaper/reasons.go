@@ -1,0 +1,38 @@
+package reaper
+
+// A Reason says why an allocation got its verdict. Reasons are stable words that users
+// script against.
+type Reason string
+
+// The reasons. Rules says when each of them is given.
+const (
+	PodPresent      Reason = "PodPresent"
+	AddressInUse    Reason = "AddressInUse"
+	PodAbsent       Reason = "PodAbsent"
+	PodReplaced     Reason = "PodReplaced"
+	SandboxReplaced Reason = "SandboxReplaced"
+	PodFinished     Reason = "PodFinished"
+	SandboxAbsent   Reason = "SandboxAbsent"
+	OutOfScope      Reason = "OutOfScope"
+	RuleHold        Reason = "RuleHold"
+	Retained        Reason = "Retained"
+	Protected       Reason = "Protected"
+	OwnerUnknown    Reason = "OwnerUnknown"
+	NotPodOwned     Reason = "NotPodOwned"
+	NodeUnreachable Reason = "NodeUnreachable"
+	SiblingKept     Reason = "SiblingKept"
+	EmptyHandle     Reason = "EmptyHandle"
+	TooYoung        Reason = "TooYoung"
+	NoToken         Reason = "NoToken"
+	Unreadable      Reason = "Unreadable"
+	NoCensus        Reason = "NoCensus"
+)
+
+// Reasons returns all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		PodPresent, AddressInUse, PodAbsent, PodReplaced, SandboxReplaced, PodFinished,
+		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
+		NotPodOwned, NodeUnreachable, SiblingKept, EmptyHandle, TooYoung, NoToken, Unreadable, NoCensus,
+	}
+}

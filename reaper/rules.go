@@ -1,0 +1,344 @@
+package reaper
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// A Rule is one row of the table from which decisions come. The first rule that
+// matches an allocation decides.
+type Rule struct {
+	Reason Reason
+
+	// Gives is the verdict. Orphaned stands for Suspected, too: for as long as the
+	// grace period lasts.
+	Gives Verdict
+
+	// Ownerless is set where the allocation has no owner, whether it is kept or not.
+	Ownerless bool
+
+	Doc string // one sentence, for docs/verdicts.md
+
+	// Match returns what the rule concludes, and whether it matches. It sets Note and
+	// Evidence, and where time decides the verdict and its times. It is pure.
+	Match func(f *Facts, a *Allocation) (Decision, bool)
+}
+
+// Rules returns the table, in the order in which its rules are asked.
+//
+// A rule may rely on all rules before it: behind the rule of StatefulSets a named pod
+// has been looked at, and behind the last rule that says inUse every allocation is
+// ownerless. The rules behind that keep ownerless allocations for another reason than
+// an owner; the last ones let them go when their time has come.
+func Rules() []Rule {
+	return []Rule{
+		{Unreadable, Held, false,
+			"The allocation could not be understood, or has no address.", unreadable},
+		{NotPodOwned, Held, false,
+			"The address is for a tunnel, a load balancer, a virtual machine, Windows, or a type that is not known.", notPodOwned},
+		{OwnerUnknown, Held, false,
+			"The allocation names neither a pod nor a sandbox.", namesNoOwner},
+		{NoCensus, Held, false,
+			"The pods could not be listed, or were listed before the allocation was.", noCensus},
+		{PodPresent, InUse, false,
+			"The pod that the allocation names shows the address.", ownPodShowsIt},
+		{AddressInUse, InUse, false,
+			"A pod that the allocation does not name shows the address.", otherPodShowsIt},
+		{PodPresent, InUse, false,
+			"The allocation names a sandbox, and a pod shows that sandbox.", sandboxShown},
+		{NoCensus, Held, false,
+			"The pod that the allocation names could not be looked at.", podNotSeen},
+		{Retained, Held, true,
+			"The pod does not exist, and its StatefulSet wants a pod of that ordinal.", ordinalWanted},
+		{OwnerUnknown, Held, false,
+			"The allocation names a sandbox only, or a pod that was derived from a handle, and `pods.unnamed` is `hold` or some pod does not show its addresses.", unnamed},
+		{PodFinished, Held, false,
+			"The pod has succeeded or failed, and `pods.finished` is `hold`.", finishedHeld},
+		{SandboxReplaced, Held, false,
+			"A newer sandbox of the pod has another address, and `pods.superseded` is `hold`.", sandboxHeld},
+		{PodPresent, InUse, false,
+			"The pod that the allocation names exists.", podPresent},
+
+		{NodeUnreachable, Held, true,
+			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", nodeUnreachable},
+		{Protected, Held, true,
+			"It has no owner, but its address is excluded from its network, or in an IPReservation.", protectedByStore},
+		{OutOfScope, Held, true,
+			"It has no owner, but the policy's `namespaces` leave its pod out.", outOfScope},
+		{RuleHold, Held, true,
+			"It has no owner, but a rule of the policy holds it.", heldByRule},
+		{NoToken, Held, true,
+			"It has no owner, but its store could not notice that it changed hands.", noToken},
+		{TooYoung, Held, true,
+			"It has no owner, but it is younger than `minAge`.", tooYoung},
+
+		{PodFinished, Orphaned, true,
+			"The pod has succeeded or failed, and `pods.finished` is `release`.", when((*Facts).finished)},
+		{PodReplaced, Orphaned, true,
+			"A pod of that name exists, with another UID.", when((*Facts).otherPod)},
+		{SandboxReplaced, Orphaned, true,
+			"A newer sandbox of the pod has another address, and `pods.superseded` is `release`.", sandboxReplaced},
+		{EmptyHandle, Orphaned, true,
+			"The handle holds no address, and no pod shows its sandbox.", emptyHandle},
+		{SandboxAbsent, Orphaned, true,
+			"The allocation names a sandbox only, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", sandboxAbsent},
+		{PodAbsent, Orphaned, true,
+			"The pod does not exist.", podAbsent},
+	}
+}
+
+// match is the answer of a rule that matches, with a note for people.
+func match(note string, evidence ...Evidence) (Decision, bool) {
+	return Decision{Note: note, Evidence: evidence}, true
+}
+
+// noMatch passes the allocation on to the next rule.
+func noMatch() (Decision, bool) { return Decision{}, false }
+
+func unreadable(_ *Facts, a *Allocation) (Decision, bool) {
+	switch {
+	case a.Unreadable != "":
+		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
+	case a.Foreign == "" && a.holdsAddress() && !a.IP.IsValid():
+		return match("the entry has no address", Evidence{fromStore, "the entry has no address"})
+	}
+	return noMatch()
+}
+
+func notPodOwned(_ *Facts, a *Allocation) (Decision, bool) {
+	if a.Foreign == "" {
+		return noMatch()
+	}
+	return match(a.Foreign, Evidence{fromStore, a.Foreign})
+}
+
+func namesNoOwner(_ *Facts, a *Allocation) (Decision, bool) {
+	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
+		return noMatch()
+	}
+	return match("it names no pod", Evidence{fromStore, "it names no pod"})
+}
+
+func noCensus(f *Facts, _ *Allocation) (Decision, bool) {
+	if !f.census.began.IsZero() {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "there is none that was read after the allocations"})
+}
+
+func ownPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
+	if !a.holdsAddress() || !a.namesPod() {
+		return noMatch()
+	}
+	pod, ok := f.ownWitness(a)
+	if !ok {
+		return noMatch()
+	}
+	return match("", Evidence{pod.source(a.IP), "the pod shows the address"})
+}
+
+func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
+	if a.Protects != nil {
+		return protectedInUse(f, a.Protects.IPs)
+	}
+	if !a.holdsAddress() {
+		return noMatch()
+	}
+	pod, ok := f.otherWitness(a)
+	if !ok {
+		return noMatch()
+	}
+	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
+}
+
+// protectedInUse finds a pod that shows one of the addresses which an allocation
+// protects.
+func protectedInUse(f *Facts, ips []netip.Addr) (Decision, bool) {
+	for _, ip := range ips {
+		for _, pod := range f.census.showing(ip) {
+			says := "pod " + pod.Ref.String() + " shows " + ip.String()
+			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{pod.source(ip), says})
+		}
+	}
+	return noMatch()
+}
+
+func sandboxShown(f *Facts, a *Allocation) (Decision, bool) {
+	byName := a.namesPod() && !a.EmptyHandle
+	if byName || a.Protects != nil || !f.census.sandboxes[a.Owner.Sandbox] {
+		return noMatch()
+	}
+	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + a.Owner.Sandbox})
+}
+
+func podNotSeen(f *Facts, a *Allocation) (Decision, bool) {
+	_, presence := f.census.pod(a.Owner.Pod)
+	unasked := a.Owner.Pod == PodRef{} && !a.EmptyHandle
+	if presence != Unknown || unasked {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "the pod could not be read"})
+}
+
+func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
+	if a.EmptyHandle || f.policy.Protection.StatefulSets == policy.Ignore {
+		return noMatch()
+	}
+	set, wanted := f.census.wants(a.Owner.Pod)
+	if _, presence := f.census.pod(a.Owner.Pod); !wanted || presence != Absent {
+		return noMatch()
+	}
+	return match("its StatefulSet brings the pod back", set.evidence())
+}
+
+func unnamed(f *Facts, a *Allocation) (Decision, bool) {
+	_, presence := f.census.pod(a.Owner.Pod)
+	silent := f.census.unknown > 0 // a pod that does not show its addresses may have this one
+	held := f.policy.Pods.Unnamed != policy.Release
+	switch {
+	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
+		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
+	case a.EmptyHandle && presence == Absent && !a.namesPod() && (a.Owner.Sandbox == "" || a.Owner.Pod != PodRef{}):
+		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
+	case !a.holdsAddress():
+		return noMatch()
+	case !a.namesPod() && held:
+		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
+	case !a.namesPod() && silent:
+		return match("it names a sandbox only, and not every pod shows its addresses",
+			Evidence{fromStore, "it names a sandbox only"}, f.census.silent())
+	case a.Inferred && presence == Absent && (held || silent):
+		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
+		if !held {
+			evidence = f.census.silent()
+		}
+		return match("it does not say that it is a pod's", Evidence{fromStore, "its handle does not say that it is a pod's"}, evidence)
+	}
+	return noMatch()
+}
+
+func finishedHeld(f *Facts, a *Allocation) (Decision, bool) {
+	if f.policy.Pods.Finished == policy.Release || !f.finished(a) {
+		return noMatch()
+	}
+	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
+}
+
+func sandboxHeld(f *Facts, a *Allocation) (Decision, bool) {
+	if f.policy.Pods.Superseded == policy.Release || !f.otherSandbox(a) {
+		return noMatch()
+	}
+	note, evidence := f.otherAddress(a)
+	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
+}
+
+func podPresent(f *Facts, a *Allocation) (Decision, bool) {
+	if !f.stillThere(a) {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "the pod exists"})
+}
+
+func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
+	name := a.Owner.Node
+	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
+		return noMatch()
+	}
+	return match("node "+name+" is not ready", f.census.nodes[name].evidence())
+}
+
+func protectedByStore(_ *Facts, a *Allocation) (Decision, bool) {
+	if a.Protected == "" || a.Interrupted {
+		return noMatch()
+	}
+	return match(a.Protected, Evidence{fromStore, a.Protected})
+}
+
+func outOfScope(f *Facts, a *Allocation) (Decision, bool) {
+	if f.terms(a).InScope {
+		return noMatch()
+	}
+	return match("", Evidence{fromPolicy, "namespaces leave the pod out"})
+}
+
+func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
+	terms := f.terms(a)
+	if !terms.Hold {
+		return noMatch()
+	}
+	return match("", Evidence{fromPolicy, fmt.Sprintf("rules[%d] holds it", terms.Rule)})
+}
+
+func noToken(_ *Facts, a *Allocation) (Decision, bool) {
+	if a.Token != "" {
+		return noMatch()
+	}
+	return match("", Evidence{fromStore, "the entry has nothing by which a change could be noticed"})
+}
+
+func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
+	minAge := f.terms(a).MinAge
+	if a.Interrupted || a.Created.IsZero() || f.now.Sub(a.Created) >= minAge {
+		return noMatch()
+	}
+	return match("", Evidence{fromStore, "it was allocated at " + stamp(a.Created)}, Evidence{fromPolicy, fmt.Sprintf("minAge is %v", minAge)})
+}
+
+// when returns the rule for allocations whose named pod is in a state that gives them
+// up.
+func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Decision, bool) {
+	return func(f *Facts, a *Allocation) (Decision, bool) {
+		if !state(f, a) {
+			return noMatch()
+		}
+		pod, _ := f.named(a)
+		return f.ripen(a, 0, "", pod.evidence())
+	}
+}
+
+func sandboxReplaced(f *Facts, a *Allocation) (Decision, bool) {
+	if !f.otherSandbox(a) {
+		return noMatch()
+	}
+	// An allocation that a sandbox may adopt can be older than the ADD that has it now.
+	settled := a.SandboxOwned && !a.Created.IsZero() && f.now.Sub(a.Created) >= addWindow
+	var least time.Duration
+	if !settled {
+		least = max(f.terms(a).MinAge, addWindow)
+	}
+	note, evidence := f.otherAddress(a)
+	return f.ripen(a, least, note, evidence)
+}
+
+// otherAddress says which address the pod has instead of this allocation's.
+func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
+	pod, _ := f.named(a)
+	other, _ := f.replacement(a, pod)
+	return "the pod has " + other.String(), Evidence{pod.source(other), "the pod has " + other.String()}
+}
+
+// emptyHandle lets a handle go as late as a replaced sandbox: Calico writes the handle
+// of an ADD before the block.
+func emptyHandle(f *Facts, a *Allocation) (Decision, bool) {
+	if !a.EmptyHandle {
+		return noMatch()
+	}
+	return f.ripen(a, max(f.terms(a).MinAge, addWindow), "", Evidence{fromStore, "the handle holds no address"})
+}
+
+func sandboxAbsent(f *Facts, a *Allocation) (Decision, bool) {
+	if a.namesPod() || !a.holdsAddress() {
+		return noMatch()
+	}
+	return f.ripen(a, 0, "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+}
+
+func podAbsent(f *Facts, a *Allocation) (Decision, bool) {
+	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
+		return noMatch()
+	}
+	return f.ripen(a, 0, "", Evidence{fromPods, "the pod does not exist"})
+}

@@ -1,0 +1,81 @@
+package reaper_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+var update = flag.Bool("update", false, "write the generated part of docs/verdicts.md anew")
+
+const (
+	verdictsPage = "../docs/verdicts.md"
+	tableBegins  = "<!-- The table is made from reaper/rules.go: go test ./reaper -run TestVerdictsPage -update -->\n"
+	tableEnds    = "<!-- The end of the table. -->\n"
+)
+
+// rulesTable is the table of the page.
+func rulesTable() string {
+	var text strings.Builder
+	text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
+	for i, r := range reaper.Rules() {
+		fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", i+1, r.Reason, verdictsOf(r), r.Doc)
+	}
+	return text.String()
+}
+
+// verdictsOf says which verdicts a rule gives.
+func verdictsOf(r reaper.Rule) string {
+	switch r.Gives {
+	case reaper.InUse:
+		return "in use"
+	case reaper.Orphaned:
+		return "suspected, then orphan"
+	default:
+		return "held"
+	}
+}
+
+func TestVerdictsPageIsMadeFromTheRules(t *testing.T) {
+	page, err := os.ReadFile(verdictsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(page), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		t.Fatalf("%s has no lines %q and %q", verdictsPage, tableBegins, tableEnds)
+	}
+	want := before + tableBegins + rulesTable() + tableEnds + after
+	if *update {
+		if err := os.WriteFile(verdictsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	equal(t, verdictsPage+" (go test ./reaper -run TestVerdictsPage -update)", string(page), want)
+}
+
+func TestEachReasonIsOnThePage(t *testing.T) {
+	page, err := os.ReadFile(verdictsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range reaper.Reasons() {
+		if !strings.Contains(string(page), "`"+string(reason)+"`") {
+			t.Errorf("%s does not explain %s", verdictsPage, reason)
+		}
+	}
+}
+
+func TestRulesSayWhatTheyDo(t *testing.T) {
+	for i, r := range reaper.Rules() {
+		if r.Reason == "" || r.Match == nil || !strings.HasSuffix(r.Doc, ".") || strings.Count(r.Doc, ". ") > 0 {
+			t.Errorf("rule %d: %+v: want a reason, a match, and one sentence", i+1, r)
+		}
+	}
+}
