@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An api answers requests as the test says and writes down what it was sent: by
-// method and path behind /apis/, such as "GET crd.projectcalico.org/v1/ipamblocks".
-// It compares nothing and stores nothing.
+// An api is an HTTP server that answers requests as the test says. It records the
+// requests by method and path behind /apis/, such as "GET
+// crd.projectcalico.org/v1/ipamblocks". It compares nothing and stores nothing.
 type api struct {
 	t       *testing.T
 	answers map[string]http.HandlerFunc
@@ -26,15 +26,15 @@ type api struct {
 	sent []call
 }
 
-// A call is what was sent.
+// A call is a request that the server received.
 type call struct {
 	Call string
-	Type string // of the body
+	Type string // the content type of the body
 	Body string
 }
 
-// newAPI starts the server, and returns a backend over it. What has no answer does
-// not exist: the server says so as it does of an object.
+// newAPI starts the server and returns a backend over it. For a path without an
+// answer, the server says that the object does not exist.
 func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, *Backend) {
 	t.Helper()
 	a := &api{t: t, answers: answers}
@@ -64,7 +64,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// calls returns what was sent, in order.
+// calls returns the received requests in order.
 func (a *api) calls() []call {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +84,7 @@ func items(documents ...string) http.HandlerFunc {
 	return say(fmt.Sprintf(`{"kind":"List","metadata":{"resourceVersion":"99"},"items":[%s]}`, strings.Join(documents, ",")))
 }
 
-// refuse answers as the API server does: with a Status.
+// refuse answers with a Status, as the API server does.
 func refuse(err *apierrors.StatusError) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		status := err.Status()
@@ -104,7 +104,7 @@ func absent(path string) http.HandlerFunc {
 	return refuse(apierrors.NewNotFound(schema.GroupResource{Group: parts[0], Resource: parts[2]}, parts[3]))
 }
 
-// html answers as a proxy on the way does.
+// html answers as a proxy in front of the API server does.
 func html(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -113,7 +113,7 @@ func html(code int) http.HandlerFunc {
 	}
 }
 
-// first answers the first request with one, all later ones with the other.
+// first answers the first request with one, and all later ones with the other.
 func first(one, other http.HandlerFunc) http.HandlerFunc {
 	var once sync.Once
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -11,35 +11,35 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A block is an IPAMBlock as it was read: a range of addresses, and who has
-// them. Ordinals count addresses from the first of the range.
+// A block is an IPAMBlock as it was read: a range of addresses and their
+// allocations. An ordinal is the offset of an address from the first of the range.
 type block struct {
 	object
 	cidr netip.Prefix
 
-	allocations []*int            // by ordinal: an index into attributes; nil where it is free
+	allocations []*int            // by ordinal: an index into attributes; nil if the address is free
 	unallocated []int             // the free ordinals; the plugin takes from the head
 	attributes  []json.RawMessage // as they are stored
 	readable    []attribute       // the same, decoded
 	sequences   map[string]uint64 // by ordinal: the block's sequence number when it was allocated
 	sequence    uint64            // counts the writes; begins with the time, above 2^53
-	deleted     bool              // half of a deletion by Calico
+	deleted     bool              // Calico has marked the block and will delete it
 }
 
-// An attribute says to whom addresses are allocated; several may share it
-// (AllocationAttribute in libcalico-go).
+// An attribute is the owner of an allocation (AllocationAttribute in libcalico-go).
+// Several allocations may share one.
 type attribute struct {
 	Handle    *string           `json:"handle_id"`
 	Active    map[string]string `json:"secondary"`
 	Alternate map[string]string `json:"alternateOwnerAttrs"`
 
-	// Since when the address has been free, and must rest before it is given
-	// away again. Whatever it is, the entry is nobody's.
+	// The time at which the address was freed. Calico gives the address to no pod
+	// until it has rested. If the field has any value, the entry has no owner.
 	Released json.RawMessage `json:"releasedAt"`
 }
 
-// readBlock understands a block, and refuses one that breaks the invariants
-// which Calico relies on: whoever writes such a block makes it worse.
+// readBlock decodes a block. It returns an error for a block that breaks an
+// invariant which Calico relies on, because any edit would make such a block worse.
 func readBlock(o object) (block, error) {
 	b := block{object: o}
 	var fields struct {
@@ -70,21 +70,21 @@ func readBlock(o object) (block, error) {
 	return b, b.check()
 }
 
-// maxHostBits bounds the blocks that are believed. Calico's largest has 12
-// (validation of spec.blockSize, /20 and /116).
+// maxHostBits is the largest size of a block that readBlock accepts. Calico's
+// largest block has 12 host bits (validation of spec.blockSize: /20 and /116).
 const maxHostBits = 16
 
-// check returns what is wrong with the block.
+// check returns an error for the first invariant that the block breaks.
 func (b block) check() error {
 	if b.cidr != b.cidr.Masked() {
-		return fmt.Errorf("cidr %s is not the beginning of a range", b.cidr)
+		return fmt.Errorf("cidr %s does not begin at a range's first address", b.cidr)
 	}
 	hostBits := b.cidr.Addr().BitLen() - b.cidr.Bits()
 	if hostBits > maxHostBits {
-		return fmt.Errorf("cidr %s is larger than any block", b.cidr)
+		return fmt.Errorf("cidr %s is larger than any block of Calico's", b.cidr)
 	}
 	if size := 1 << hostBits; len(b.allocations) != size {
-		return fmt.Errorf("it has %d allocations, and %d addresses", len(b.allocations), size)
+		return fmt.Errorf("the block has %d allocations and %d addresses", len(b.allocations), size)
 	}
 	used := make([]bool, len(b.attributes))
 	free := make([]bool, len(b.allocations))
@@ -112,7 +112,7 @@ func (b block) check() error {
 	}
 	for i, ok := range used {
 		if !ok {
-			return fmt.Errorf("attribute %d belongs to no address", i)
+			return fmt.Errorf("attribute %d belongs to no address of the block", i)
 		}
 	}
 	return nil
@@ -126,10 +126,11 @@ func (b block) address(ordinal int) netip.Addr {
 	return ip
 }
 
-// token is what an allocation is compared by: its attribute as it is stored,
-// both owners included, and its sequence number. The attribute alone will do
-// where the block was written by a Calico before 3.23, if it has a handle: that
-// names one sandbox. Empty where nothing tells an allocation from the next.
+// token returns the token of an allocation: its sequence number, and its attribute
+// as it is stored, both owners included. A Calico before 3.23 writes no sequence
+// number. Then the attribute alone is enough if it has a handle, because a handle
+// names one sandbox. Without both, the token is empty: nothing tells the allocation
+// from the next one of the address.
 func (b block) token(ordinal int) string {
 	index := *b.allocations[ordinal]
 	sequence, ok := b.sequences[strconv.Itoa(ordinal)]
@@ -139,9 +140,9 @@ func (b block) token(ordinal int) string {
 	return tokenOf(sequence, b.attributes[index])
 }
 
-// tokenOf is the token of an allocation that has one.
+// tokenOf returns the token of an allocation with this number and attribute.
 func tokenOf(sequence uint64, attribute []byte) string {
-	var compact bytes.Buffer // somebody else may write it with other spaces
+	var compact bytes.Buffer // another writer may use other spaces
 	if err := json.Compact(&compact, attribute); err != nil {
 		return ""
 	}

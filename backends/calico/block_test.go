@@ -29,10 +29,10 @@ func TestBlocksOfEveryCalicoAreRead(t *testing.T) {
 		{"without an affinity, claimed at a time",
 			`{"cidr":"10.0.0.0/32","affinityClaimTime":"2026-03-01T12:00:00Z","affinity_claim_time":null,"allocations":[null],"unallocated":[0],"attributes":[],"sequenceNumber":3,"sequenceNumberForAllocation":{}}`,
 			`10.0.0.0/32 #3 free[0]`},
-		{"null for whatever is empty",
+		{"null in empty fields",
 			`{"cidr":"10.0.0.0/32","affinity":null,"allocations":[null],"unallocated":[0],"attributes":null,"sequenceNumber":null,"sequenceNumberForAllocation":null,"deleted":null}`,
 			`10.0.0.0/32 #0 free[0]`},
-		{"full, without a list of what is free",
+		{"full, without a list of free ordinals",
 			`{"cidr":"10.0.0.0/32","allocations":[0],"unallocated":null,"attributes":[{"handle_id":null,"secondary":null}],"sequenceNumber":1}`,
 			`10.0.0.0/32 #1 10.0.0.0=""@0 free[]`},
 		{"a sequence number left of an address that is free",
@@ -47,14 +47,14 @@ func TestBlocksOfEveryCalicoAreRead(t *testing.T) {
 		{"IPv6, the free ones in the order in which they were freed",
 			`{"cidr":"fd80:24e2::/126","allocations":[null,null,0,null],"unallocated":[3,0,1],"attributes":[{"handle_id":"net.a"}],"sequenceNumberForAllocation":{"2":7}}`,
 			`fd80:24e2::/126 #0 fd80:24e2::2="net.a"@7 free[3 0 1]`},
-		{"fields that nobody knows",
+		{"unknown fields",
 			`{"cidr":"10.0.0.0/32","Allocations":7,"more":{"cidr":1},"allocations":[0],"unallocated":[],"attributes":[{"new":[1],"handle_id":"net.a"}]}`,
 			`10.0.0.0/32 #0 10.0.0.0="net.a"@0 free[]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
 				b, err := readBlock(s.stored(blocks, "10.0.0.0/30", tt.value))
-				if got := says(b); err != nil || got != tt.want {
+				if got := describe(b); err != nil || got != tt.want {
 					t.Errorf("readBlock = %s, %v, want %s", got, err, tt.want)
 				}
 			})
@@ -70,21 +70,21 @@ func TestBrokenBlocksAreRefused(t *testing.T) {
 	}{
 		{"attribute that does not exist", `[0,null,0,1]`, `[0,null,0,2]`, "ordinal 3 has attribute 2, which does not exist"},
 		{"attribute below the first", `[0,null,0,1]`, `[0,null,-1,1]`, "ordinal 2 has attribute -1, which does not exist"},
-		{"attribute of nobody", `[0,null,0,1]`, `[0,null,0,0]`, "attribute 1 belongs to no address"},
+		{"attribute without an address", `[0,null,0,1]`, `[0,null,0,0]`, "attribute 1 belongs to no address"},
 		{"free twice", `"unallocated":[1]`, `"unallocated":[1,1]`, "ordinal 1 is unallocated twice"},
 		{"free beyond the last", `"unallocated":[1]`, `"unallocated":[1,4]`, "unallocated ordinal 4 is out of range"},
 		{"free before the first", `"unallocated":[1]`, `"unallocated":[1,-1]`, "unallocated ordinal -1 is out of range"},
 		{"free and allocated", `"unallocated":[1]`, `"unallocated":[1,0]`, "ordinal 0 is both allocated and unallocated"},
 		{"neither free nor allocated", `"unallocated":[1]`, `"unallocated":[]`, "ordinal 1 is neither allocated nor unallocated"},
 		{"no list of free ones", `"unallocated":[1]`, `"more":[1]`, "ordinal 1 is neither allocated nor unallocated"},
-		{"too few allocations", `[0,null,0,1]`, `[0,null,1]`, "3 allocations, and 4 addresses"},
-		{"too many allocations", `[0,null,0,1]`, `[0,null,0,1,1]`, "5 allocations, and 4 addresses"},
-		{"no allocations", `"allocations":`, `"Allocations":`, "0 allocations, and 4 addresses"},
-		{"CIDR of something else", `10.0.0.0/30`, `node-1`, "cidr"},
+		{"too few allocations", `[0,null,0,1]`, `[0,null,1]`, "3 allocations and 4 addresses"},
+		{"too many allocations", `[0,null,0,1]`, `[0,null,0,1,1]`, "5 allocations and 4 addresses"},
+		{"no allocations", `"allocations":`, `"Allocations":`, "0 allocations and 4 addresses"},
+		{"CIDR that is a name", `10.0.0.0/30`, `node-1`, "cidr"},
 		{"address for a CIDR", `10.0.0.0/30`, `10.0.0.0`, "cidr"},
 		{"no CIDR", `"cidr":`, `"CIDR":`, "cidr"},
-		{"CIDR that begins in the midst", `10.0.0.0/30`, `10.0.0.2/30`, "10.0.0.2/30 is not the beginning of a range"},
-		{"CIDR of another size", `10.0.0.0/30`, `10.0.0.0/29`, "4 allocations, and 8 addresses"},
+		{"CIDR that begins inside of a range", `10.0.0.0/30`, `10.0.0.2/30`, "10.0.0.2/30 does not begin at a range's first address"},
+		{"CIDR of another size", `10.0.0.0/30`, `10.0.0.0/29`, "4 allocations and 8 addresses"},
 		{"CIDR of everything", `10.0.0.0/30`, `0.0.0.0/0`, "larger than any block"},
 		{"CIDR of everything in IPv6", `10.0.0.0/30`, `::/0`, "larger than any block"},
 		{"index with a fraction", `[0,null,0,1]`, `[0,null,0,1.5]`, "decode"},
@@ -99,7 +99,7 @@ func TestBrokenBlocksAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			value := strings.Replace(threeOfFour, tt.old, tt.new, 1)
 			if value == threeOfFour {
-				t.Fatalf("nothing is broken by %q for %q", tt.new, tt.old)
+				t.Fatalf("threeOfFour does not contain %q", tt.old)
 			}
 			inShapes(t, func(t *testing.T, s shape) {
 				if !strings.HasSuffix(value, "]}") && s.name == "kubernetes" {
@@ -107,7 +107,7 @@ func TestBrokenBlocksAreRefused(t *testing.T) {
 				}
 				b, err := readBlock(s.stored(blocks, "10.0.0.0/30", value))
 				if err == nil || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("readBlock = %s, %v, want %q in the error", says(b), err, tt.says)
+					t.Errorf("readBlock = %s, %v, want %q in the error", describe(b), err, tt.says)
 				}
 			})
 		})
@@ -146,7 +146,7 @@ func TestTokens(t *testing.T) {
 		"another handle":          token(`{"handle_id":"net.b","secondary":{"pod":"web-0"}}`, numbered),
 		"another owner":           token(`{"handle_id":"net.a","secondary":{"pod":"web-1"}}`, numbered),
 		"an owner to be":          token(`{"handle_id":"net.a","secondary":{"pod":"web-0"},"alternateOwnerAttrs":{"pod":"web-1"}}`, numbered),
-		"a field nobody knows":    token(`{"handle_id":"net.a","secondary":{"pod":"web-0"},"new":1}`, numbered),
+		"an unknown field":        token(`{"handle_id":"net.a","secondary":{"pod":"web-0"},"new":1}`, numbered),
 		"a number, no handle":     token(`{"handle_id":null,"secondary":null}`, numbered),
 	} {
 		if other == "" || other == first {
@@ -155,13 +155,13 @@ func TestTokens(t *testing.T) {
 	}
 	for _, attribute := range []string{`{"handle_id":null,"secondary":null}`, `{"handle_id":"","secondary":{"pod":"web-0"}}`, `{}`} {
 		if got := token(attribute, ``); got != "" {
-			t.Errorf("nothing tells the allocation to %s from the next, and its token is %q", attribute, got)
+			t.Errorf("the token of an allocation to %s is %q, want none: it could be any allocation", attribute, got)
 		}
 	}
 }
 
-// A block that somebody took out of the etcd of a cluster. Nine addresses are
-// allocated; the first is the node's own, of a time when that had no attributes.
+// This block is from the etcd of a real cluster. Nine addresses are allocated. The
+// first is the node's own; its Calico wrote no attributes for such an address.
 func TestBlockOfARealCluster(t *testing.T) {
 	data, err := os.ReadFile("testdata/etcd_block_of_old_calico.json")
 	if err != nil {
@@ -169,21 +169,21 @@ func TestBlockOfARealCluster(t *testing.T) {
 	}
 	l := newListing([]object{shapes[1].stored(blocks, "100.112.209.128/26", string(data))}, nil, nil)
 	if len(l.blocks) != 1 {
-		t.Fatalf("it is not understood: %v", l.broken)
+		t.Fatalf("the block cannot be read: %v", l.broken)
 	}
 	pool := l.pool(l.blocks[0])
 	if pool.Name != "100.112.209.128/26" || pool.Range != prefix("100.112.209.128/26") || pool.Capacity.String() != "64" {
-		t.Errorf("unit %s of %s for %s addresses", pool.Name, pool.Range, pool.Capacity)
+		t.Errorf("pool %s has range %s and capacity %s", pool.Name, pool.Range, pool.Capacity)
 	}
 	var got []string
 	for _, r := range pool.Allocations {
 		got = append(got, r.IP.String())
-		nobody := r.IP == netip.MustParseAddr("100.112.209.128")
-		if r.Owner.Pod != (reaper.PodRef{}) || r.Inferred || nobody != (r.Owner.Sandbox == "") || nobody != (r.Token == "") || nobody != (r.Group == "") {
-			t.Errorf("listed as %+v, want a sandbox only, and nobody for the first", r)
+		ownerless := r.IP == netip.MustParseAddr("100.112.209.128")
+		if r.Owner.Pod != (reaper.PodRef{}) || r.Inferred || ownerless != (r.Owner.Sandbox == "") || ownerless != (r.Token == "") || ownerless != (r.Group == "") {
+			t.Errorf("listed as %+v, want a sandbox only, and no owner for the first", r)
 		}
-		if !nobody && (!sandboxID.MatchString(r.Owner.Sandbox) || r.Group != "k8s-pod-network."+r.Owner.Sandbox) {
-			t.Errorf("%s has the sandbox %q and the bond %q", r.IP, r.Owner.Sandbox, r.Group)
+		if !ownerless && (!sandboxID.MatchString(r.Owner.Sandbox) || r.Group != "k8s-pod-network."+r.Owner.Sandbox) {
+			t.Errorf("%s has the sandbox %q and the group %q", r.IP, r.Owner.Sandbox, r.Group)
 		}
 	}
 	want := strings.Fields("100.112.209.128 100.112.209.130 100.112.209.144 100.112.209.150 100.112.209.161 " +
@@ -193,6 +193,6 @@ func TestBlockOfARealCluster(t *testing.T) {
 	}
 	if i := slices.IndexFunc(pool.Allocations, func(r reaper.Allocation) bool { return r.Key == "33" }); i < 0 ||
 		pool.Allocations[i].Owner.Sandbox != "2caf1c8381761431c694771227eec339c5c0bb0ed3f11a6f2067883d5f405b69" {
-		t.Error("ordinal 33 has not the sandbox of its attribute")
+		t.Error("ordinal 33 does not have the sandbox of its attribute")
 	}
 }

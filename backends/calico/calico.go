@@ -1,10 +1,10 @@
-// Package calico releases what Calico's IPAM keeps allocated, in either of its
-// datastores: the Kubernetes API or an etcd of its own.
+// Package calico is the backend for Calico's IPAM, in either of its datastores: the
+// Kubernetes API or an etcd of Calico's own.
 //
-// Addresses are allocated in blocks; a handle tells in which blocks the addresses
-// of one sandbox are. Both are edited as they are stored, so that what this
-// program does not know stays as it is. Blocks and affinities are never deleted
-// here: that is Calico's business.
+// Calico allocates addresses in blocks. A handle counts, by block, the addresses of
+// one sandbox. The backend edits blocks and handles as they are stored, so that
+// fields which this program does not know keep their bytes. It never deletes a
+// block or an affinity: Calico does that.
 package calico
 
 import (
@@ -20,72 +20,77 @@ import (
 // Name is the name of the backend.
 const Name = "calico"
 
-// empty handles is the pool of the handles without an address.
+// emptyHandles is the name of the pool that lists the handles without an address.
 const emptyHandles = "handles"
 
-// A datastore is where Calico keeps its objects. All reads are quorum reads. It
-// is safe for concurrent use.
+// A datastore is where Calico keeps its objects. All reads are quorum reads. A
+// datastore is safe for concurrent use.
 type datastore interface {
-	// ready returns an error unless Calico itself would work with the datastore
-	// now; reaper.ErrNotInstalled where there is none.
+	// ready returns nil if Calico itself would work with the datastore now. It
+	// returns an error that wraps errNotReady if the datastore is locked.
 	ready(ctx context.Context) error
 
 	// list returns every object of a kind.
 	list(ctx context.Context, k kind) ([]object, error)
 
-	// nodes returns the Kubernetes names of Calico's nodes where they differ.
+	// nodes returns the Kubernetes name of each of Calico's nodes, by Calico's
+	// name. A node that has the same name in both may be absent.
 	nodes(ctx context.Context) (map[string]string, error)
 
-	// allocations returns what is kept from being given away, read now; none
-	// where Calico has no such thing.
-	allocations(ctx context.Context) ([]ipAllocation, error)
+	// ipReservations reads all of Calico's IPReservations. It returns none if this
+	// version of Calico does not have the resource.
+	ipReservations(ctx context.Context) ([]ipReservation, error)
 
-	// name is what the datastore calls a block by its CIDR, or a handle by its ID.
+	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
+	// its ID.
 	name(k kind, id string) string
 
-	// anew returns an object that write creates: one that was stored under the
-	// name as raw has it.
-	anew(k kind, name string, raw []byte) (object, error)
+	// newObject returns an object that write creates. The raw form is the one that
+	// was once stored under the name.
+	newObject(k kind, name string, raw []byte) (object, error)
 
-	// get reads a block by its CIDR, or a handle by its ID. It returns errGone
-	// where the datastore says that it has no such object.
+	// get reads a block by its CIDR, or a handle by its ID. It returns errGone if
+	// the datastore says that it has no such object.
 	get(ctx context.Context, k kind, id string) (object, error)
 
-	// write replaces or deletes all the objects or none, each in the version that
-	// it was read in, and creates those that have none. It returns what they are
-	// then, and errConflict where one is of another version, gone, or there.
+	// write writes all the objects or none. It creates an object without a
+	// revision, deletes an object without a raw form, and replaces any other. Each
+	// write is conditional on the revision that was read. It returns the objects as
+	// they are stored now. It returns errConflict if a stored object has another
+	// revision, or exists although it was to be created. It returns errConflict or
+	// errGone if a stored object is gone.
 	write(ctx context.Context, objects ...object) ([]object, error)
 
-	// together is how many objects one write can take.
-	together() int
+	// objectsPerWrite returns how many objects one write can take.
+	objectsPerWrite() int
 
-	// transient wraps an error in reaper.ErrAgain where a request may do better
+	// transient wraps an error in reaper.ErrAgain if the same request may succeed
 	// later.
 	transient(err error) error
 }
 
-// What datastores answer with.
+// The errors that a datastore returns.
 var (
 	errGone     = errors.New("the datastore has no such object")
-	errConflict = errors.New("somebody else wrote it")
+	errConflict = errors.New("the object changed since it was read")
 )
 
-// Backend is the backend for Calico's IPAM. An allocation's token is its
-// attribute, as it is stored, and its sequence number. It implements
-// reaper.Recorder.
+// Backend is the backend for Calico's IPAM. It implements reaper.Recorder. The
+// token of an allocation is its sequence number and its attribute as it is stored.
+// A Backend is safe for concurrent use.
 type Backend struct {
 	open func(ctx context.Context) (datastore, error)
 
 	mu    sync.Mutex
 	store datastore
-	sizes map[kind]int // how many objects the last listing had
-	known register
+	sizes map[kind]int // the number of objects in the last listing
+	known handleCache
 }
 
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
 
-// datastore returns the datastore, found at the first call.
+// datastore returns the datastore. The first call that succeeds opens it.
 func (b *Backend) datastore(ctx context.Context) (datastore, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,9 +104,10 @@ func (b *Backend) datastore(ctx context.Context) (datastore, error) {
 	return b.store, nil
 }
 
-// List implements reaper.Backend. Handles are read before blocks, as Calico
-// writes them in that order: a handle whose addresses are missing then is not one
-// whose addresses were just being allocated, but for the time of one request.
+// List implements reaper.Backend. It reads handles before blocks, because Calico's
+// ADD writes a handle before its block. So the handle of an ADD that is under way
+// looks empty only if the ADD writes it before the first list and its block after
+// the second.
 func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		l, err := b.read(ctx)
@@ -125,7 +131,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// read lists the datastore, and remembers the handles.
+// read lists the datastore and fills the cache of handles.
 func (b *Backend) read(ctx context.Context) (listing, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
@@ -146,9 +152,9 @@ func (b *Backend) read(ctx context.Context) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("list Calico's nodes: %w", err)
 	}
-	reserved, err := store.allocations(ctx)
+	reserved, err := store.ipReservations(ctx)
 	if err != nil {
-		return listing{}, fmt.Errorf("list Calico's IPReservations, which keep addresses back: %w", err)
+		return listing{}, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
 	}
 	l := newListing(storedBlocks, storedHandles, nodes)
 	l.reserved = reserved

@@ -12,26 +12,29 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The API groups that Calico's data can be in. Before 3.32 it was the first;
-// projectcalico.org was only an API server of Calico's own in front of it, which
-// serves no blocks.
+// The API groups that can hold Calico's data. Before Calico 3.32 it was always
+// crd.projectcalico.org. In those versions, projectcalico.org was an API server of
+// Calico's in front of it, which serves no blocks.
 const (
 	groupV1 = "crd.projectcalico.org"
 	groupV3 = "projectcalico.org"
 )
 
-// The resource of a move from the first group to the second, and the phases of it
-// in which either group holds the whole of the data and is in use (kube-controllers'
-// migration controller, 3.32).
+// The API group of DatastoreMigration. The migration controller of kube-controllers
+// (3.32) moves the data from crd.projectcalico.org to projectcalico.org.
 const migrationGroup = "migration.projectcalico.org"
 
+// settledPhases are the phases of a migration in which one group holds all of the
+// data and is in use.
 var settledPhases = []string{"", "Pending", "Converged", "Complete"}
 
-// findGroup returns the API group, with its version, that holds the live data.
+// findGroup returns the API group, as group/version, that holds the live data. It
+// returns an error that wraps reaper.ErrNotInstalled if neither group defines
+// blocks.
 //
-// That a resource does not exist is taken from its definition alone. A list of
-// blocks that is not found, as libcalico takes it, may as well be one that was
-// asked for in the wrong place, and then every address looks free.
+// Only a missing CustomResourceDefinition proves that a resource does not exist.
+// libcalico also takes it from a list of blocks that is not found. But a proxy may
+// answer so to a request with a wrong path, and then every address would look free.
 func findGroup(ctx context.Context, client rest.Interface) (string, error) {
 	var found []string
 	for _, group := range []string{groupV1, groupV3} {
@@ -55,9 +58,9 @@ func findGroup(ctx context.Context, client rest.Interface) (string, error) {
 	return inUse(ctx, client, found)
 }
 
-// inUse returns the one of two groups that is in use, while data moves or when
-// nobody has removed the other definitions since: the other one is locked, or was
-// never used.
+// inUse returns the one group of two that is in use. Both are defined while data
+// moves, and for as long as an administrator keeps the definitions of the other
+// group. The other group is locked, or was never used.
 func inUse(ctx context.Context, client rest.Interface, groups []string) (string, error) {
 	var live []string
 	for _, group := range groups {
@@ -69,37 +72,39 @@ func inUse(ctx context.Context, client rest.Interface, groups []string) (string,
 		}
 	}
 	if len(live) != 1 {
-		return "", fmt.Errorf("%d of the API groups %v say that they are in use; it must be one", len(live), groups)
+		return "", fmt.Errorf("%d of the API groups %v are in use, and it must be one: see datastoreReady in the clusterinformation default of each", len(live), groups)
 	}
 	return live[0], nil
 }
 
-// errNotReady says that Calico itself would not work with the datastore now.
+// errNotReady is the error for a datastore with which Calico itself would not work
+// now.
 var errNotReady = errors.New("Calico's datastore is not ready") //nolint:staticcheck // a name
 
-// checkReady returns errNotReady unless the data of the group is in use.
+// checkReady returns an error that wraps errNotReady unless the group's data is in
+// use.
 func checkReady(ctx context.Context, client rest.Interface, group string) error {
 	const resource, name = "clusterinformations", "default"
 	var info clusterInformation
 	err := read(ctx, client, "/apis/"+group+"/"+resource+"/"+name, &info)
 	switch {
 	case kube.Gone(err, resource, name):
-		return fmt.Errorf("%w: there is no clusterinformation default in %s", errNotReady, group)
+		return fmt.Errorf("%w: %s has no clusterinformation default", errNotReady, group)
 	case err != nil:
 		return err
 	}
 	return info.check()
 }
 
-// A clusterInformation is what is read of the resource of that name, which is the
-// same in every datastore. Tools lock the datastore by it.
+// A clusterInformation is the part of Calico's ClusterInformation that locks the
+// datastore. It is the same in every datastore.
 type clusterInformation struct {
 	Spec struct {
 		Ready *bool `json:"datastoreReady"`
 	} `json:"spec"`
 }
 
-// check returns errNotReady where the datastore is locked.
+// check returns an error that wraps errNotReady if the datastore is locked.
 func (c clusterInformation) check() error {
 	if c.Spec.Ready != nil && !*c.Spec.Ready {
 		return fmt.Errorf("%w: datastoreReady is false in the clusterinformation default", errNotReady)
@@ -129,14 +134,15 @@ func checkMigration(ctx context.Context, client rest.Interface) error {
 			return fmt.Errorf("decode datastoremigration: %w", err)
 		}
 		if phase := migration.Status.Phase; !slices.Contains(settledPhases, phase) {
-			return fmt.Errorf("a datastoremigration is in phase %s", phase)
+			return fmt.Errorf("a datastoremigration moves Calico's data (phase %s): try again when it is complete", phase)
 		}
 	}
 	return nil
 }
 
-// definedVersion returns the version in which a custom resource is served; empty
-// where it is not defined.
+// definedVersion returns the version in which a custom resource is stored. It
+// returns an empty string if the resource is not defined, and an error if the API
+// server does not serve that version.
 func definedVersion(ctx context.Context, client rest.Interface, name string) (string, error) {
 	const resource = "customresourcedefinitions"
 	var crd struct {
@@ -153,17 +159,18 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("is %s defined? %w", name, err)
+		return "", fmt.Errorf("read the definition of %s: %w", name, err)
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Served && version.Storage {
 			return version.Name, nil
 		}
 	}
-	return "", fmt.Errorf("%s is defined, but the version that is stored is not served", name)
+	return "", fmt.Errorf("%s is defined, but its stored version is not served", name)
 }
 
-// read reads one object, patiently.
+// read reads one object. It repeats a request that fails for a reason that may
+// pass.
 func read(ctx context.Context, client rest.Interface, uri string, into any) error {
 	return kube.Patiently(ctx, func(ctx context.Context) error {
 		data, err := kube.Send(ctx, client.Get().AbsPath(uri))

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Where the API server has what decides which group is in use.
+// The requests for the objects that decide which API group is in use.
 const (
 	definitions  = "GET apiextensions.k8s.io/v1/customresourcedefinitions/"
 	v1Blocks     = definitions + "ipamblocks.crd.projectcalico.org"
@@ -24,7 +24,7 @@ const (
 	theMigration = "GET migration.projectcalico.org/v1beta1/datastoremigrations"
 )
 
-// served is a definition of which one version is stored.
+// served answers with a definition whose version is served and stored.
 func served(version string) http.HandlerFunc {
 	return say(`{"spec":{"versions":[{"name":"v0","served":true,"storage":false},{"name":"` + version + `","served":true,"storage":true}]}}`)
 }
@@ -38,7 +38,7 @@ var (
 	both      = map[string]http.HandlerFunc{v1Blocks: served("v1"), v3Blocks: served("v3"), v1Info: ready, v3Info: ready}
 )
 
-// with returns the answers, and others beside or instead of them.
+// with returns the answers with others added or replaced.
 func with(answers map[string]http.HandlerFunc, others ...any) map[string]http.HandlerFunc {
 	all := make(map[string]http.HandlerFunc)
 	maps.Copy(all, answers)
@@ -72,10 +72,10 @@ func TestGroupInUse(t *testing.T) {
 		{"the second forbidden", with(v1, v3Blocks, forbidden), "", "no such right"},
 		{"a proxy knows no such path", with(nil, v1Blocks, html(http.StatusNotFound)), "", "ipamblocks.crd.projectcalico.org"},
 		{"a proxy knows no path for the second", with(v1, v3Blocks, html(http.StatusNotFound)), "", "ipamblocks.projectcalico.org"},
-		{"a proxy wants a name", with(nil, v1Blocks, html(http.StatusUnauthorized)), "", "ipamblocks.crd.projectcalico.org"},
+		{"a proxy wants a login", with(nil, v1Blocks, html(http.StatusUnauthorized)), "", "ipamblocks.crd.projectcalico.org"},
 		{"something else does not exist", with(nil, v1Blocks, absent("apiextensions.k8s.io/v1/customresourcedefinitions/other")), "", "not found"},
-		{"nobody knows definitions", with(nil, v1Blocks, absent("apiextensions.k8s.io/v1/customresourcedefinitions")), "", "not found"},
-		{"an answer that is none", with(nil, v1Blocks, say(`<html>`)), "", "ipamblocks.crd.projectcalico.org"},
+		{"definitions do not exist", with(nil, v1Blocks, absent("apiextensions.k8s.io/v1/customresourcedefinitions")), "", "not found"},
+		{"an answer that is no JSON", with(nil, v1Blocks, say(`<html>`)), "", "ipamblocks.crd.projectcalico.org"},
 		{"no version that is stored is served", with(nil, v1Blocks,
 			say(`{"spec":{"versions":[{"name":"v1","served":false,"storage":true},{"name":"v2","served":true}]}}`)), "", "not served"},
 		{"an empty definition", with(nil, v1Blocks, say(`{}`)), "", "not served"},
@@ -104,29 +104,29 @@ func TestGroupWhileDataMoves(t *testing.T) {
 		item := say(`{"metadata":{"resourceVersion":"9"},"items":[{"status":{"phase":"Complete"}},{"status":{"phase":"` + phase + `"}}]}`)
 		_, b := newAPI(t, with(both, v1Info, locked, migrations, served("v1beta1"), theMigration, item))
 		if store, err := b.datastore(t.Context()); (err == nil) != settled || err != nil && (errors.Is(err, reaper.ErrNotInstalled) || !strings.Contains(err.Error(), phase)) {
-			t.Errorf("in phase %q found %+v, %v, want an answer: %v", phase, store, err, settled)
+			t.Errorf("in phase %q found %+v, %v, want success: %v", phase, store, err, settled)
 		}
 	}
 	for name, tt := range map[string]struct {
 		answers map[string]http.HandlerFunc
 		works   bool
 	}{
-		"no migrations":                  {with(v1, migrations, served("v1beta1"), theMigration, items()), true},
-		"one that was just made":         {with(v1, migrations, served("v1beta1"), theMigration, items(`{}`)), true},
-		"migrations forbidden":           {with(v1, migrations, served("v1beta1"), theMigration, forbidden), false},
-		"the definition is forbidden":    {with(v1, migrations, forbidden), false},
-		"migrations behind a proxy":      {with(v1, migrations, served("v1beta1"), theMigration, html(http.StatusNotFound)), false},
-		"a migration that is none":       {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":7}`)), false},
-		"one that moves, with one group": {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":{"phase":"Migrating"}}`)), false},
+		"no migrations":                      {with(v1, migrations, served("v1beta1"), theMigration, items()), true},
+		"one that was just made":             {with(v1, migrations, served("v1beta1"), theMigration, items(`{}`)), true},
+		"migrations forbidden":               {with(v1, migrations, served("v1beta1"), theMigration, forbidden), false},
+		"the definition is forbidden":        {with(v1, migrations, forbidden), false},
+		"migrations behind a proxy":          {with(v1, migrations, served("v1beta1"), theMigration, html(http.StatusNotFound)), false},
+		"a migration that cannot be decoded": {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":7}`)), false},
+		"one that moves, with one group":     {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":{"phase":"Migrating"}}`)), false},
 	} {
 		_, b := newAPI(t, tt.answers)
 		if store, err := b.datastore(t.Context()); (err == nil) != tt.works || errors.Is(err, reaper.ErrNotInstalled) {
-			t.Errorf("%s: found %+v, %v, want an answer: %v", name, store, err, tt.works)
+			t.Errorf("%s: found %+v, %v, want success: %v", name, store, err, tt.works)
 		}
 	}
 }
 
-// Only the API server itself can say that there is none.
+// Only the API server itself can say that Calico is not installed.
 func TestNotInstalled(t *testing.T) {
 	a, b := newAPI(t, nil)
 	for _, err := range b.List(t.Context()) {
@@ -135,7 +135,7 @@ func TestNotInstalled(t *testing.T) {
 		}
 	}
 	if n := len(a.calls()); n != 2 {
-		t.Errorf("%d requests, want one for each group: it will not appear by asking again", n)
+		t.Errorf("%d requests, want one for each group and no repetition", n)
 	}
 }
 
@@ -165,13 +165,13 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What was found is not looked for again; what was not is.
+// The backend keeps the datastore that it found. After a failure it looks again.
 func TestDatastoreIsFoundOnce(t *testing.T) {
 	a, b := newAPI(t, with(v1, v1Blocks, first(forbidden, served("v1"))))
 	if store, err := b.datastore(t.Context()); err == nil {
 		t.Errorf("found %+v, want an error", store)
 	}
-	if got := words(b.Release(t.Context(), "handles", []reaper.Warrant{{}})); got != "no-warrant" {
+	if got := outcomes(b.Release(t.Context(), "handles", []reaper.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release = %s, want no-warrant", got)
 	}
 	n := len(a.calls())

@@ -14,12 +14,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// release returns the block without the allocations of the ordinals, as it would
-// be stored: what is not theirs stays byte for byte. The receiver stays as it is.
+// release returns the block without the allocations of the ordinals, in the form
+// that is to be stored. Every byte that does not belong to them stays. The receiver
+// does not change.
 //
-// The ordinals queue at the tail of the unallocated ones, since the plugin takes
-// from the head and an address ought to rest. Attributes that nobody refers to
-// any more go, and the others are counted anew.
+// The ordinals go to the tail of the unallocated ones: the plugin takes from the
+// head, and a freed address should rest. Attributes without an allocation are
+// removed, and the indices of the others are adjusted.
 func (b block) release(ordinals []int) (block, error) {
 	after := b
 	after.allocations = slices.Clone(b.allocations)
@@ -34,27 +35,27 @@ func (b block) release(ordinals []int) (block, error) {
 	return after, after.rewrite(ordinals)
 }
 
-// rewrite puts the fields into the stored form, of which the allocations of the
-// ordinals were changed. What is about to be written is read once more, as the
-// plugin will.
+// rewrite writes the fields into the stored form; the ordinals are those whose
+// allocations changed. Then it decodes the result as the plugin will, and returns
+// an error if that differs from the block.
 func (b *block) rewrite(ordinals []int) error {
 	if err := b.unambiguous(); err != nil {
-		return fmt.Errorf("the block cannot be edited: %w", err)
+		return fmt.Errorf("block %s cannot be edited: %w", b.cidr, err)
 	}
 	if err := b.store(ordinals); err != nil {
 		return err
 	}
 	written, err := readBlock(b.object)
 	if err != nil {
-		return fmt.Errorf("what would be left of the block is broken: %w", err)
+		return fmt.Errorf("the edited block %s is not valid; it was not written: %w", b.cidr, err)
 	}
 	if !b.equal(written) {
-		return errors.New("the block cannot be edited: it would say something else")
+		return fmt.Errorf("the edited block %s decodes to other values; it was not written", b.cidr)
 	}
 	return nil
 }
 
-// dropAttributes removes the attributes that no allocation refers to.
+// dropAttributes removes the attributes without an allocation.
 func (b *block) dropAttributes() {
 	moved := make([]int, len(b.attributes))
 	for i := range moved {
@@ -82,8 +83,8 @@ func (b *block) dropAttributes() {
 	b.attributes, b.readable = raw, readable
 }
 
-// store puts the fields into the stored form, and the sequence numbers of the
-// ordinals.
+// store writes the fields into the stored form, and of the sequence numbers those
+// of the ordinals.
 func (b *block) store(ordinals []int) error {
 	allocations := make([]json.RawMessage, len(b.allocations))
 	for ordinal, index := range b.allocations {
@@ -124,7 +125,7 @@ func (b *block) store(ordinals []int) error {
 	return nil
 }
 
-// array joins JSON values.
+// array joins JSON values into a JSON array.
 func array(values []json.RawMessage) []byte {
 	joined := []byte{'['}
 	for i, value := range values {
@@ -136,7 +137,7 @@ func array(values []json.RawMessage) []byte {
 	return append(joined, ']')
 }
 
-// equal reports whether both say the same.
+// equal reports whether both blocks decode to the same values.
 func (b block) equal(other block) bool {
 	same := func(x, y *int) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
 	return b.cidr == other.cidr && b.sequence == other.sequence && b.deleted == other.deleted &&
@@ -146,23 +147,23 @@ func (b block) equal(other block) bool {
 		slices.EqualFunc(b.attributes, other.attributes, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
 }
 
-// unambiguous returns an error where a key stands twice in the stored form: who
-// reads it may take either for the one that counts, and only one is edited.
+// unambiguous returns an error if a key stands twice in an object of the stored
+// form. Readers differ in which of the two they take, and an edit changes only one.
 func (o object) unambiguous() error {
 	var whole any
 	twice, err := kjson.UnmarshalStrict(o.raw, &whole)
 	return errors.Join(append(twice, err)...)
 }
 
-// set replaces one value in the stored form and leaves every other byte.
+// set replaces one value in the stored form. Every other byte stays.
 func (o *object) set(path string, value []byte) (err error) {
 	o.raw, err = sjson.SetRawBytes(slices.Clone(o.raw), o.path(path), value)
 	return err
 }
 
-// put makes a value that of a key of an object, and leaves every other byte. A new
-// key goes where it belongs in the order of strings, in which Go's encoding/json,
-// and thereby Calico, writes the keys of maps.
+// put sets the value of a key in an object of the stored form. Every other byte
+// stays. A new key goes to its place in the order of strings, in which Go's
+// encoding/json, and thereby Calico, writes the keys of maps.
 func (o *object) put(field, key string, value []byte) error {
 	whole := gjson.GetBytes(o.raw, o.path(field))
 	end, at, member := 0, 0, fmt.Sprintf("%q:%s", key, value)
@@ -188,7 +189,7 @@ func (o *object) put(field, key string, value []byte) error {
 	return nil
 }
 
-// unset removes one value, if it is there.
+// unset removes one value from the stored form, if it is there.
 func (o *object) unset(path string) (err error) {
 	if gjson.GetBytes(o.raw, o.path(path)).Exists() {
 		o.raw, err = sjson.DeleteBytes(slices.Clone(o.raw), o.path(path))

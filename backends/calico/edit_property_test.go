@@ -16,7 +16,7 @@ func TestReleaseOfAnyBlock(t *testing.T) {
 				err = checkBlock(o)
 			}
 			if err != nil {
-				t.Fatalf("what was drawn is no block: %v\n%s", err, value)
+				t.Fatalf("the drawn block cannot be read: %v\n%s", err, value)
 			}
 			var chosen []int
 			for ordinal, index := range before.allocations {
@@ -35,7 +35,8 @@ func TestReleaseOfAnyBlock(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is understood the same again, and rightly edited.
+// A block that readBlock accepts is listed completely. If it can be edited, the
+// result passes checkRelease and is decoded to the same values.
 func FuzzBlock(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, resource bool, choice uint64) {
 		o := object{kind: blocks, raw: data}
@@ -51,7 +52,7 @@ func FuzzBlock(f *testing.F) {
 		}
 		l := newListing([]object{o}, nil, nil)
 		if len(l.pool(before).Allocations)+len(before.unallocated) != len(before.allocations) {
-			t.Error("the listing does not have every allocation")
+			t.Error("the listing lacks an allocation")
 		}
 		var chosen []int
 		for ordinal, index := range before.allocations {
@@ -67,7 +68,7 @@ func FuzzBlock(f *testing.F) {
 			t.Errorf("release %v: %v", chosen, err)
 		}
 		if again := mustRead(t, after.object); !again.equal(after) {
-			t.Errorf("it is read as %s, want %s", says(again), says(after))
+			t.Errorf("it is read as %s, want %s", describe(again), describe(after))
 		}
 	})
 }

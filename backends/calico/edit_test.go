@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is stored afterwards is compared byte for byte.
+// TestRelease compares the stored form byte for byte.
 func TestRelease(t *testing.T) {
 	const (
 		webZero = `{"handle_id":"net.a","secondary":{"namespace":"default","node":"node-1","pod":"web-0"}}`
@@ -38,13 +38,13 @@ func TestRelease(t *testing.T) {
 		{"without a list of free ones",
 			`{"cidr":"10.0.0.0/31","allocations":[0,0],"attributes":[{"handle_id":"net.a"}],"sequenceNumber":4}`, []int{1},
 			`{"cidr":"10.0.0.0/31","allocations":[0,null],"attributes":[{"handle_id":"net.a"}],"sequenceNumber":5,"unallocated":[1]}`},
-		{"with null for what is empty",
+		{"with null in empty fields",
 			`{"cidr":"10.0.0.0/32","affinity":null,"allocations":[0],"unallocated":null,"attributes":[null],"sequenceNumber":null,"sequenceNumberForAllocation":null}`, []int{0},
 			`{"cidr":"10.0.0.0/32","affinity":null,"allocations":[null],"unallocated":[0],"attributes":[],"sequenceNumber":1,"sequenceNumberForAllocation":null}`},
 		{"without a sequence number of its own, beside that of a free one",
 			`{"cidr":"10.0.0.0/31","allocations":[0,null],"unallocated":[1],"attributes":[{}],"sequenceNumber":4,"sequenceNumberForAllocation":{"1":2,"x":3}}`, []int{0},
 			`{"cidr":"10.0.0.0/31","allocations":[null,null],"unallocated":[1,0],"attributes":[],"sequenceNumber":5,"sequenceNumberForAllocation":{"1":2,"x":3}}`},
-		{"fields that nobody knows, written by somebody else",
+		{"unknown fields and spaces of another writer",
 			"{ \"z\" : [ 1.50 , 12345678901234567890 ],\n\t\"attributes\" : [ {\"b\":\"\\/\"} , {\"new\":{\"n\":9007199254740993},  \"handle_id\" : \"n\\u0065t.a\"} ],\r\n" +
 				" \"unallocated\" : [ ] ,\"cidr\":\"10.0.0.0\\/31\" , \"sequenceNumberForAllocation\" : { \"0\" : 5 , \"1\" : 6 } , \"allocations\" : [ 0 , 1 ] ,\"unallocated2\":[],\"sequenceNumber\" : 8 , \"é\":\"\\ud83d\\ude00\" }\n",
 			[]int{0},
@@ -55,7 +55,7 @@ func TestRelease(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
 				stored := s.stored(blocks, "10.0.0.0/30", tt.value)
 				before := mustRead(t, stored)
-				understood := says(before)
+				understood := describe(before)
 				b, err := before.release(tt.ordinals)
 				if err != nil {
 					t.Fatal(err)
@@ -63,23 +63,22 @@ func TestRelease(t *testing.T) {
 				if diff := cmp.Diff(string(s.stored(blocks, "10.0.0.0/30", tt.want).raw), string(b.raw)); diff != "" {
 					t.Errorf("stored (-want +got):\n%s", diff)
 				}
-				if again := mustRead(t, b.object); !again.equal(b) || says(again) != says(b) {
-					t.Errorf("it is read as %s, want %s", says(again), says(b))
+				if again := mustRead(t, b.object); !again.equal(b) || describe(again) != describe(b) {
+					t.Errorf("it is read as %s, want %s", describe(again), describe(b))
 				}
 				if b.name != before.name || b.uid != before.uid || b.revision != before.revision || b.kind != blocks {
 					t.Errorf("it is %+v now, and was %+v", b.object, before.object)
 				}
-				if says(before) != understood || string(before.raw) != string(stored.raw) {
-					t.Errorf("the block that was read changed to %s", says(before))
+				if describe(before) != understood || string(before.raw) != string(stored.raw) {
+					t.Errorf("the block that was read changed to %s", describe(before))
 				}
 			})
 		})
 	}
 }
 
-// Which of the two counts depends on who reads, so that nothing that is written
-// means the same to everybody.
-func TestKeysThatStandTwiceAreNotWritten(t *testing.T) {
+// Readers differ in which of the two keys they take.
+func TestBlocksWithDuplicateKeysAreNotEdited(t *testing.T) {
 	for name, edit := range map[string][2]string{
 		"allocations":                {`"cidr":`, `"allocations":[0,null,0,1],"cidr":`},
 		"other allocations":          {`"cidr":`, `"allocations":[null,0,0,1],"cidr":`},
@@ -92,9 +91,9 @@ func TestKeysThatStandTwiceAreNotWritten(t *testing.T) {
 		"sequence number of another": {`{"0":`, `{"3":7,"0":`},
 		"range":                      {`"cidr":`, `"cidr":"10.0.0.4/30","cidr":`},
 		"handle":                     {`"handle_id":"net.a"`, `"handle_id":"net.c","handle_id":"net.a"`},
-		"something else":             {`"cidr":`, `"affinity":"host:node-2","cidr":`},
+		"another field":              {`"cidr":`, `"affinity":"host:node-2","cidr":`},
 		"in another spelling":        {`"cidr":`, `"\u0061llocations":[0,null,0,1],"cidr":`},
-		"in what nobody knows":       {`"cidr":`, `"x":[{"y":1,"y":2}],"cidr":`},
+		"in an unknown field":        {`"cidr":`, `"x":[{"y":1,"y":2}],"cidr":`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := strings.Replace(threeOfFour, edit[0], edit[1], 1)
@@ -102,10 +101,10 @@ func TestKeysThatStandTwiceAreNotWritten(t *testing.T) {
 		})
 	}
 	for name, edit := range map[string][2]string{
-		"the whole block":    {`"spec":`, `"spec":` + strings.Replace(threeOfFour, "10.0.0.0", "10.0.0.4", 1) + `,"spec":`},
-		"the same block":     {`"spec":`, `"spec":` + threeOfFour + `,"spec":`},
-		"metadata":           {`"metadata":`, `"metadata":{"name":"x"},"metadata":`},
-		"a thing of a thing": {`"name":`, `"name":"x","name":`},
+		"the whole block":         {`"spec":`, `"spec":` + strings.Replace(threeOfFour, "10.0.0.0", "10.0.0.4", 1) + `,"spec":`},
+		"the same block":          {`"spec":`, `"spec":` + threeOfFour + `,"spec":`},
+		"metadata":                {`"metadata":`, `"metadata":{"name":"x"},"metadata":`},
+		"a field of the metadata": {`"name":`, `"name":"x","name":`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour)
@@ -115,7 +114,7 @@ func TestKeysThatStandTwiceAreNotWritten(t *testing.T) {
 	}
 }
 
-// refuses fails the test unless every release from the block is refused.
+// refuses fails the test unless every release from the block returns an error.
 func refuses(t *testing.T, o object) {
 	t.Helper()
 	b, err := readBlock(o)
@@ -125,18 +124,18 @@ func refuses(t *testing.T, o object) {
 	for _, ordinals := range [][]int{{0}, {2}, {3}, {0, 2}, {0, 2, 3}} {
 		ordinals = slices.DeleteFunc(ordinals, func(n int) bool { return b.allocations[n] == nil })
 		if after, err := b.release(ordinals); err == nil {
-			t.Errorf("release %v stores %s", ordinals, says(after))
+			t.Errorf("release %v stores %s", ordinals, describe(after))
 		}
 	}
 }
 
-// An ordinal that comes twice would be given to two pods one day.
-func TestOrdinalsThatComeTwiceAreNotReleased(t *testing.T) {
+// The plugin would give an ordinal that is unallocated twice to two pods.
+func TestDuplicateOrdinalsAreNotReleased(t *testing.T) {
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
 	if after, err := b.release([]int{3, 3}); err == nil {
-		t.Errorf("release = %s, want an error", says(after))
+		t.Errorf("release = %s, want an error", describe(after))
 	}
 	if after, err := b.release([]int{1}); err == nil {
-		t.Errorf("release what is free = %s, want an error", says(after))
+		t.Errorf("release of a free ordinal = %s, want an error", describe(after))
 	}
 }

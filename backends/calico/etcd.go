@@ -20,7 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Where Calico keeps things in etcd (libcalico-go's backend/model).
+// The keys and prefixes of Calico's objects in etcd (libcalico-go's backend/model).
 const (
 	etcdRoot     = "/calico/"
 	blockPrefix  = "/calico/ipam/v2/assignment/"
@@ -31,12 +31,12 @@ const (
 )
 
 const (
-	etcdTimeout = 15 * time.Second // of one request, and of it and its repetitions if it reads
-	etcdPage    = 1000             // keys that a range request asks for
-	maxTxnOps   = 128              // what a server takes by default (--max-txn-ops)
+	etcdTimeout = 15 * time.Second // of a write, or of a read with all of its repetitions
+	etcdPage    = 1000             // the number of keys in one range request
+	maxTxnOps   = 128              // the default of a server's --max-txn-ops
 )
 
-// NewEtcd returns the backend over the etcdv3 datastore.
+// NewEtcd returns the backend over the etcdv3 datastore. The first use connects.
 func NewEtcd(config clientv3.Config) *Backend {
 	config.DialOptions = append(slices.Clone(config.DialOptions), grpc.WithChainUnaryInterceptor(failFast))
 	return &Backend{open: func(ctx context.Context) (datastore, error) {
@@ -49,8 +49,9 @@ func NewEtcd(config clientv3.Config) *Backend {
 	}}
 }
 
-// dial makes a client, which logs in if there is a user. The context ends that, and
-// not the client: what was begun before an interruption may have to be finished.
+// dial makes a client, which logs in if the configuration has a user. The context
+// bounds the call and not the life of the client: after an interruption, a release
+// that has begun may still need it.
 func dial(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	config.Context = life
@@ -58,17 +59,17 @@ func dial(ctx context.Context, config clientv3.Config) (*clientv3.Client, error)
 	return clientv3.New(config)
 }
 
-// failFast has a request fail while there is no connection, with what is wrong
-// with that, and the client repeat it. As it is, the client has it wait for a
-// connection, and says no more in the end than that it waited.
+// failFast makes a request fail at once while there is no connection, with the
+// connection's error; the client then repeats the request. Without it, the client
+// waits for a connection and in the end reports only that it waited.
 func failFast(ctx context.Context, method string, request, reply any,
 	conn *grpc.ClientConn, send grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	return send(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
 }
 
-// patiently makes a request again, a few times and not beyond etcdTimeout, where
-// it fails for a reason that may pass.
+// patiently repeats a request that fails for a reason that may pass, a few times
+// and for at most etcdTimeout in all.
 func patiently(ctx context.Context, request func(ctx context.Context) error) error {
 	timed, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -90,7 +91,7 @@ func patiently(ctx context.Context, request func(ctx context.Context) error) err
 	}
 }
 
-// etcd is the datastore in etcd.
+// etcd is the datastore in an etcd of Calico's own.
 type etcd struct{ client *clientv3.Client }
 
 // ready implements datastore.
@@ -100,7 +101,7 @@ func (s etcd) ready(ctx context.Context) error {
 		return err
 	}
 	if len(kvs) == 0 {
-		return fmt.Errorf("etcd has no key %s: it is not Calico's, or Calico has never used it", clusterKey)
+		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check backends.calico.etcd.endpoints), or Calico has never used it", clusterKey)
 	}
 	var info clusterInformation
 	if err := kube.Decode(kvs[0].raw, &info); err != nil {
@@ -109,8 +110,8 @@ func (s etcd) ready(ctx context.Context) error {
 	return info.check()
 }
 
-// all reads the keys from one up to another, as they were at one time. An empty
-// end means the first key alone.
+// all reads the keys from one up to another, all at one revision. If end is empty,
+// it reads the first key only.
 func (s etcd) all(ctx context.Context, from, end string) ([]object, error) {
 	for restarts := 0; ; restarts++ {
 		objects, err := s.pages(ctx, from, end)
@@ -120,7 +121,7 @@ func (s etcd) all(ctx context.Context, from, end string) ([]object, error) {
 	}
 }
 
-// pages reads page by page, all of them at the revision of the first.
+// pages is one attempt of all. It reads page by page, at the revision of the first.
 func (s etcd) pages(ctx context.Context, from, end string) ([]object, error) {
 	var objects []object
 	var revision int64
@@ -167,12 +168,12 @@ func (s etcd) get(ctx context.Context, k kind, id string) (object, error) {
 func (etcd) name(k kind, id string) string { return etcdKey(k, id) }
 
 // anew implements datastore.
-func (etcd) anew(k kind, name string, raw []byte) (object, error) {
+func (etcd) newObject(k kind, name string, raw []byte) (object, error) {
 	o := object{kind: k, name: name, raw: raw}
 	return o, o.unambiguous()
 }
 
-// etcdKey is the key of a block by its CIDR, or of a handle by its ID.
+// etcdKey returns the key of a block by its CIDR, or of a handle by its ID.
 func etcdKey(k kind, id string) string {
 	if k == handles {
 		return handlePrefix + id
@@ -185,10 +186,10 @@ func etcdKey(k kind, id string) string {
 }
 
 // together implements datastore.
-func (etcd) together() int { return maxTxnOps }
+func (etcd) objectsPerWrite() int { return maxTxnOps }
 
-// write implements datastore: one transaction, conditional on the revision of
-// every key. That of a key that does not exist is 0.
+// write implements datastore with one transaction, which is conditional on the
+// revision of every key. A key that does not exist has revision 0.
 func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 	var conditions []clientv3.Cmp
 	var operations []clientv3.Op
@@ -221,7 +222,8 @@ func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 	return written, nil
 }
 
-// transient implements datastore. What the server refuses, it will refuse again.
+// transient implements datastore. A request that the server refused would be
+// refused again.
 func (etcd) transient(err error) error {
 	if err == nil || errors.Is(err, reaper.ErrAgain) {
 		return err

@@ -32,8 +32,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// What the server refuses, it will refuse again; whatever else went wrong decides
-// nothing.
+// A request that the server refused would be refused again. After any other error,
+// the request may be tried again.
 func TestEtcdErrors(t *testing.T) {
 	for _, tt := range []struct {
 		err   error
@@ -57,14 +57,14 @@ func TestEtcdErrors(t *testing.T) {
 		for _, err := range []error{tt.err, fmt.Errorf("etcd: %w", tt.err)} {
 			got := etcd{}.transient(err)
 			if errors.Is(got, reaper.ErrAgain) != tt.again || !errors.Is(got, tt.err) {
-				t.Errorf("transient(%v) = %v, want it to be tried again: %v", err, got, tt.again)
+				t.Errorf("transient(%v) = %v, want another try: %v", err, got, tt.again)
 			}
 		}
 	}
 	if err := (etcd{}).transient(nil); err != nil {
 		t.Errorf("transient(nil) = %v", err)
 	}
-	if n := (etcd{}).together(); n != 128 {
-		t.Errorf("%d objects in one write, want what a server takes by default", n)
+	if n := (etcd{}).objectsPerWrite(); n != 128 {
+		t.Errorf("%d objects in one write, want 128, the default of a server", n)
 	}
 }

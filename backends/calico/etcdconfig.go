@@ -14,29 +14,32 @@ import (
 	"go.uber.org/zap"
 )
 
-// EtcdOptions say how etcd is reached. What is empty is taken from the variables
-// that Calico's own programs read.
+// EtcdOptions say how to reach etcd. An empty field is taken from the environment
+// variable that Calico's own programs read, named behind it. The password comes
+// from PasswordFile or, if that is empty, from ETCD_PASSWORD.
 type EtcdOptions struct {
-	Endpoints    []string // ETCD_ENDPOINTS, separated by commas
+	Endpoints    []string // URLs; ETCD_ENDPOINTS, separated by commas
 	Username     string   // ETCD_USERNAME
-	PasswordFile string   // the password itself: ETCD_PASSWORD
-	CAFile       string   // ETCD_CA_CERT_FILE
-	CertFile     string   // ETCD_CERT_FILE
-	KeyFile      string   // ETCD_KEY_FILE
+	PasswordFile string   // the path of a file that holds the password
+	CAFile       string   // the path of a PEM file; ETCD_CA_CERT_FILE
+	CertFile     string   // the path of a PEM file; ETCD_CERT_FILE
+	KeyFile      string   // the path of a PEM file; ETCD_KEY_FILE
 }
 
-// Config reads the files and returns what NewEtcd needs. No error contains a
-// secret.
+// Config reads the files and returns the configuration that NewEtcd needs. It
+// returns an error if there is no endpoint, if a username has no password, if a
+// certificate comes without its key, or if a file cannot be used. No error contains
+// a secret.
 func (o EtcdOptions) Config(env func(string) string) (clientv3.Config, error) {
 	o = o.complete(env)
 	c := clientv3.Config{
 		Endpoints:   o.Endpoints,
 		Username:    o.Username,
 		DialTimeout: etcdTimeout,
-		// A connection whose other end is gone without a word is given up.
+		// Without keepalives, a connection to a host that is down would never end.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second,
-		Logger:               zap.NewNop(), // whatever it has to say is in the errors
+		Logger:               zap.NewNop(), // the errors say the same
 	}
 	if len(c.Endpoints) == 0 {
 		return c, errors.New("no etcd endpoints: set backends.calico.etcd.endpoints or ETCD_ENDPOINTS")
@@ -46,8 +49,8 @@ func (o EtcdOptions) Config(env func(string) string) (clientv3.Config, error) {
 		if err != nil {
 			return c, err
 		}
-		if password == "" { // without one the client would not even log in
-			return c, errors.New("a username and no password: set backends.calico.etcd.passwordFile or ETCD_PASSWORD")
+		if password == "" { // the client would not log in
+			return c, errors.New("etcd has a username and no password: set backends.calico.etcd.passwordFile or ETCD_PASSWORD")
 		}
 		c.Password = password
 	}
@@ -56,7 +59,7 @@ func (o EtcdOptions) Config(env func(string) string) (clientv3.Config, error) {
 	return c, err
 }
 
-// complete fills in from Calico's variables.
+// complete fills empty fields from Calico's environment variables.
 func (o EtcdOptions) complete(env func(string) string) EtcdOptions {
 	if len(o.Endpoints) == 0 {
 		for endpoint := range strings.SplitSeq(env("ETCD_ENDPOINTS"), ",") {
@@ -81,26 +84,27 @@ func (o EtcdOptions) complete(env func(string) string) EtcdOptions {
 	return o
 }
 
-// password reads the password of the user.
+// password returns the user's password.
 func (o EtcdOptions) password(env func(string) string) (string, error) {
 	if o.PasswordFile == "" {
 		return env("ETCD_PASSWORD"), nil
 	}
 	data, err := os.ReadFile(o.PasswordFile)
 	if err != nil {
-		// Whoever took the field for the password itself must not find it in logs.
+		// The field may hold the password itself by mistake, and must not be
+		// logged.
 		if path := (*fs.PathError)(nil); errors.As(err, &path) {
 			err = path.Err
 		}
-		return "", fmt.Errorf("passwordFile cannot be read: %w", err)
+		return "", fmt.Errorf("backends.calico.etcd.passwordFile cannot be read: %w", err)
 	}
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// tls reads certificates and key; nil where none is named.
+// tls reads the certificates and the key. It returns nil if none is named.
 func (o EtcdOptions) tls() (*tls.Config, error) {
 	if o.CAFile == "" && o.CertFile == "" && o.KeyFile == "" {
-		return nil, nil //nolint:nilnil // the client takes it for no TLS of its own
+		return nil, nil //nolint:nilnil // nil means no TLS to the client
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CAFile != "" {
@@ -117,7 +121,7 @@ func (o EtcdOptions) tls() (*tls.Config, error) {
 		return c, nil
 	}
 	if o.CertFile == "" || o.KeyFile == "" {
-		return nil, errors.New("etcd client certificate: certificate and key are needed together")
+		return nil, errors.New("etcd client certificate: set certificate and key together")
 	}
 	certificate, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 	if err != nil {

@@ -49,7 +49,7 @@ func file(t *testing.T, content string) string {
 	return name
 }
 
-// environment is what Calico's programs would be started with.
+// environment returns a lookup in the given environment variables.
 func environment(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i < len(pairs); i += 2 {
@@ -110,7 +110,7 @@ func TestEtcdConfig(t *testing.T) {
 	}
 }
 
-// The errors say what to do, and nothing of what is in the files.
+// The errors say what to do, and contain no secret.
 func TestEtcdConfigErrors(t *testing.T) {
 	cert, key := certificate(t)
 	_, other := certificate(t)
@@ -132,14 +132,14 @@ func TestEtcdConfigErrors(t *testing.T) {
 		{"no password", EtcdOptions{Endpoints: endpoints, Username: "u"}, environment(), "no password"},
 		{"an empty password file", EtcdOptions{Endpoints: endpoints, Username: "u", PasswordFile: file(t, "\n")}, environment("ETCD_PASSWORD", secret), "no password"},
 		{"no authority", EtcdOptions{Endpoints: endpoints, CAFile: none}, environment("ETCD_PASSWORD", secret), none},
-		{"an authority that is none", EtcdOptions{Endpoints: endpoints, CAFile: junk}, environment(), junk},
+		{"an authority that is no certificate", EtcdOptions{Endpoints: endpoints, CAFile: junk}, environment(), junk},
 		{"a key for an authority", EtcdOptions{Endpoints: endpoints, CAFile: key}, environment(), "no certificate in PEM form"},
 		{"a certificate without a key", EtcdOptions{Endpoints: endpoints, CertFile: cert}, environment(), "together"},
 		{"a key without a certificate", EtcdOptions{Endpoints: endpoints, KeyFile: key}, environment(), "together"},
 		{"no certificate", EtcdOptions{Endpoints: endpoints, CertFile: none, KeyFile: key}, environment(), none},
 		{"no key", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: none}, environment(), none},
-		{"a certificate that is none", EtcdOptions{Endpoints: endpoints, CertFile: junk, KeyFile: key}, environment(), "client certificate"},
-		{"a key that is none", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: junk}, environment(), "client certificate"},
+		{"a certificate that is no certificate", EtcdOptions{Endpoints: endpoints, CertFile: junk, KeyFile: key}, environment(), "client certificate"},
+		{"a key that is no key", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: junk}, environment(), "client certificate"},
 		{"a key that is broken", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: halfKey}, environment(), "client certificate"},
 		{"the key of another certificate", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: other}, environment(), "client certificate"},
 		{"in the environment", EtcdOptions{}, environment("ETCD_ENDPOINTS", "https://a:2379", "ETCD_CA_CERT_FILE", none), none},
@@ -150,7 +150,7 @@ func TestEtcdConfigErrors(t *testing.T) {
 				t.Fatalf("Config: %v, want %q in an error", err, tt.says)
 			}
 			if strings.Contains(err.Error(), secret) {
-				t.Errorf("the error tells the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}

@@ -46,22 +46,22 @@ func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
 }
 
 // allocations implements datastore.
-func (s etcd) allocations(ctx context.Context) ([]ipAllocation, error) {
+func (s etcd) ipReservations(ctx context.Context) ([]ipReservation, error) {
 	stored, err := s.all(ctx, ipResPrefix, clientv3.GetPrefixRangeEnd(ipResPrefix))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]ipAllocation, len(stored))
+	all := make([]ipReservation, len(stored))
 	for i, o := range stored {
-		if all[i], err = readIPAllocation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
+		if all[i], err = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// kubernetesNode returns the name of the Kubernetes node that a node of Calico is
-// on: it is in its orchRefs. Empty for a node that is on none.
+// kubernetesNode returns the name of the Kubernetes node in the orchRefs of a node
+// of Calico's. It returns an empty string if they name none.
 func kubernetesNode(data []byte) (string, error) {
 	var node struct {
 		Spec struct {

@@ -12,16 +12,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A handle is an IPAMHandle as it was read: where the addresses are that one
-// owner got. It counts more than there are where an ADD is under way or failed.
+// A handle is an IPAMHandle as it was read: in which blocks one owner has
+// addresses, and how many. While an ADD is under way, or after one failed, it
+// counts more addresses than the blocks have.
 type handle struct {
 	object
 	id      string
-	counts  map[netip.Prefix]int // by block
-	deleted bool                 // half of a deletion by Calico
+	counts  map[netip.Prefix]int // the number of addresses, by block
+	deleted bool                 // Calico has marked the handle and will delete it
 }
 
-// readHandle understands a handle. In etcd the ID is a part of the key.
+// readHandle decodes a handle. In etcd, its ID is a part of the key. It returns an
+// error for a handle that cannot be edited safely.
 func readHandle(o object) (handle, error) {
 	h := handle{object: o, id: strings.TrimPrefix(o.name, handlePrefix)}
 	var fields struct {
@@ -42,25 +44,26 @@ func readHandle(o object) (handle, error) {
 		if err != nil {
 			return h, fmt.Errorf("block: %w", err)
 		}
-		if cidr.String() != text { // it may be there twice, and is not found by its name
+		if cidr.String() != text { // an edit would not find the key, and the block may be there twice
 			return h, fmt.Errorf("block: %q is another spelling of %s", text, cidr)
 		}
 		h.counts[cidr] = n
 	}
 	if h.id == "" {
-		return h, fmt.Errorf("it has no handleID")
+		return h, fmt.Errorf("the handle has no handleID")
 	}
 	return h, nil
 }
 
-// without returns the handle with as many addresses less in the block, as it
-// would be stored; raw is nil where no address is left and the handle has to go.
+// without returns the handle with that many addresses less in the block, in the
+// form that is to be stored. If no address is left in any block, raw is nil: the
+// handle is to be deleted.
 func (h handle) without(cidr netip.Prefix, freed int) (handle, error) {
-	return h.counting(cidr, h.counts[cidr]-freed)
+	return h.withCount(cidr, h.counts[cidr]-freed)
 }
 
-// counting is without, for as many addresses as the handle has in the block then.
-func (h handle) counting(cidr netip.Prefix, n int) (handle, error) {
+// withCount returns the handle with n addresses in the block, like without.
+func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	after := h
 	after.counts = maps.Clone(h.counts)
 	var err error
@@ -83,20 +86,20 @@ func (h handle) counting(cidr netip.Prefix, n int) (handle, error) {
 		return handle{}, fmt.Errorf("handle %s cannot be edited: %w", h.id, err)
 	}
 	if !maps.Equal(written.counts, after.counts) {
-		return handle{}, fmt.Errorf("handle %s cannot be edited: it would say something else", h.id)
+		return handle{}, fmt.Errorf("the edited handle %s decodes to other values; it was not written", h.id)
 	}
 	return after, nil
 }
 
-// escape makes one component of a path of a key.
+// escape escapes a key for use in a path of gjson and sjson.
 func escape(key string) string {
 	return strings.NewReplacer(".", `\.`, ":", `\:`).Replace(key)
 }
 
-// token is what a handle is compared by.
+// token returns the token of a handle without an address: its UID and its revision.
 func (h handle) token() string { return h.uid + "/" + h.revision }
 
-// total returns how many addresses the handle counts.
+// total returns how many addresses the handle counts in all blocks.
 func (h handle) total() int {
 	n := 0
 	for _, count := range h.counts {
@@ -105,16 +108,17 @@ func (h handle) total() int {
 	return n
 }
 
-// A register knows the handles that were listed, by ID, and the versions that our
-// own writes made of them. It is safe for concurrent use.
-type register struct {
+// A handleCache holds handles by ID: those of the last listing, in the versions
+// that our own writes made of them since. It is safe for concurrent use.
+type handleCache struct {
 	mu    sync.Mutex
 	known map[string]handle
 }
 
-// fill replaces what is known. The stored form is kept of those only that may
-// have to be edited; the others can only be deleted.
-func (r *register) fill(all []handle) {
+// fill replaces the content. It drops the stored form of a handle that counts one
+// address at most, in one block at most: a release can only delete such a handle,
+// never edit it. That saves most of the memory.
+func (r *handleCache) fill(all []handle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = make(map[string]handle, len(all))
@@ -126,16 +130,16 @@ func (r *register) fill(all []handle) {
 	}
 }
 
-// find returns a handle as it is known.
-func (r *register) find(id string) (handle, bool) {
+// find returns a handle as it is cached.
+func (r *handleCache) find(id string) (handle, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, ok := r.known[id]
 	return h, ok
 }
 
-// note remembers what a handle is now; one that is gone is forgotten.
-func (r *register) note(h handle) {
+// store caches a handle that we wrote. A handle that we deleted leaves the cache.
+func (r *handleCache) store(h handle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h.raw == nil {
@@ -145,8 +149,8 @@ func (r *register) note(h handle) {
 	r.known[h.id] = h
 }
 
-// forget has the handle read anew.
-func (r *register) forget(id string) {
+// forget drops a handle, so that the next release reads it from the datastore.
+func (r *handleCache) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, id)

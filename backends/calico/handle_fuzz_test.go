@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Whatever is accepted is understood the same again, and nothing but one count is
-// edited.
+// If a handle that readHandle accepts can be edited, only the one count changes.
 func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, resource bool, freed uint8) {
 		o := object{kind: handles, name: handlePrefix + "net.a", raw: data}
@@ -36,12 +35,12 @@ func FuzzHandle(f *testing.F) {
 			}
 			if after.raw == nil {
 				if len(want) > 0 {
-					t.Errorf("it has to go, and counts %v", want)
+					t.Errorf("the handle is to be deleted, and should count %v", want)
 				}
 				continue
 			}
 			if got, _ := counted(t, after.object); !maps.Equal(got, want) {
-				t.Errorf("without %d in %s it counts %v, want %v", freed, cidr, got, want)
+				t.Errorf("without %d in %s the handle counts %v, want %v", freed, cidr, got, want)
 			}
 			_, was := counted(t, before.object)
 			if _, is := counted(t, after.object); was != is {
@@ -51,8 +50,8 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// counted takes a handle apart without the help of what is tested: into what it
-// counts, and the rest as it is stored.
+// counted returns what a handle counts, and its other bytes. It does not use the
+// code under test.
 func counted(t *testing.T, o object) (map[netip.Prefix]int, string) {
 	t.Helper()
 	values, rest, err := fields(o, []string{"block"})

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mustReadHandle reads a handle that has to be right.
+// mustReadHandle reads a handle that must be valid.
 func mustReadHandle(t *testing.T, o object) handle {
 	t.Helper()
 	h, err := readHandle(o)
@@ -30,17 +30,17 @@ func TestHandlesAreRead(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		value   string // with the ID, which etcd has in the key
+		value   string // with the ID, which etcd ignores: it is in the key
 		counts  map[netip.Prefix]int
 		deleted bool
 	}{
 		{"one address", `{"handleID":"net.A","block":{"10.0.0.0/26":1},"deleted":false}`, in("10.0.0.0/26", 1), false},
 		{"both families", `{"handleID":"net.A","block":{"10.0.0.0/26":1,"fd80:24e2::/122":2}}`, in("10.0.0.0/26", 1, "fd80:24e2::/122", 2), false},
 		{"half deleted", `{"handleID":"net.A","block":{},"deleted":true}`, in(), true},
-		{"null for what is empty", `{"handleID":"net.A","block":null,"deleted":null}`, in(), false},
+		{"null in empty fields", `{"handleID":"net.A","block":null,"deleted":null}`, in(), false},
 		{"no blocks", `{"handleID":"net.A"}`, in(), false},
 		{"nothing is left in a block", `{"handleID":"net.A","block":{"10.0.0.0/26":0}}`, in("10.0.0.0/26", 0), false},
-		{"fields that nobody knows", `{"Block":7,"more":{"block":1},"handleID":"net.A","block":{"10.0.0.0/26":1}}`, in("10.0.0.0/26", 1), false},
+		{"unknown fields", `{"Block":7,"more":{"block":1},"handleID":"net.A","block":{"10.0.0.0/26":1}}`, in("10.0.0.0/26", 1), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
@@ -59,11 +59,11 @@ func TestBrokenHandlesAreRefused(t *testing.T) {
 		value string
 		says  string
 	}{
-		{"CIDR that is none", `{"handleID":"net.A","block":{"10-0-0-0-26":1}}`, "10-0-0-0-26"},
+		{"CIDR that is no CIDR", `{"handleID":"net.A","block":{"10-0-0-0-26":1}}`, "10-0-0-0-26"},
 		{"address for a CIDR", `{"handleID":"net.A","block":{"10.0.0.0":1}}`, "10.0.0.0"},
 		{"CIDR in another spelling", `{"handleID":"net.A","block":{"fd80:24e2:0::/122":1}}`, "another spelling of fd80:24e2::/122"},
 		{"CIDR in two spellings", `{"handleID":"net.A","block":{"fd80:24e2::/122":1,"fd80:24e2::0/122":1}}`, "another spelling"},
-		{"count that is none", `{"handleID":"net.A","block":{"10.0.0.0/26":"1"}}`, "decode"},
+		{"count that is a string", `{"handleID":"net.A","block":{"10.0.0.0/26":"1"}}`, "decode"},
 		{"count with a fraction", `{"handleID":"net.A","block":{"10.0.0.0/26":1.5}}`, "decode"},
 		{"blocks of a wrong type", `{"handleID":"net.A","block":["10.0.0.0/26"]}`, "decode"},
 		{"a list", `[]`, "decode"},
@@ -94,7 +94,7 @@ func TestHandleWithout(t *testing.T) {
 		value string
 		cidr  string
 		freed int
-		want  string // empty: it has to go
+		want  string // empty: the handle is deleted
 	}{
 		{"some of many", `{"x":1.50,"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.1.0/26":1},"deleted":false}`, v4, 2,
 			`{"x":1.50,"handleID":"net.A","block":{"10.0.0.0/26":1,"10.0.1.0/26":1},"deleted":false}`},
@@ -131,7 +131,7 @@ func TestHandleWithout(t *testing.T) {
 				}
 				if tt.want == "" {
 					if after.raw != nil || len(after.counts) > 0 || after.token() != h.token() || after.name != h.name {
-						t.Errorf("it is %+v, want it to be deleted in the version that it had", after)
+						t.Errorf("the handle is %+v, want a deletion of the version that was read", after)
 					}
 				} else if diff := cmp.Diff(string(s.stored(handles, "net.A", tt.want).raw), string(after.raw)); diff != "" {
 					t.Errorf("stored (-want +got):\n%s", diff)
@@ -146,28 +146,28 @@ func TestHandleWithout(t *testing.T) {
 
 func TestHandlesThatCannotBeEdited(t *testing.T) {
 	for name, value := range map[string]string{
-		"a block that stands in it twice": `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.0.0/26":3}}`,
-		"blocks that stand in it twice":   `{"handleID":"net.A","block":{"10.0.1.0/26":3},"block":{"10.0.0.0/26":3}}`,
-		"a field that nobody knows twice": `{"handleID":"net.A","x":1,"x":2,"block":{"10.0.0.0/26":3}}`,
-		"all of them stand in it twice":   `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.1.0/26":1},"block":{"10.0.0.0/26":3,"10.0.1.0/26":1}}`,
+		"a block twice":          `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.0.0/26":3}}`,
+		"the blocks twice":       `{"handleID":"net.A","block":{"10.0.1.0/26":3},"block":{"10.0.0.0/26":3}}`,
+		"an unknown field twice": `{"handleID":"net.A","x":1,"x":2,"block":{"10.0.0.0/26":3}}`,
+		"all blocks twice":       `{"handleID":"net.A","block":{"10.0.0.0/26":3,"10.0.1.0/26":1},"block":{"10.0.0.0/26":3,"10.0.1.0/26":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
 				h := mustReadHandle(t, s.stored(handles, "net.A", value))
 				after, err := h.without(prefix("10.0.0.0/26"), 1)
 				if err == nil || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "net.A") {
-					t.Errorf("without one it is %s, %v, want an error that names it", after.raw, err)
+					t.Errorf("without one address the handle is %s, %v, want an error that names it", after.raw, err)
 				}
 			})
 		})
 	}
 }
 
-// Where only the deletion of a handle is foreseen, there is nothing to edit.
-func TestRegister(t *testing.T) {
-	var r register
+// The cache drops the stored form of a handle that a release can only delete.
+func TestHandleCache(t *testing.T) {
+	var r handleCache
 	if _, ok := r.find("net.a"); ok {
-		t.Error("it knows a handle before any was listed")
+		t.Error("the cache has a handle before any was listed")
 	}
 	var all []handle
 	for id, counts := range map[string]string{"net.a": `{"10.0.0.0/26":2}`, "net.b": `{"10.0.0.0/26":1,"fd00::/122":1}`, "net.c": `{"10.0.0.0/26":1}`, "net.d": `{}`, "net.e": `{"10.0.0.0/26":1,"fd00::/122":0}`} {
@@ -176,26 +176,26 @@ func TestRegister(t *testing.T) {
 	r.fill(all)
 	for id, whole := range map[string]bool{"net.a": true, "net.b": true, "net.c": false, "net.d": false, "net.e": true} {
 		if h, ok := r.find(id); !ok || h.id != id || (h.raw != nil) != whole || h.token() != "uid-"+id+"/7" {
-			t.Errorf("%s is known as %+v, %v, want it stored: %v", id, h, ok, whole)
+			t.Errorf("%s is cached as %+v, %v, want its stored form: %v", id, h, ok, whole)
 		}
 	}
 
 	a, _ := r.find("net.a")
 	a.revision = "8"
-	r.note(a)
+	r.store(a)
 	if again, ok := r.find("net.a"); !ok || again.revision != "8" {
-		t.Errorf("after a write it is known as %+v", again)
+		t.Errorf("after a write the cache has %+v", again)
 	}
 	a.raw = nil
-	r.note(a)
+	r.store(a)
 	r.forget("net.b")
 	for _, id := range []string{"net.a", "net.b"} {
 		if _, ok := r.find(id); ok {
-			t.Errorf("%s is gone or forgotten, and known", id)
+			t.Errorf("%s is deleted or forgotten, and cached", id)
 		}
 	}
 	r.fill(all[:0])
 	if _, ok := r.find("net.c"); ok {
-		t.Error("it knows a handle of the listing before")
+		t.Error("the cache has a handle of an earlier listing")
 	}
 }

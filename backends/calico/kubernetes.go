@@ -17,8 +17,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// NewKubernetes returns the backend over the Kubernetes datastore. Which API group
-// holds the live data is found out by the first listing.
+// NewKubernetes returns the backend over the Kubernetes datastore. The first use
+// finds the API group that holds the live data. NewKubernetes returns an error only
+// if the configuration is not valid.
 func NewKubernetes(config *rest.Config) (*Backend, error) {
 	client, err := kube.RawClient(config)
 	if err != nil {
@@ -34,7 +35,7 @@ func NewKubernetes(config *rest.Config) (*Backend, error) {
 }
 
 // kubernetes is the datastore in custom resources of the API server. Blocks and
-// handles look the same in both API groups.
+// handles have the same form in both API groups.
 type kubernetes struct {
 	client rest.Interface
 	group  string // with the version, such as crd.projectcalico.org/v1
@@ -46,11 +47,13 @@ var resources = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
 // ready implements datastore.
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
 
-// nodes implements datastore: Calico's nodes are those of Kubernetes here.
+// nodes implements datastore. In this datastore, Calico's nodes are named as
+// Kubernetes names them.
 func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
-// allocations implements datastore. Calico before 3.22 has none.
-func (s kubernetes) allocations(ctx context.Context) ([]ipAllocation, error) {
+// ipReservations implements datastore. Calico before 3.22 does not define the
+// resource.
+func (s kubernetes) ipReservations(ctx context.Context) ([]ipReservation, error) {
 	const resource = "ipreservations"
 	group, _, _ := strings.Cut(s.group, "/")
 	version, err := definedVersion(ctx, s.client, resource+"."+group)
@@ -63,17 +66,17 @@ func (s kubernetes) allocations(ctx context.Context) ([]ipAllocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]ipAllocation, len(items))
+	all := make([]ipReservation, len(items))
 	for i, item := range items {
-		if all[i], err = readIPAllocation("", item); err != nil {
+		if all[i], err = readIPReservation("", item); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// together implements datastore: the API server writes one object at a time.
-func (kubernetes) together() int { return 1 }
+// objectsPerWrite implements datastore: the API server has no transactions.
+func (kubernetes) objectsPerWrite() int { return 1 }
 
 // transient implements datastore.
 func (kubernetes) transient(err error) error { return kube.Transient(err) }
@@ -81,8 +84,9 @@ func (kubernetes) transient(err error) error { return kube.Transient(err) }
 // name implements datastore.
 func (kubernetes) name(k kind, id string) string { return resourceName(k, id) }
 
-// anew implements datastore: what the API server gives an object is left out.
-func (s kubernetes) anew(k kind, _ string, raw []byte) (object, error) {
+// newObject implements datastore. It removes the metadata that the API server fills
+// in.
+func (s kubernetes) newObject(k kind, _ string, raw []byte) (object, error) {
 	o, err := readObject(k, raw)
 	if err == nil {
 		err = o.unambiguous()
@@ -101,7 +105,7 @@ func (s kubernetes) anew(k kind, _ string, raw []byte) (object, error) {
 	return o, err
 }
 
-// uri returns the path of a resource, or of one object.
+// uri returns the path of a resource, or of one of its objects.
 func (s kubernetes) uri(k kind, name ...string) string {
 	return strings.Join(append([]string{"/apis", s.group, resources[k]}, name...), "/")
 }
@@ -121,7 +125,8 @@ func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
 	return objects, nil
 }
 
-// get implements datastore. Like write, it does not wait inside the request.
+// get implements datastore. Like write, it forbids client-go to wait inside the
+// request.
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
 	data, err := kube.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
@@ -134,8 +139,9 @@ func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) 
 	return readObject(k, data)
 }
 
-// write implements datastore, for one object. client-go must not wait inside the
-// request, as it does when the API server asks it to: the warrants would expire.
+// write implements datastore for one object. client-go would wait inside the
+// request when the API server asks it to, and meanwhile the warrants would expire:
+// MaxRetries(0) forbids that.
 func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, error) {
 	o := objects[0]
 	request, path, body := s.client.Put(), s.uri(o.kind, o.name), o.raw
@@ -167,7 +173,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 	return []object{now}, err
 }
 
-// readObject understands what every object has.
+// readObject decodes the metadata of an object.
 func readObject(k kind, data json.RawMessage) (object, error) {
 	var fields struct {
 		APIVersion string `json:"apiVersion"`
@@ -188,8 +194,9 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 	}, nil
 }
 
-// resourceName is the name of the resource for a block's CIDR or a handle's ID.
-// No two blocks have the same; of handles, those that differ in case only.
+// resourceName returns the name of the resource of a block, by its CIDR, or of a
+// handle, by its ID. The names of blocks are unique. Handles whose IDs differ only
+// in case share one name.
 func resourceName(k kind, id string) string {
 	if k == blocks {
 		return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(id)

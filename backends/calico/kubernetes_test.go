@@ -20,7 +20,7 @@ const (
 	handleAt = "crd.projectcalico.org/v1/ipamhandles/net.a"
 )
 
-// overKubernetes returns the datastore over a server.
+// overKubernetes returns the datastore over a test server.
 func overKubernetes(t *testing.T, answers map[string]http.HandlerFunc) (*api, datastore) {
 	t.Helper()
 	a, b := newAPI(t, with(v1, "GET x", ready))
@@ -71,8 +71,8 @@ func TestObjectsAreRead(t *testing.T) {
 	if n := len(a.calls()); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
-	if nodes, err := store.nodes(t.Context()); len(nodes) != 0 || err != nil || store.together() != 1 {
-		t.Errorf("nodes = %v, %v, together %d", nodes, err, store.together())
+	if nodes, err := store.nodes(t.Context()); len(nodes) != 0 || err != nil || store.objectsPerWrite() != 1 {
+		t.Errorf("nodes = %v, %v, objects per write %d", nodes, err, store.objectsPerWrite())
 	}
 }
 
@@ -91,7 +91,7 @@ func TestWritesToKubernetes(t *testing.T) {
 	if err != nil || len(written) != 1 || written[0].revision != "8" || string(written[0].raw) != stored || written[0].root != "spec" {
 		t.Errorf("write = %+v, %v", written, err)
 	}
-	h := aHandle(shapes[0], "net.a")
+	h := newHandle(shapes[0], "net.a")
 	h.raw = nil
 	if written, err = store.write(t.Context(), h); err != nil || len(written) != 1 || written[0].raw != nil || written[0].name != "net.a" {
 		t.Errorf("deletion = %+v, %v", written, err)
@@ -118,8 +118,8 @@ func TestAnswersOfKubernetes(t *testing.T) {
 	}{
 		{"there is none", absent(blockAt), absent(handleAt), "gone", "gone", "gone"},
 		{"another version", modified("ipamblocks", "10-0-0-0-30"), modified("ipamhandles", "net.a"), again, "conflict", "conflict"},
-		{"another one is not there", absent(blockAt + "x"), absent(handleAt + "x"), final, final, final},
-		{"another kind is not there", absent(handleAt), absent(blockAt), final, final, final},
+		{"another object is not found", absent(blockAt + "x"), absent(handleAt + "x"), final, final, final},
+		{"another kind is not found", absent(handleAt), absent(blockAt), final, final, final},
 		{"the resource is not served", refuse(apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)),
 			html(http.StatusNotFound), final, final, final},
 		{"a proxy knows no such path", html(http.StatusNotFound), html(http.StatusNotFound), final, final, final},
@@ -146,7 +146,7 @@ func TestAnswersOfKubernetes(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			if tt.name != "busy" { // reading may wait
+			if tt.name != "busy" { // client-go may wait before it repeats a read
 				if _, err := store.get(t.Context(), blocks, "10.0.0.0/30"); word(err) != tt.get {
 					t.Errorf("get: %v, want %s", err, tt.get)
 				}
@@ -154,19 +154,19 @@ func TestAnswersOfKubernetes(t *testing.T) {
 			if _, err := store.write(t.Context(), shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour)); word(err) != tt.put {
 				t.Errorf("put: %v, want %s", err, tt.put)
 			}
-			h := aHandle(shapes[0], "net.a")
+			h := newHandle(shapes[0], "net.a")
 			h.raw = nil
 			if _, err := store.write(t.Context(), h); word(err) != tt.deletes {
 				t.Errorf("delete: %v, want %s", err, tt.deletes)
 			}
 			if n := len(a.calls()); n > 3 || time.Since(began) > 30*time.Second {
-				t.Errorf("%d requests in %v, want no waiting while the warrants expire", n, time.Since(began))
+				t.Errorf("%d requests in %v, want no wait: the warrants would expire", n, time.Since(began))
 			}
 		})
 	}
 }
 
-func TestListThatIsNone(t *testing.T) {
+func TestListOfAWrongAnswer(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"no such resource": html(http.StatusNotFound), "forbidden": forbidden, "an empty object": say(`{}`),
 		"an item of a wrong type": items(`{"metadata":{"name":7}}`),

@@ -8,19 +8,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A listing is what a datastore holds, understood as far as it can be.
+// A listing is the content of a datastore, decoded as far as possible.
 type listing struct {
 	blocks   []block
 	handles  []handle
-	broken   []*reaper.PoolError
-	nodes    map[string]string
-	reserved []ipAllocation
-	networks map[string]bool       // that handles begin with
-	readable map[netip.Prefix]bool // the blocks
-	byID     map[string]handle     // the handles
-	used     map[string]bool       // the handles that have addresses
+	broken   []*reaper.PoolError // the objects that could not be decoded
+	nodes    map[string]string   // Kubernetes names, by Calico's names
+	reserved []ipReservation
+	networks map[string]bool       // the names of networks with which handles begin
+	readable map[netip.Prefix]bool // the blocks that could be decoded
+	byID     map[string]handle     // the handles, by ID
+	used     map[string]bool       // the IDs of the handles that have an address in a block
 }
 
+// newListing decodes the objects of a datastore.
 func newListing(storedBlocks, storedHandles []object, nodes map[string]string) listing {
 	l := listing{
 		nodes:    nodes,
@@ -37,7 +38,7 @@ func newListing(storedBlocks, storedHandles []object, nodes map[string]string) l
 		}
 		l.handles = append(l.handles, h)
 		l.byID[h.id] = h
-		l.sawHandle(h.id)
+		l.learnNetwork(h.id)
 	}
 	for _, o := range storedBlocks {
 		b, err := readBlock(o)
@@ -48,15 +49,16 @@ func newListing(storedBlocks, storedHandles []object, nodes map[string]string) l
 		l.blocks = append(l.blocks, b)
 		l.readable[b.cidr] = true
 		for _, a := range b.readable {
-			l.sawHandle(a.handle())
+			l.learnNetwork(a.handle())
 			l.used[a.handle()] = true
 		}
 	}
 	return l
 }
 
-// refuseMisplaced leaves out the blocks that stand under the name of another: what
-// is released of them would be looked for there.
+// refuseMisplaced drops the blocks that are stored under the name of another block,
+// and reports them as broken. A release would look for their allocations in the
+// block that has the name.
 func (l *listing) refuseMisplaced() {
 	all := l.blocks
 	l.blocks = nil
@@ -67,7 +69,7 @@ func (l *listing) refuseMisplaced() {
 			name = etcdKey(blocks, b.cidr.String())
 		}
 		if b.name != name {
-			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("it says that it is %s", b.cidr)})
+			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", b.cidr)})
 			continue
 		}
 		l.blocks = append(l.blocks, b)
@@ -75,14 +77,14 @@ func (l *listing) refuseMisplaced() {
 	}
 }
 
-// sawHandle learns the names of networks.
-func (l *listing) sawHandle(id string) {
+// learnNetwork notes the network's name in a handle <network>.<sandbox>.
+func (l *listing) learnNetwork(id string) {
 	if network, _, ok := splitHandle(id); ok {
 		l.networks[network] = true
 	}
 }
 
-// pool is a block as the engine sees it.
+// pool returns a block as a pool of the engine.
 func (l listing) pool(b block) reaper.Pool {
 	u := reaper.Pool{
 		Name:     b.cidr.String(),
@@ -101,7 +103,7 @@ func (l listing) pool(b block) reaper.Pool {
 			r.Owner.Node = node
 		}
 		if r.Unreadable == "" {
-			r.Unreadable = l.doubt(r.Group)
+			r.Unreadable = l.unreadableReason(r.Group)
 		}
 		r.Protected = l.protection(r.IP)
 		u.Allocations = append(u.Allocations, r)
@@ -109,22 +111,23 @@ func (l listing) pool(b block) reaper.Pool {
 	return u
 }
 
-// doubt says why it is not known what a handle has; nothing where it is.
-func (l listing) doubt(id string) string {
+// unreadableReason returns why it is unknown which addresses a handle has. It
+// returns an empty string if it is known.
+func (l listing) unreadableReason(id string) string {
 	if len(l.broken) == 0 || id == "" {
 		return ""
 	}
 	if _, ok := l.byID[id]; !ok {
-		return "its handle cannot be read, nor can " + l.broken[0].Pool
+		return "its handle is not among the handles that can be read, and this cannot be read: " + l.broken[0].Pool
 	}
 	if cidr, ok := l.missing(id); ok {
-		return "its sandbox may have an address in block " + cidr.String() + " too, which cannot be read"
+		return "its sandbox may have another address in block " + cidr.String() + ", which cannot be read"
 	}
 	return ""
 }
 
-// missing returns the first block that a handle counts addresses in and that
-// could not be read.
+// missing returns the first block in which the handle counts addresses and which
+// could not be read. It reports false if there is none.
 func (l listing) missing(id string) (netip.Prefix, bool) {
 	var first netip.Prefix
 	for cidr := range l.byID[id].counts {
@@ -135,9 +138,8 @@ func (l listing) missing(id string) (netip.Prefix, bool) {
 	return first, first.IsValid()
 }
 
-// empty handles are the handles that have no address: something that was cut short
-// left them. In the datastore they stand beside those of addresses that are just
-// being allocated.
+// emptyHandles returns the pool of the handles without an address. An interrupted
+// ADD or DEL leaves such a handle. An ADD that is under way has one, too.
 func (l listing) emptyHandles() reaper.Pool {
 	u := reaper.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
@@ -146,9 +148,9 @@ func (l listing) emptyHandles() reaper.Pool {
 		}
 		r := reaper.Allocation{
 			Key: h.id, Token: h.token(), Created: h.created, EmptyHandle: true,
-			Foreign: foreignHandle(h.id), Unreadable: l.doubt(h.id),
+			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
-		r.Owner.Pod, r.Owner.Sandbox = guessOwner(h.id, l.networks)
+		r.Owner.Pod, r.Owner.Sandbox = inferOwner(h.id, l.networks)
 		r.Inferred = r.Owner.Pod != reaper.PodRef{}
 		u.Allocations = append(u.Allocations, r)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// oneAddress is a block of one address, of the handle.
+// oneAddress returns a block of one address, which has the handle.
 func oneAddress(sh shape, cidr, handle string, more ...string) object {
 	return sh.stored(blocks, cidr, fmt.Sprintf(`{"cidr":%q,"allocations":[0],"unallocated":[],"attributes":[{"handle_id":%q,`+
 		`"secondary":{"namespace":"default","pod":"web-0","node":"node-1"}}]%s}`, cidr, handle, strings.Join(more, "")))
 }
 
-// aHandle counts one address in each of the blocks.
-func aHandle(sh shape, id string, cidrs ...string) object {
+// newHandle returns a handle that counts one address in each of the blocks.
+func newHandle(sh shape, id string, cidrs ...string) object {
 	counts := ""
 	for _, cidr := range cidrs {
 		counts += fmt.Sprintf(`,%q:1`, cidr)
@@ -38,10 +38,10 @@ func TestEmptyHandles(t *testing.T) {
 		l := newListing(
 			[]object{oneAddress(sh, "10.0.0.1/32", "net.used"), oneAddress(sh, "10.0.0.2/32", `net.moved`+"\r\neth0"), oneAddress(sh, "10.0.0.3/32", "my.net."+hex)},
 			[]object{
-				aHandle(sh, "net.used", "10.0.0.1/32"), aHandle(sh, "net.moved", "10.0.0.2/32"), aHandle(sh, "my.net."+hex),
-				aHandle(sh, "my.net."+sandbox(11), "10.0.0.1/32"), aHandle(sh, "my.net.ctr1"), aHandle(sh, "default.web-0", "10.9.0.0/26"),
-				aHandle(sh, "by-hand"), aHandle(sh, "ipip-tunnel-addr-node-1"), aHandle(sh, "lb-n4bQgYhMfWWaLqgxVrQFaO"),
-				deleted(aHandle(sh, "my.net."+sandbox(12))),
+				newHandle(sh, "net.used", "10.0.0.1/32"), newHandle(sh, "net.moved", "10.0.0.2/32"), newHandle(sh, "my.net."+hex),
+				newHandle(sh, "my.net."+sandbox(11), "10.0.0.1/32"), newHandle(sh, "my.net.ctr1"), newHandle(sh, "default.web-0", "10.9.0.0/26"),
+				newHandle(sh, "by-hand"), newHandle(sh, "ipip-tunnel-addr-node-1"), newHandle(sh, "lb-n4bQgYhMfWWaLqgxVrQFaO"),
+				deleted(newHandle(sh, "my.net."+sandbox(12))),
 			}, nil)
 		token := func(id string) string {
 			if sh.name == "etcd" {
@@ -63,7 +63,7 @@ func TestEmptyHandles(t *testing.T) {
 			r.Token = token(strings.ToLower(r.Key))
 		}
 		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(reaper.Allocation{}, reaper.Pool{}.Range)); diff != "" {
-			t.Errorf("leftovers (-want +got):\n%s", diff)
+			t.Errorf("empty handles (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -80,8 +80,8 @@ func TestEmptyHandlesTellTheirAge(t *testing.T) {
 	}
 }
 
-// unreadable returns which addresses and empty handles of a listing are held because
-// something cannot be read.
+// unreadable reports of each address and empty handle of a listing whether it is
+// held as unreadable.
 func unreadable(l listing) map[string]bool {
 	held := make(map[string]bool)
 	for _, b := range l.blocks {
@@ -95,9 +95,9 @@ func unreadable(l listing) map[string]bool {
 	return held
 }
 
-// What a sandbox has in a block that cannot be read may be in use, and all that it
-// has is kept or released together.
-func TestDoubt(t *testing.T) {
+// All addresses of a sandbox are kept or released together. So if one of them may
+// be in a block that cannot be read, the others are unreadable, too.
+func TestUnreadableObjectsHoldTheirSandboxes(t *testing.T) {
 	const first, second, other = "10.0.0.1/32", "10.0.0.2/32", "fd00::/122"
 	inShapes(t, func(t *testing.T, sh shape) {
 		two := []object{oneAddress(sh, first, "net.a"), oneAddress(sh, second, "net.b")}
@@ -108,15 +108,15 @@ func TestDoubt(t *testing.T) {
 			handles []object
 			want    map[string]bool
 		}{
-			{"all is well", two, []object{aHandle(sh, "net.a", first), aHandle(sh, "net.b", second), aHandle(sh, "net.c", first)},
+			{"all is well", two, []object{newHandle(sh, "net.a", first), newHandle(sh, "net.b", second), newHandle(sh, "net.c", first)},
 				map[string]bool{"10.0.0.1": false, "10.0.0.2": false, "net.c": false}},
-			{"a handle counts in a block that is gone", two, []object{aHandle(sh, "net.a", first, other), aHandle(sh, "net.c", other)},
+			{"a handle counts in a block that is gone", two, []object{newHandle(sh, "net.a", first, other), newHandle(sh, "net.c", other)},
 				map[string]bool{"10.0.0.1": false, "10.0.0.2": false, "net.c": false}},
-			{"a block is broken", append(two, broken), []object{aHandle(sh, "net.a", first, other), aHandle(sh, "net.b", second), aHandle(sh, "net.c", other), aHandle(sh, "net.d")},
+			{"a block is broken", append(two, broken), []object{newHandle(sh, "net.a", first, other), newHandle(sh, "net.b", second), newHandle(sh, "net.c", other), newHandle(sh, "net.d")},
 				map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "net.c": true, "net.d": false}},
-			{"a block is broken, and handles are missing", append(two, broken), []object{aHandle(sh, "net.b", second)},
+			{"a block is broken, and handles are missing", append(two, broken), []object{newHandle(sh, "net.b", second)},
 				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
-			{"a handle is broken", two, []object{sh.stored(handles, "net.a", `{"handleID":"net.a","block":7}`), aHandle(sh, "net.b", second)},
+			{"a handle is broken", two, []object{sh.stored(handles, "net.a", `{"handleID":"net.a","block":7}`), newHandle(sh, "net.b", second)},
 				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
 			{"Calico is deleting a block", []object{oneAddress(sh, first, "net.a", `,"deleted":true`), two[1]}, nil,
 				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
@@ -124,7 +124,7 @@ func TestDoubt(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				l := newListing(tt.blocks, tt.handles, nil)
 				if diff := cmp.Diff(tt.want, unreadable(l)); diff != "" {
-					t.Errorf("what is held (-want +got):\n%s", diff)
+					t.Errorf("unreadable (-want +got):\n%s", diff)
 				}
 				if want := strings.Contains(tt.name, "broken"); (len(l.broken) == 1) != want {
 					t.Errorf("broken are %v", l.broken)
@@ -134,19 +134,19 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
-// Blocks under the name of another are left out, and what they say is not relied on.
+// A block that is stored under the name of another is left out.
 func TestMisplacedBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		l := newListing(
 			[]object{oneAddress(sh, "10.0.0.1/32", "net.a"), oneAddress(sh, "10.0.0.2/32", "net.b"), sh.stored(blocks, "10.0.0.4/32", strings.Replace(
 				string(oneAddress(sh, "10.0.0.3/32", "net.a").value()), "default", "kube-system", 1))},
-			[]object{aHandle(sh, "net.a", "10.0.0.1/32", "10.0.0.3/32"), aHandle(sh, "net.b", "10.0.0.2/32")}, nil)
+			[]object{newHandle(sh, "net.a", "10.0.0.1/32", "10.0.0.3/32"), newHandle(sh, "net.b", "10.0.0.2/32")}, nil)
 		l.refuseMisplaced()
-		if len(l.broken) != 1 || !strings.Contains(l.broken[0].Error(), "it says that it is 10.0.0.3/32") {
+		if len(l.broken) != 1 || !strings.Contains(l.broken[0].Error(), "its cidr is 10.0.0.3/32") {
 			t.Errorf("broken are %v", l.broken)
 		}
 		if diff := cmp.Diff(map[string]bool{"10.0.0.1": true, "10.0.0.2": false}, unreadable(l)); diff != "" {
-			t.Errorf("what is held (-want +got):\n%s", diff)
+			t.Errorf("unreadable (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -155,8 +155,8 @@ func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		known := "a.b." + sandbox(1)
 		for name, l := range map[string]listing{
-			"a handle": newListing([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{aHandle(sh, known), aHandle(sh, "a.b.ctr1"), aHandle(sh, "a.c")}, nil),
-			"a block":  newListing([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{aHandle(sh, "a.b.ctr1"), aHandle(sh, "a.c")}, nil),
+			"a handle": newListing([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{newHandle(sh, known), newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
+			"a block":  newListing([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
 		} {
 			var pods []string
 			for _, r := range l.emptyHandles().Allocations {
@@ -179,13 +179,13 @@ func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
 	}
 	l.nodes = map[string]string{"node-2": "x"}
 	if got := l.pool(l.blocks[0]).Allocations[0].Owner.Node; got != "node-1" {
-		t.Errorf("the node is %q, want the name that it has", got)
+		t.Errorf("the node is %q, want Calico's name", got)
 	}
 }
 
 func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		s.leak(1)
 		s.emptyHandle()
 		s.put(blocks, "10.9.0.0/26", `{"cidr":"10.9.0.0/26"}`)
@@ -207,29 +207,29 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"ready", "list handles", "list blocks", "nodes", "reservations"}, s.requests()); diff != "" {
+		if diff := cmp.Diff([]string{"ready", "list handles", "list blocks", "nodes", "ipreservations"}, s.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
-		for range s.backend.List(t.Context()) { //nolint:errcheck // left at the first, and not called again
+		for range s.backend.List(t.Context()) { //nolint:errcheck // the loop ends after the first pool
 			break
 		}
 	})
 }
 
-// A part of a listing is none.
+// A listing that fails returns one error and no pool.
 func TestListFails(t *testing.T) {
 	for _, request := range []string{"ready", "list handles", "list blocks", "nodes"} {
-		s := newScene(t, shapes[0])
+		s := newFixture(t, shapes[0])
 		s.leak(1)
 		s.always(request, errRefused)
 		n := 0
 		for pool, err := range s.backend.List(t.Context()) {
 			if n++; !errors.Is(err, errRefused) || pool.Name != "" || errors.Is(err, reaper.ErrNotInstalled) {
-				t.Errorf("where %q is refused, listed are %+v, %v", request, pool, err)
+				t.Errorf("with %q refused, List yields %+v, %v", request, pool, err)
 			}
 		}
 		if n != 1 {
-			t.Errorf("where %q is refused, the listing has %d parts", request, n)
+			t.Errorf("with %q refused, List yields %d times, want once", request, n)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A kind of object that is read and written.
+// A kind is a kind of object that the backend reads and writes.
 type kind int
 
 const (
@@ -14,20 +14,20 @@ const (
 	handles
 )
 
-// An object is a block or a handle as a datastore has it, and the version of it
-// that a write is conditional on.
+// An object is a block or a handle as a datastore stores it, with the version on
+// which a write is conditional.
 type object struct {
 	kind     kind
-	name     string    // of the resource, or the whole key in etcd
-	version  string    // the API's, in the Kubernetes datastore
-	uid      string    // in the Kubernetes datastore
-	revision string    // resourceVersion, or mod revision; empty for what is to be created
-	raw      []byte    // as it is stored; nil is to be deleted
-	root     string    // where in raw the fields are; empty for the top
-	created  time.Time // zero where the datastore does not say
+	name     string    // the name of the resource, or the whole key in etcd
+	version  string    // the apiVersion, in the Kubernetes datastore
+	uid      string    // the UID, in the Kubernetes datastore
+	revision string    // the resourceVersion, or etcd's mod revision; empty: to be created
+	raw      []byte    // the stored form; nil: to be deleted
+	root     string    // the path of Calico's fields in raw; empty: the top
+	created  time.Time // zero if the datastore does not say it
 }
 
-// value returns the fields that Calico stores.
+// value returns the part of raw that holds Calico's fields.
 func (o object) value() []byte {
 	if o.root == "" {
 		return o.raw
@@ -35,7 +35,7 @@ func (o object) value() []byte {
 	return []byte(gjson.GetBytes(o.raw, o.root).Raw)
 }
 
-// path returns the path of a field from the top.
+// path returns the path of one of Calico's fields in raw.
 func (o object) path(field string) string {
 	if o.root == "" {
 		return field

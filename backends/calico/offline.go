@@ -10,17 +10,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An excerpt is what files have of a datastore. Unlike in a listing, what is
-// missing may only have been left out.
+// An excerpt is the part of a datastore that files contain. Unlike in a listing, a
+// missing object may exist.
 type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
-	reserved        []ipAllocation
-	unknown         error // what is reserved beside
+	reserved        []ipReservation
+	unknown         error // of IPReservations that cannot be read
 }
 
-// Offline returns the backend over the blocks and handles among the documents, of
-// either datastore, and the other documents. Without any of them it is left out.
+// Offline returns the backend over the blocks and handles of either datastore among
+// the documents, and the documents that are not Calico's IPAM. It returns no
+// backend if there is neither a block nor a handle.
 func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
 	e := excerpt{nodes: make(map[string]string)}
 	for _, d := range documents {
@@ -34,8 +35,8 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 	return found, rest
 }
 
-// take sorts a document in, unless it is of no interest to Calico's IPAM. What
-// stands beside blocks and handles in etcd, such as affinities, is passed over.
+// take adds a document to the excerpt. It reports false if the document is not of
+// Calico's IPAM. It skips Calico's other keys in etcd, such as affinities.
 func (e *excerpt) take(d reaper.Document) bool {
 	switch {
 	case strings.HasPrefix(d.Key, blockPrefix) && strings.Contains(d.Key, "/block/"):
@@ -45,12 +46,12 @@ func (e *excerpt) take(d reaper.Document) bool {
 	case strings.HasPrefix(d.Key, nodePrefix):
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
 	case strings.HasPrefix(d.Key, ipResPrefix):
-		e.takeAllocation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
+		e.takeIPReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
 	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
-		e.takeAllocation("", d.Data)
+		e.takeIPReservation("", d.Data)
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -61,23 +62,23 @@ func (e *excerpt) take(d reaper.Document) bool {
 	return true
 }
 
-// takeNode learns a node's name in Kubernetes. One that cannot be read keeps the
-// name that it has.
+// takeNode adds the Kubernetes name of a node of Calico's. A node that cannot be
+// read keeps the name that it has.
 func (e *excerpt) takeNode(name string, data []byte) {
 	if node, err := kubernetesNode(data); err == nil && node != "" {
 		e.nodes[name] = node
 	}
 }
 
-// takeReservation learns what is kept from being given away.
-func (e *excerpt) takeAllocation(name string, data []byte) {
-	r, err := readIPAllocation(name, data)
+// takeIPReservation adds an IPReservation.
+func (e *excerpt) takeIPReservation(name string, data []byte) {
+	r, err := readIPReservation(name, data)
 	e.reserved = append(e.reserved, r)
 	e.unknown = errors.Join(e.unknown, err)
 }
 
-// readOffline reads a custom resource. If it has no readable metadata, it goes by
-// its place: what else is in it says what is wrong.
+// readOffline reads a custom resource. If its metadata cannot be read, the object
+// is named by its place in the files; decoding its spec then says what is wrong.
 func readOffline(k kind, d reaper.Document) object {
 	o, err := readObject(k, d.Data)
 	if err != nil || o.name == "" {
@@ -86,8 +87,8 @@ func readOffline(k kind, d reaper.Document) object {
 	return o
 }
 
-// looksLikeBlock reports whether JSON of which nothing says what it is has the
-// fields of a block, as etcd stores it.
+// looksLikeBlock reports whether a JSON document without a kind has the fields of a
+// block, as etcd stores it.
 func looksLikeBlock(data []byte) bool {
 	var fields struct {
 		CIDR        json.RawMessage `json:"cidr"`
@@ -96,10 +97,10 @@ func looksLikeBlock(data []byte) bool {
 	return kube.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
-// pools understands what was taken. That an address has no handle here proves
-// nothing, nor does an unreadable block spoil what is known of the others; but
-// where the handle is here and counts addresses in a block that is not, these may
-// be of the same sandbox.
+// pools decodes the documents. A missing handle proves nothing, and a block that
+// cannot be read does not affect the others. But a handle in the files may count
+// addresses in a block that is not there, and these may belong to the same sandbox:
+// then its addresses are unreadable.
 func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		if e.unknown != nil {
@@ -117,19 +118,19 @@ func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 		l.handles = l.uniqueHandles()
 		for _, b := range l.blocks {
 			u := l.pool(b)
-			l.doubtMissing(u.Allocations)
+			l.markMissingBlocks(u.Allocations)
 			if !yield(u, nil) {
 				return
 			}
 		}
 		if left := l.emptyHandles(); len(left.Allocations) > 0 {
-			l.doubtMissing(left.Allocations)
+			l.markMissingBlocks(left.Allocations)
 			yield(left, nil)
 		}
 	}
 }
 
-// uniqueHandles returns each handle once, in the last form that was read.
+// uniqueHandles returns each handle once, as the last document has it.
 func (l listing) uniqueHandles() []handle {
 	if len(l.byID) == len(l.handles) {
 		return l.handles
@@ -145,9 +146,9 @@ func (l listing) uniqueHandles() []handle {
 	return unique
 }
 
-// doubtMissing marks the allocations whose handle counts addresses in a block
-// that is not in the files, or that cannot be read there.
-func (l listing) doubtMissing(allocations []reaper.Allocation) {
+// markMissingBlocks marks the allocations as unreadable whose handle counts
+// addresses in a block that is not in the files, or that cannot be read there.
+func (l listing) markMissingBlocks(allocations []reaper.Allocation) {
 	for i := range allocations {
 		r := &allocations[i]
 		id := r.Group
@@ -155,7 +156,7 @@ func (l listing) doubtMissing(allocations []reaper.Allocation) {
 			id = r.Key
 		}
 		if missing, ok := l.missing(id); ok && r.Unreadable == "" {
-			r.Unreadable = "its sandbox may have an address in block " + missing.String() + " too, which the files do not have"
+			r.Unreadable = "its sandbox may have another address in block " + missing.String() + ", which is not in the files: add it to the dump"
 		}
 	}
 }

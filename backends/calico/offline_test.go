@@ -11,13 +11,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A form is how a file has a block or a handle.
+// A form is a way in which a file contains blocks and handles.
 type form struct {
 	name     string
 	document func(k kind, id, value string) reaper.Document
 }
 
-// forms are those in which both can be.
+// forms are the forms that contain both blocks and handles.
 var forms = []form{
 	{"etcd", func(k kind, id, value string) reaper.Document {
 		return reaper.Document{Key: etcdKey(k, id), Data: []byte(value)}
@@ -30,7 +30,8 @@ var forms = []form{
 	}},
 }
 
-// resource is a custom resource. Handles have their ID inside.
+// resource returns a custom resource. The resource of a handle has the ID in its
+// spec.
 func resource(k kind, id, value string) reaper.Document {
 	name := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
 	if k == handles {
@@ -40,7 +41,7 @@ func resource(k kind, id, value string) reaper.Document {
 		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
 }
 
-// listed are the pools over documents, one allocation or error a line.
+// listed returns the pools over documents: a line for each allocation or error.
 func listed(t *testing.T, docs ...reaper.Document) []string {
 	t.Helper()
 	found, _ := Offline(docs)
@@ -73,7 +74,7 @@ func TestOfflineReadsBlocksInEveryForm(t *testing.T) {
 				"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("reservations (-want +got):\n%s", diff)
+				t.Errorf("allocations (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -83,7 +84,7 @@ func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 	const (
 		ofBoth  = `{"block": {"10.0.0.0/30": 2}, "deleted": false}`
 		ofMore  = `{"block": {"10.0.0.0/30": 2, "fd00::/122": 1}, "deleted": false}`
-		missing = "its sandbox may have an address in block fd00::/122 too, which the files do not have"
+		missing = "its sandbox may have another address in block fd00::/122, which is not in the files: add it to the dump"
 	)
 	web0 := []string{"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0"}
 	const web1 = "10.0.0.0/30 10.0.0.3 default/web-1"
@@ -107,14 +108,14 @@ func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 		} {
 			t.Run(f.name+", "+tt.name, func(t *testing.T) {
 				if diff := cmp.Diff(tt.want, listed(t, tt.docs...)); diff != "" {
-					t.Errorf("reservations (-want +got):\n%s", diff)
+					t.Errorf("allocations (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-// Without its handle, nothing says that an address belongs to what cannot be read.
+// Without a handle, nothing connects an address with a block that cannot be read.
 func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 	broken := strings.NewReplacer("10.0.0.0/30", "10.0.0.4/30", `"unallocated":[1]`, `"unallocated":[]`).Replace(threeOfFour)
 	got := listed(t,
@@ -127,12 +128,12 @@ func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 	want := []string{
 		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.4-30: ordinal 1 is neither allocated nor unallocated",
 		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.8-30: decode: unexpected end of JSON input",
-		"error: block f: document 3: it has 1 allocations, and 4 addresses",
+		"error: block f: document 3: the block has 1 allocations and 4 addresses",
 		"error: block f: item 2: decode: unexpected end of JSON input",
 		"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("reservations (-want +got):\n%s", diff)
+		t.Errorf("allocations (-want +got):\n%s", diff)
 	}
 }
 
@@ -164,17 +165,17 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		doc     reaper.Document
-		backend bool // over it
-		rest    bool // it is of no interest
+		backend bool // Offline returns a backend
+		rest    bool // Offline returns the document
 	}{
 		{"an affinity", reaper.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, false, false},
-		{"something else beside blocks", reaper.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
+		{"another key beside blocks", reaper.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
 		{"Calico's configuration", reaper.Document{Key: "/calico/ipam/v2/config"}, false, false},
 		{"another program's key", reaper.Document{Key: "/registry/pods/default/web-0"}, false, true},
 		{"a pool of Calico", reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, true},
-		{"a block of somebody else", reaper.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
+		{"a block of another API group", reaper.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
 		{"a block with a kind of its own", reaper.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
-		{"nothing that says what it is", reaper.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
+		{"a document without a kind", reaper.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
 		{"a block of which only the value is known", reaper.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 				t.Errorf("a backend: %t, want %t", got, tt.backend)
 			}
 			if got := len(rest) > 0; got != tt.rest {
-				t.Errorf("of no interest: %t, want %t", got, tt.rest)
+				t.Errorf("returned: %t, want %t", got, tt.rest)
 			}
 		})
 	}

@@ -9,30 +9,31 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// What Calico writes about owners (AttributePod and its like in libcalico-go).
+// The keys of a block's attributes (AttributePod and others in libcalico-go).
 const (
 	attrPod       = "pod"
 	attrNamespace = "namespace"
-	attrNode      = "node" // Calico's name of it
+	attrNode      = "node" // Calico's name of the node
 	attrTimestamp = "timestamp"
-	attrType      = "type" // of what is no pod
+	attrType      = "type" // the kind of an owner that is no pod
 )
 
-// timestampLayout is what Go's time.Time.String prints, which is what Calico
-// stores since 3.22, in UTC and by the clock of the node.
+// timestampLayout is the layout of Go's time.Time.String. Calico stores it since
+// 3.22, in UTC and by the clock of the node.
 const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 
-// The IDs of pod sandboxes, as containerd, CRI-O and dockershim make them.
+// sandboxID matches the IDs of pod sandboxes that containerd, CRI-O and dockershim
+// make.
 var sandboxID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Names of namespaces and pods, as far as they matter here (RFC 1123).
+// The names of namespaces and pods, as far as they matter here (RFC 1123).
 var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	podName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 )
 
-// allocation is one allocation as the engine sees it. Networks are the names of
-// networks that handles begin with.
+// allocation returns the allocation of an ordinal. The networks are the known names
+// of networks with which handles begin.
 func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
 	r := reaper.Allocation{
@@ -55,19 +56,19 @@ func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocati
 	}
 	switch {
 	case len(a.Active) == 0:
-		r.Owner.Pod, r.Owner.Sandbox = guessOwner(a.handle(), networks)
+		r.Owner.Pod, r.Owner.Sandbox = inferOwner(a.handle(), networks)
 		r.Inferred = r.Owner.Pod != reaper.PodRef{}
 	case r.Owner.Pod.Name != "":
 		r.Owner.Sandbox = sandboxOf(a.handle(), r.Owner.Pod)
 	}
-	// Attributes without a pod are those of another orchestrator, of whose
-	// containers nobody here knows.
+	// Attributes without a pod belong to another orchestrator, whose containers are
+	// not in the census.
 	return r
 }
 
-// handle returns the ID of the handle, empty for none. What was migrated from
-// host-local may have a line break and the name of an interface behind it, which
-// Calico does not take for a part of it either.
+// handle returns the ID of the handle; empty if there is none. An allocation that
+// was migrated from host-local may have a carriage return and the name of an
+// interface behind it, which Calico does not count to the ID either.
 func (a attribute) handle() string {
 	if a.Handle == nil {
 		return ""
@@ -76,10 +77,9 @@ func (a attribute) handle() string {
 	return id
 }
 
-// sandboxOf returns the sandbox in a handle <network>.<sandbox>, of which the
-// store says that it is this pod's. A handle <namespace>.<pod>, as Calico v2
-// wrote them, names none; nor does one of another form, which the pod would seem
-// to have replaced.
+// sandboxOf returns the sandbox in a handle <network>.<sandbox> of this pod's. It
+// returns an empty string for a handle <namespace>.<pod>, which Calico v2 wrote,
+// and for any other form: the pod would seem to have replaced that sandbox.
 func sandboxOf(handle string, pod reaper.PodRef) string {
 	if handle == pod.Namespace+"."+pod.Name {
 		return ""
@@ -88,10 +88,10 @@ func sandboxOf(handle string, pod reaper.PodRef) string {
 	return sandbox
 }
 
-// guessOwner reads the owner out of a handle where the store does not name one:
-// a sandbox, or, where it is none and does not begin with the name of a network,
-// a pod.
-func guessOwner(handle string, networks map[string]bool) (reaper.PodRef, string) {
+// inferOwner reads the owner out of the handle of an allocation without attributes.
+// The handle names a sandbox, or else a pod, unless it begins with the name of a
+// known network.
+func inferOwner(handle string, networks map[string]bool) (reaper.PodRef, string) {
 	if _, sandbox, ok := splitHandle(handle); ok {
 		return reaper.PodRef{}, sandbox
 	}
@@ -107,7 +107,7 @@ func guessOwner(handle string, networks map[string]bool) (reaper.PodRef, string)
 	return reaper.PodRef{Namespace: namespace, Name: pod}, ""
 }
 
-// splitHandle splits <network>.<sandbox>; the network's name may have dots too.
+// splitHandle splits <network>.<sandbox>. The network's name may contain dots.
 func splitHandle(handle string) (network, sandbox string, ok bool) {
 	dot := strings.LastIndexByte(handle, '.')
 	if dot < 0 || !sandboxID.MatchString(handle[dot+1:]) {
@@ -116,15 +116,16 @@ func splitHandle(handle string) (network, sandbox string, ok bool) {
 	return handle[:dot], handle[dot+1:], true
 }
 
-// foreign says what the address is for where that is no pod; nothing otherwise.
+// foreign returns the owner of the address in words if that is no pod. Otherwise it
+// returns an empty string.
 func (a attribute) foreign() string {
 	switch {
 	case len(a.Released) > 0 && string(a.Released) != "null":
-		return "nobody: it rests until it may be given away again"
+		return "no owner: Calico holds the address back for a while after its release"
 	case a.Active[attrType] != "":
-		return "what Calico calls " + a.Active[attrType]
+		return "an owner of Calico's type " + a.Active[attrType]
 	case len(a.Alternate) > 0:
-		return "a virtual machine that moves"
+		return "a virtual machine that moves to another pod"
 	}
 	for _, key := range []string{"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"} {
 		if a.Active[key] != "" {
@@ -140,8 +141,8 @@ func (a attribute) foreign() string {
 	return foreignHandle(a.handle())
 }
 
-// foreignHandle says what a handle stands for where that is no pod; nothing
-// otherwise.
+// foreignHandle returns the owner in words if the ID is that of an owner that is no
+// pod. Otherwise it returns an empty string.
 func foreignHandle(handle string) string {
 	switch {
 	case strings.Contains(handle, "-tunnel-addr-"):
@@ -149,7 +150,7 @@ func foreignHandle(handle string) string {
 	case strings.EqualFold(handle, "windows-reserved-ipam-handle"):
 		return "Windows"
 	case strings.HasPrefix(handle, "lb-") && !strings.Contains(handle, "."):
-		return "a service" // and no network or namespace of such a name
+		return "a service" // with a dot, lb-… is the name of a network or namespace
 	case strings.Contains(handle, ".vmi."):
 		return "a virtual machine"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// reservationOf is the only one of a block, whose attribute this is, among
-// networks of these names.
+// allocationOf returns the only allocation of a block with this attribute. The
+// networks are known.
 func allocationOf(t *testing.T, attribute string, networks ...string) reaper.Allocation {
 	t.Helper()
 	known := make(map[string]bool)
@@ -57,7 +57,7 @@ func TestOwners(t *testing.T) {
 			reaper.Owner{Node: "node-1"}, false},
 		{"node, and a handle that may be a pod's", `{"handle_id":"default.web-0","secondary":{"node":"node-1"}}`,
 			reaper.Owner{Node: "node-1"}, false},
-		{"attributes that nobody knows", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, reaper.Owner{}, false},
+		{"unknown attributes", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, reaper.Owner{}, false},
 
 		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, reaper.Owner{Sandbox: hex}, false},
 		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, reaper.Owner{Sandbox: hex}, false},
@@ -101,19 +101,19 @@ func TestGroupIsTheHandle(t *testing.T) {
 		`{}`:                 "",
 	} {
 		if got := allocationOf(t, attribute).Group; got != want {
-			t.Errorf("bond of %s is %q, want %q", attribute, got, want)
+			t.Errorf("group of %s is %q, want %q", attribute, got, want)
 		}
 	}
 }
 
-// Whatever is not a pod's says what it is, in words.
-func TestForeigners(t *testing.T) {
+// An owner that is no pod is reported in words.
+func TestOwnersThatAreNoPods(t *testing.T) {
 	const base64 = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="
 	hex := sandbox(10)
 	for _, tt := range []struct {
 		name      string
 		attribute string
-		want      string // part of it
+		want      string // a part of the words
 	}{
 		{"ipip tunnel", `{"handle_id":"ipip-tunnel-addr-node-1","secondary":{"node":"node-1","type":"ipipTunnelAddress"}}`, "ipipTunnelAddress"},
 		{"vxlan tunnel without attributes", `{"handle_id":"vxlan-tunnel-addr-node-1"}`, "a tunnel"},
@@ -135,15 +135,15 @@ func TestForeigners(t *testing.T) {
 		{"machine by its handle only", `{"handle_id":"net.vmi.default.vm-1","secondary":{"namespace":"default","pod":"virt-launcher-vm-1"}}`, "a virtual machine"},
 		{"machine that moves", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a"},"alternateOwnerAttrs":{"namespace":"default","pod":"b"}}`, "moves"},
 		{"another owner only", `{"handle_id":"net.` + hex + `","alternateOwnerAttrs":{"pod":"b"}}`, "moves"},
-		{"type that nobody knows", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a","type":"somethingNew"}}`, "somethingNew"},
-		{"rests", `{"releasedAt":"2026-03-01T12:00:00Z"}`, "nobody"},
-		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "nobody"},
-		{"rests, of whatever type", `{"releasedAt":{},"secondary":{"type":"x"}}`, "nobody"},
+		{"unknown type", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a","type":"somethingNew"}}`, "somethingNew"},
+		{"rests", `{"releasedAt":"2026-03-01T12:00:00Z"}`, "no owner"},
+		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "no owner"},
+		{"rests, with a value of another type", `{"releasedAt":{},"secondary":{"type":"x"}}`, "no owner"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := allocationOf(t, tt.attribute, "net")
 			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
-				t.Errorf("it is listed as being for %q, want %q in it", r.Foreign, tt.want)
+				t.Errorf("the owner is %q, want %q in it", r.Foreign, tt.want)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func TestForeigners(t *testing.T) {
 		`{"handle_id":"lb-ns.web-0","secondary":{"pod":"web-0","namespace":"lb-ns"}}`,
 	} {
 		if r := allocationOf(t, attribute); r.Foreign != "" {
-			t.Errorf("%s is for %q, want a pod", attribute, r.Foreign)
+			t.Errorf("the owner of %s is %q, want a pod", attribute, r.Foreign)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What Calico prints is what is read, in every second.
+// Calico stores the output of time.Time.String.
 func TestTimesAsGoPrintsThem(t *testing.T) {
 	at := time.Now().UTC()
 	r := allocationOf(t, `{"secondary":{"timestamp":"`+at.String()+`"}}`)

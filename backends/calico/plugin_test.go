@@ -16,17 +16,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A plugin does on a fakeStore what Calico's IPAM plugin does, in its order: ADD
-// counts in the handle, then it writes the block; DEL writes the block, and then
-// it counts. It is a backendtest.Store.
+// A plugin writes a fakeStore as Calico's IPAM plugin does, in the same order: ADD
+// writes the handle and then the block, and DEL the block and then the handle. It
+// is a backendtest.Store.
 type plugin struct {
 	*fakeStore
 	mu    sync.Mutex
 	pools []string
 }
 
-// What Calico knows of its objects. It writes them whole: what else was in them is
-// lost.
+// The fields that Calico knows. It decodes and encodes an object as a whole, so
+// unknown fields are lost.
 type (
 	calicoBlock struct {
 		CIDR        netip.Prefix      `json:"cidr"`
@@ -54,9 +54,9 @@ func newPlugin(s *fakeStore) *plugin { return &plugin{fakeStore: s} }
 // Backend implements backendtest.Store.
 func (p *plugin) Backend() reaper.Backend { return p.backend() }
 
-// edit reads an object, has it changed, and writes it, again and again while
-// others do so too. What is not there begins empty; a change that returns false
-// deletes it.
+// edit reads an object, changes it and writes it, until there is no conflict. An
+// object that does not exist begins with the zero value. If change returns false,
+// the object is deleted.
 func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
 	for {
 		var value T
@@ -91,7 +91,7 @@ func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
 	}
 }
 
-// count counts addresses in a handle.
+// count adds n to a handle's count of addresses in a block.
 func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
 	return edit(p.fakeStore, handles, id, func(h *calicoHandle) bool {
 		if h.Blocks == nil {
@@ -106,10 +106,10 @@ func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
 	})
 }
 
-// handleID is that of a sandbox's addresses.
+// handleID returns the ID of a sandbox's handle.
 func handleID(owner reaper.Owner) string { return "k8s-pod-network." + owner.Sandbox }
 
-// network returns the block of a pool: the nth pool has 10.n.0.0/26.
+// network returns the CIDR of a pool's block: the nth pool has 10.n.0.0/26.
 func (p *plugin) network(pool string) netip.Prefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *plugin) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, er
 	return p.add(p.network(pool), owner)
 }
 
-// add takes an address of a block for a sandbox.
+// add allocates an address of a block for a sandbox.
 func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, error) {
 	id := handleID(owner)
 	if err := p.count(id, cidr, 1); err != nil {
@@ -160,7 +160,7 @@ func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, 
 	}, nil
 }
 
-// newCalicoBlock returns a block of which all is free.
+// newCalicoBlock returns a block whose addresses are all free.
 func newCalicoBlock(cidr netip.Prefix) calicoBlock {
 	size := 1 << (cidr.Addr().BitLen() - cidr.Bits())
 	b := calicoBlock{
@@ -204,34 +204,34 @@ func (p *plugin) Free(pool string, owner reaper.Owner) error {
 	return p.count(id, cidr, -freed)
 }
 
-// Snapshot implements backendtest.Store. An entry comes with what its handle
-// counts, and a handle stands alone where it has no entry.
+// Snapshot implements backendtest.Store. The text of an allocation includes its
+// handle's counts. A handle without an allocation has a text of its own.
 func (p *plugin) Snapshot() (map[string]string, error) {
 	p.fakeStore.mu.Lock()
 	defer p.fakeStore.mu.Unlock()
 	snapshot, counts := make(map[string]string), make(map[string]string)
-	for _, thing := range p.things {
-		if thing.kind == handles {
-			counts[thing.id] = string(thing.value())
+	for _, stored := range p.objects {
+		if stored.kind == handles {
+			counts[stored.id] = string(stored.value())
 		}
 	}
 	used := make(map[string]bool)
-	for _, thing := range p.things {
-		if thing.kind != blocks {
+	for _, stored := range p.objects {
+		if stored.kind != blocks {
 			continue
 		}
 		var b calicoBlock
-		if err := json.Unmarshal(thing.value(), &b); err != nil {
+		if err := json.Unmarshal(stored.value(), &b); err != nil {
 			return nil, err
 		}
-		snapshot["block "+thing.id] = fmt.Sprint(b.Affinity, b.Deleted)
+		snapshot["block "+stored.id] = fmt.Sprint(b.Affinity, b.Deleted)
 		for ordinal, index := range b.Allocations {
 			if index == nil {
 				continue
 			}
 			a, key := b.Attributes[*index], strconv.Itoa(ordinal)
 			used[a.Handle] = true
-			snapshot[backendtest.Place(reaper.Allocation{Pool: thing.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
+			snapshot[backendtest.Place(reaper.Allocation{Pool: stored.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
 		}
 	}
 	for id, text := range counts {

@@ -15,26 +15,26 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A record is an allocation as its block had it. What was stored is in strings:
-// JSON would be written with other spaces by whoever keeps it.
+// A record is an allocation as its block stored it. The stored parts are strings: a
+// journal may write JSON with other spaces.
 type record struct {
 	Ordinal   int           `json:"ordinal"`
-	Index     int           `json:"index"` // of the attribute in the block
+	Index     int           `json:"index"` // the index of the attribute in the block
 	Attribute string        `json:"attribute"`
 	Sequence  *uint64       `json:"sequence,omitzero"`
-	Handle    *handleRecord `json:"handle,omitzero"` // absent where there was none
+	Handle    *handleRecord `json:"handle,omitzero"` // absent if the allocation had no handle
 }
 
 // A handleRecord is a handle as it was stored: the whole resource, or the value of
-// a key. It is all that there is to record of a handle without an address.
+// a key. It is also the whole record of a handle without an address.
 type handleRecord struct {
-	Name   string `json:"name"` // of the resource, or the key
+	Name   string `json:"name"` // the name of the resource, or the key in etcd
 	Stored string `json:"stored"`
 }
 
-// Record implements reaper.Recorder. Handles are read before blocks: an allocation
-// that is there although its handle was not has none, since DEL writes the block
-// first.
+// Record implements reaper.Recorder. It reads handles before blocks. DEL writes the
+// block first, so an allocation that is found after its handle was not found never
+// had a handle.
 func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
@@ -79,8 +79,9 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.Ra
 	return records, nil
 }
 
-// recordAllocation returns the record of what was listed; nil where it is not that
-// any more, or would not be the same when it is read.
+// recordAllocation returns the record of a listed allocation. It returns nil if the
+// block has another allocation by now, or if the record would not decode to the
+// same bytes.
 func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMessage, error) {
 	ordinal, err := b.find(r)
 	if err != nil || ordinal < 0 {
@@ -96,7 +97,7 @@ func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMess
 		if err != nil {
 			return nil, nil
 		}
-		if h.id == r.Group { // or there is another one, whose name differs in case only
+		if h.id == r.Group { // otherwise it is a handle whose ID differs in case
 			rec.Handle = &handleRecord{stored.name, string(stored.raw)}
 		}
 	}
@@ -106,7 +107,8 @@ func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMess
 	return json.Marshal(rec)
 }
 
-// recordLeftover is recordAllocation for a handle without an address.
+// recordEmptyHandle returns the record of a listed handle without an address. It
+// returns nil like recordAllocation.
 func recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
@@ -115,12 +117,15 @@ func recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, err
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 
-// readsWorth is how many objects of a list cost as much as one that is read alone.
+// readsWorth is the number of objects in a list that cost as much as one object
+// that is read alone.
 const readsWorth = 20
 
-// readAll reads blocks by CIDR, or handles by ID: each of them, or all that there
-// are, whichever costs the datastore less. It returns what there is by name, and
-// maybe more. A read that fails is not repeated; the list is patient.
+// readAll reads blocks by CIDR, or handles by ID. It reads each of them, or lists
+// all objects of the kind, whichever costs the datastore less. It returns the
+// objects by name; there may be more than were asked for, and an object that does
+// not exist is absent. If a single read fails, it lists instead, because only the
+// list repeats requests.
 func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []string) (map[string]object, error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -141,7 +146,7 @@ func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []st
 	return found, nil
 }
 
-// readEach reads one by one.
+// readEach reads the objects one by one, a few at a time.
 func readEach(ctx context.Context, store datastore, k kind, ids []string, into map[string]object) error {
 	var g errgroup.Group
 	var mu sync.Mutex

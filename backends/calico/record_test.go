@@ -12,14 +12,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// oneByOne has so many entries read alone that a list would be cheaper to read.
+// oneByOne returns the sizes of a listing so large that n objects are read one by
+// one.
 func oneByOne(n int) map[kind]int {
 	return map[kind]int{blocks: n * readsWorth, handles: n * readsWorth}
 }
 
 func TestRecordReadsWhatIsCheaper(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(2)
 		listed := s.listed()
 		for i := range rs {
@@ -55,51 +56,51 @@ func TestRecordReadsWhatIsCheaper(t *testing.T) {
 	})
 }
 
-// What is stored comes back with every byte, whoever keeps the record.
-func TestRecordKeepsWhatIsStored(t *testing.T) {
+// The stored bytes survive a journal that writes its JSON with other spaces.
+func TestRecordKeepsTheStoredBytes(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(1)
 		s.replace(blocks, firstBlock, `{"handle_id"`, `{ "new" : [ 1.50, 12345678901234567890, "<&>\u00e9" ] , "handle_id"`)
 		s.replace(handles, firstHandle, `"deleted"`, `"new" : 12345678901234567890, "deleted"`)
-		before := s.shelved()
+		before := s.contents()
 		records := s.records(slices.Clone(rs)...)
-		indented, err := json.MarshalIndent(records, "", "  ") // as somebody may keep it
+		indented, err := json.MarshalIndent(records, "", "  ") // as a journal may write it
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(indented, &records); err != nil {
 			t.Fatal(err)
 		}
-		if got := words(s.backend.Release(t.Context(), firstBlock, s.warrants(rs...))); got != "gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, s.warrants(rs...))); got != "gone" {
 			t.Fatalf("Release = %s", got)
 		}
 		if got := s.restore(records...); got != "back" {
 			t.Errorf("Restore = %s", got)
 		}
-		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+		if diff := cmp.Diff(before, s.contents()); diff != "" {
 			t.Errorf("stored (-before +after):\n%s", diff)
 		}
 	})
 }
 
-func TestWhatIsNotWhatWasListedHasNoRecord(t *testing.T) {
-	for name, happen := range map[string]func(s *scene, r reaper.Allocation){
-		"it is gone":           func(s *scene, r reaper.Allocation) { _ = s.Free("a", r.Owner) },
-		"it has another owner": func(s *scene, _ reaper.Allocation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
-		"its block is gone":    func(s *scene, _ reaper.Allocation) { s.remove(blocks, firstBlock) },
-		"its block is broken": func(s *scene, _ reaper.Allocation) {
+func TestChangedAllocationsHaveNoRecord(t *testing.T) {
+	for name, happen := range map[string]func(s *fixture, r reaper.Allocation){
+		"it is gone":           func(s *fixture, r reaper.Allocation) { _ = s.Free("a", r.Owner) },
+		"it has another owner": func(s *fixture, _ reaper.Allocation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
+		"its block is gone":    func(s *fixture, _ reaper.Allocation) { s.remove(blocks, firstBlock) },
+		"its block is broken": func(s *fixture, _ reaper.Allocation) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
 		},
-		"its block is deleted": func(s *scene, _ reaper.Allocation) {
+		"its block is deleted": func(s *fixture, _ reaper.Allocation) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
 		},
-		"its handle cannot be read": func(s *scene, _ reaper.Allocation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
+		"its handle cannot be read": func(s *fixture, _ reaper.Allocation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				for _, size := range []int{0, 1} {
-					s := newScene(t, sh)
+					s := newFixture(t, sh)
 					rs := s.leak(1)
 					r := s.listed()[backendtest.Place(rs[0])]
 					s.backend.sizes = oneByOne(size)
@@ -113,18 +114,18 @@ func TestWhatIsNotWhatWasListedHasNoRecord(t *testing.T) {
 	}
 }
 
-func TestRecordFailsWhereSomethingCannotBeRead(t *testing.T) {
+func TestRecordFailsIfAListFails(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(1)
 		r := s.listed()[backendtest.Place(rs[0])]
 		for _, request := range []string{"list handles", "list blocks"} {
 			s.always(request, errBroken)
 			if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err == nil {
-				t.Errorf("%s fails, and the record is %s", request, records)
+				t.Errorf("%s fails, and Record returns %s", request, records)
 			}
 		}
-		// The list is asked where one of them cannot be read.
+		// If a single read fails, Record lists instead.
 		s.backend.sizes = oneByOne(1)
 		s.always("get", errBroken)
 		if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err != nil || records[0] == nil {
@@ -133,19 +134,19 @@ func TestRecordFailsWhereSomethingCannotBeRead(t *testing.T) {
 	})
 }
 
-// A handle without an address is put back as a whole, or not at all.
+// A handle without an address is put back as a whole or not at all.
 func TestEmptyHandleIsRestored(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		records := s.records(s.emptyHandle())
-		before := s.shelved()
-		put := func() string { return answered(s.backend.Restore(t.Context(), emptyHandles, records)) }
+		before := s.contents()
+		put := func() string { return restoreOutcomes(s.backend.Restore(t.Context(), emptyHandles, records)) }
 		if got := put(); got != "present" {
-			t.Errorf("Restore of what is there = %s", got)
+			t.Errorf("Restore of an existing handle = %s", got)
 		}
-		s.put(handles, firstHandle, counting(sh, `{"10.0.0.0/26":2}`))
+		s.put(handles, firstHandle, handleJSON(sh, `{"10.0.0.0/26":2}`))
 		if got := put(); got != "taken" {
-			t.Errorf("Restore of what counts more = %s", got)
+			t.Errorf("Restore of a handle that now counts more = %s", got)
 		}
 		for _, request := range []string{"", "create handle"} {
 			s.remove(handles, firstHandle)
@@ -155,14 +156,14 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 			if got := put(); got != "back" {
 				t.Errorf("Restore = %s", got)
 			}
-			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
 			}
 		}
 	})
 }
 
-// edits are what somebody may have made of a record by hand, and what is said then.
+// edits are changes of a record by hand, and a part of the error that each causes.
 var edits = []struct {
 	name string
 	edit func(r *reaper.Record, rec *record)
@@ -171,12 +172,12 @@ var edits = []struct {
 	{"another ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal++ }, "ordinal 1 is 10.0.0.1"},
 	{"an ordinal out of range", func(_ *reaper.Record, rec *record) { rec.Ordinal = 64 }, "ordinal 64 is not in block"},
 	{"a negative ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
-	{"another address", func(r *reaper.Record, _ *record) { r.IP = "10.0.0.9" }, `it says to be "10.0.0.9"`},
+	{"another address", func(r *reaper.Record, _ *record) { r.IP = "10.0.0.9" }, `the record has the address "10.0.0.9"`},
 	{"another key", func(r *reaper.Record, _ *record) { r.Key = "7" }, `with key "7"`},
-	{"another unit", func(r *reaper.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
+	{"another pool", func(r *reaper.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
 	{"a negative index", func(_ *reaper.Record, rec *record) { rec.Index = -1 }, "index -1"},
-	{"no attribute", func(_ *reaper.Record, rec *record) { rec.Attribute = "" }, "no JSON object"},
-	{"an attribute that is none", func(_ *reaper.Record, rec *record) { rec.Attribute = `[]` }, "no JSON object"},
+	{"no attribute", func(_ *reaper.Record, rec *record) { rec.Attribute = "" }, "not a JSON object"},
+	{"an attribute that is a list", func(_ *reaper.Record, rec *record) { rec.Attribute = `[]` }, "not a JSON object"},
 	{"an attribute that goes on", func(_ *reaper.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
 	{"an attribute with a key twice", func(_ *reaper.Record, rec *record) {
 		rec.Attribute = strings.Replace(rec.Attribute, "{", `{"x":1,"x":2,`, 1)
@@ -185,20 +186,20 @@ var edits = []struct {
 		rec.Attribute = strings.Replace(rec.Attribute, "k8s-pod-network", "other", 1)
 	}, "its handle is"},
 	{"another name of the handle", func(_ *reaper.Record, rec *record) { rec.Handle.Name += "x" }, "handle"},
-	{"a handle that is none", func(_ *reaper.Record, rec *record) { rec.Handle.Stored = "{" }, "handle"},
+	{"a handle that is no JSON", func(_ *reaper.Record, rec *record) { rec.Handle.Stored = "{" }, "handle"},
 	{"another handle", func(_ *reaper.Record, rec *record) {
 		rec.Handle.Name = strings.Replace(rec.Handle.Name, "k8s-pod-network", "other", 1)
 		rec.Handle.Stored = strings.ReplaceAll(rec.Handle.Stored, "k8s-pod-network", "other")
 	}, "and its handle is"},
 }
 
-// Nothing is written of a record that does not agree with itself (promise 6).
+// Restore writes nothing of a record whose parts contradict each other (promise 6).
 func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		for _, tt := range edits {
-			s := newScene(t, sh)
+			s := newFixture(t, sh)
 			r := s.lose(1)[0]
-			before := s.shelved()
+			before := s.contents()
 			var rec record
 			if err := json.Unmarshal(r.Stored, &rec); err != nil {
 				t.Fatal(err)
@@ -212,20 +213,20 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says) {
 				t.Errorf("%s: Restore = %v, want %q", tt.name, errs[0], tt.says)
 			}
-			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("%s: stored (-before +after):\n%s", tt.name, diff)
 			}
 		}
 	})
 }
 
-// Whatever a record says, nothing that breaks a block or a handle is written, and
-// nothing that others have is touched.
+// Of any record, Restore writes no invalid block or handle, and
+// changes no other allocation.
 func FuzzRecord(f *testing.F) {
 	for _, sh := range shapes {
 		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
 		stored, err := recordAllocation(reaper.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
-			sh.stored(handles, "net.b", counting(sh, `{"10.0.0.0/30":1}`)))
+			sh.stored(handles, "net.b", handleJSON(sh, `{"10.0.0.0/30":1}`)))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -233,7 +234,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stored []byte, ip, key string) {
 		for _, sh := range shapes {
-			s := newScene(t, sh)
+			s := newFixture(t, sh)
 			whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
 			free, err := whole.release([]int{3})
 			if err != nil {
@@ -251,10 +252,10 @@ func FuzzRecord(f *testing.F) {
 					t.Errorf("ordinal %d has another token than before", ordinal)
 				}
 			}
-			for _, thing := range s.things {
-				if thing.kind == handles {
-					if _, err := readHandle(thing.object); err != nil {
-						t.Errorf("a handle was written that cannot be read: %v", err)
+			for _, stored := range s.objects {
+				if stored.kind == handles {
+					if _, err := readHandle(stored.object); err != nil {
+						t.Errorf("Restore wrote a handle that cannot be read: %v", err)
 					}
 				}
 			}

@@ -13,19 +13,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An allocation is one that is to be put back, as it was recorded. What it says
-// agrees with itself, though somebody may have edited it.
-type allocation struct {
+// A recordedAllocation is the decoded record of an allocation that is to be put
+// back. Its parts agree with each other: readRecord checks that, since a journal
+// may have been edited.
+type recordedAllocation struct {
 	record
 	attribute attribute
-	handle    handle // as it was; zero where there was none
+	handle    handle // as it was recorded; zero if there was none
 }
 
-// id is that of its handle, whether there was one or not; empty for none.
-func (a allocation) id() string { return a.attribute.handle() }
+// id returns the ID of its handle, whether the handle existed or not; empty for
+// none.
+func (a recordedAllocation) id() string { return a.attribute.handle() }
 
-// token is what the allocation had for a token.
-func (a allocation) token() string {
+// token returns the token that the allocation had.
+func (a recordedAllocation) token() string {
 	var sequence uint64
 	if a.Sequence != nil {
 		sequence = *a.Sequence
@@ -33,29 +35,29 @@ func (a allocation) token() string {
 	return tokenOf(sequence, []byte(a.Attribute))
 }
 
-// readRecord understands the record of an allocation of a block. It returns an
-// error that names what is wrong with one that Record cannot have returned.
-func readRecord(store datastore, pool string, r reaper.Record) (allocation, error) {
-	var a allocation
+// readRecord decodes the record of an allocation of a block. It returns an error
+// that says what is wrong with a record that Record cannot have returned.
+func readRecord(store datastore, pool string, r reaper.Record) (recordedAllocation, error) {
+	var a recordedAllocation
 	if err := decodeStrictly(r.Stored, &a.record); err != nil {
 		return a, err
 	}
 	cidr, err := netip.ParsePrefix(pool)
 	if err != nil || r.Pool != pool {
-		return a, fmt.Errorf("its pool is %q, which is not block %q", r.Pool, pool)
+		return a, fmt.Errorf("its pool is %q, and not block %q", r.Pool, pool)
 	}
 	hostBits := cidr.Addr().BitLen() - cidr.Bits()
 	if hostBits > maxHostBits || a.Ordinal < 0 || a.Ordinal >= 1<<hostBits {
 		return a, fmt.Errorf("ordinal %d is not in block %s", a.Ordinal, cidr)
 	}
 	if ip := (block{cidr: cidr}).address(a.Ordinal); r.IP != ip.String() || r.Key != strconv.Itoa(a.Ordinal) {
-		return a, fmt.Errorf("ordinal %d is %s, and it says to be %q with key %q", a.Ordinal, ip, r.IP, r.Key)
+		return a, fmt.Errorf("ordinal %d is %s, and the record has the address %q with key %q", a.Ordinal, ip, r.IP, r.Key)
 	}
 	if a.Index < 0 {
 		return a, fmt.Errorf("index %d is negative", a.Index)
 	}
 	if whole := gjson.Parse(a.Attribute); !whole.IsObject() {
-		return a, errors.New("its attribute is no JSON object")
+		return a, errors.New("its attribute is not a JSON object")
 	}
 	if err := (object{raw: []byte(a.Attribute)}).unambiguous(); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)
@@ -70,14 +72,14 @@ func readRecord(store datastore, pool string, r reaper.Record) (allocation, erro
 		return a, err
 	}
 	if a.handle.id != a.id() {
-		return a, fmt.Errorf("its attribute has handle %q, and its handle is %q", a.id(), a.handle.id)
+		return a, fmt.Errorf("its attribute names handle %q, and its handle is %q", a.id(), a.handle.id)
 	}
 	return a, nil
 }
 
-// read understands a handle that was recorded, as one to be created.
+// read decodes a recorded handle, as one to be created.
 func (r handleRecord) read(store datastore) (handle, error) {
-	o, err := store.anew(handles, r.Name, []byte(r.Stored))
+	o, err := store.newObject(handles, r.Name, []byte(r.Stored))
 	if err != nil {
 		return handle{}, fmt.Errorf("handle %q: %w", r.Name, err)
 	}
@@ -86,14 +88,14 @@ func (r handleRecord) read(store datastore) (handle, error) {
 		return handle{}, fmt.Errorf("handle %q: %w", r.Name, err)
 	}
 	if name := store.name(handles, h.id); r.Name != name || o.name != name {
-		return handle{}, fmt.Errorf("handle %q: it is named %q, and %q would have its ID", r.Name, o.name, name)
+		return handle{}, fmt.Errorf("handle %q: the object is named %q, and the name for its ID is %q", r.Name, o.name, name)
 	}
 	return h, nil
 }
 
-// alone returns the handle with so many addresses in the one block, and in no
-// other, as it would be stored.
-func (h handle) alone(cidr netip.Prefix, n int) (handle, error) {
+// onlyIn returns the handle with n addresses in the one block and none in any
+// other, in the form that is to be stored.
+func (h handle) onlyIn(cidr netip.Prefix, n int) (handle, error) {
 	only := h
 	only.counts = make(map[netip.Prefix]int)
 	if err := only.set("block", []byte("{}")); err != nil {
@@ -105,10 +107,11 @@ func (h handle) alone(cidr netip.Prefix, n int) (handle, error) {
 		}
 		only.deleted = false
 	}
-	return only.counting(cidr, n)
+	return only.withCount(cidr, n)
 }
 
-// decodeStrictly decodes a record that says what it has to say, and once.
+// decodeStrictly decodes a record. It returns an error if a field is unknown or
+// stands in it twice.
 func decodeStrictly(data []byte, into any) error {
 	wrong, err := kjson.UnmarshalStrict(data, into)
 	if err := errors.Join(append(wrong, err)...); err != nil {

@@ -10,15 +10,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// maxConflicts bounds how often one call tries a block that others keep writing.
-// The warrants usually expire before.
+// maxConflicts is how often one call tries a block that other writers keep
+// changing. The warrants usually expire first.
 const maxConflicts = 20
 
-// Release implements reaper.Backend: one write for all addresses of a block, on
-// the condition that the block is as it was just read and each allocation as it
-// was listed; and with it, where the datastore can, or else right after it, one
-// for each handle. Never the handle first: an address without a handle could not
-// be freed by its plugin any more, while a handle without addresses harms nobody.
+// Release implements reaper.Backend. One write releases all addresses of a block.
+// It is conditional on the block as it was just read, and each allocation must be
+// as it was listed. The handles are written in the same transaction, or right after
+// the block if the datastore has none. A handle is never written before its block:
+// the plugin could not free an address without a handle, while a handle without
+// addresses does no harm.
 func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	store, err := b.datastore(ctx)
@@ -50,8 +51,9 @@ type release struct {
 	warrants []reaper.Warrant
 }
 
-// attempt reads the block, and releases what is still as it was listed. What is
-// pending afterwards met a conflict, or was too much for one write.
+// attempt reads the block and releases the allocations that are as they were
+// listed. An entry that stays pending met a conflict, or did not fit into one
+// write.
 func (r *release) attempt(ctx context.Context) {
 	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
@@ -64,13 +66,13 @@ func (r *release) attempt(ctx context.Context) {
 	}
 	before, err := readBlock(o)
 	if err == nil && before.deleted {
-		err = errors.New("it is being deleted by Calico")
+		err = errors.New("Calico is deleting it")
 	}
 	if err != nil {
-		r.answer(fmt.Errorf("%w: the block cannot be written: %w", reaper.ErrKept, err))
+		r.answer(fmt.Errorf("%w: block %s cannot be written: %w", reaper.ErrKept, r.pool, err))
 		return
 	}
-	entries := fit(r.store, r.sort(before), func(e entry) string { return before.handleOf(e.ordinal) })
+	entries := fit(r.store, r.partition(before), func(e entry) string { return before.handleOf(e.ordinal) })
 	if len(entries) == 0 {
 		return
 	}
@@ -89,12 +91,13 @@ func (r *release) attempt(ctx context.Context) {
 	}
 }
 
-// An entry is an allocation that a warrant is for.
+// An entry is an allocation with a warrant.
 type entry struct {
-	index   int // of the warrant
-	ordinal int // in the block
+	index   int // the index of the warrant
+	ordinal int // the ordinal in the block
 }
 
+// ordinals returns the ordinals of the entries in ascending order.
 func ordinals(entries []entry) []int {
 	all := make([]int, len(entries))
 	for n, e := range entries {
@@ -104,9 +107,9 @@ func ordinals(entries []entry) []int {
 	return all
 }
 
-// sort decides what is gone or changed, and what no valid warrant is for. It
-// returns the rest, which stays pending.
-func (r *release) sort(before block) []entry {
+// partition decides the entries whose warrant is not valid, whose address is free,
+// or whose allocation changed. It returns the others, which stay pending.
+func (r *release) partition(before block) []entry {
 	var entries []entry
 	pending := r.pending
 	r.pending = nil
@@ -120,15 +123,16 @@ func (r *release) sort(before block) []entry {
 		if r.errs[i] = err; err != nil || ordinal < 0 {
 			continue
 		}
-		r.errs[i] = fmt.Errorf("%w: others kept writing the block", reaper.ErrAgain)
+		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", reaper.ErrAgain)
 		r.pending = append(r.pending, i)
 		entries = append(entries, entry{i, ordinal})
 	}
 	return entries
 }
 
-// find returns the ordinal of an allocation that is what was listed, and -1 where
-// its address is free.
+// find returns the ordinal of a listed allocation, and -1 if its address is free.
+// It returns an error that wraps reaper.ErrChanged if the ordinal has another
+// allocation now, and reaper.ErrKept if the key is no ordinal of the block.
 func (b block) find(r reaper.Allocation) (int, error) {
 	ordinal, err := strconv.Atoi(r.Key)
 	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
@@ -143,8 +147,8 @@ func (b block) find(r reaper.Allocation) (int, error) {
 	return ordinal, nil
 }
 
-// fresh reports whether all the warrants still hold, and decides those that do
-// not.
+// fresh reports whether every warrant is still valid, and decides the entries whose
+// warrant is not.
 func (r *release) fresh(entries []entry) bool {
 	ok := true
 	for _, e := range entries {
@@ -156,10 +160,10 @@ func (r *release) fresh(entries []entry) bool {
 	return ok
 }
 
-// write stores the block, and answers for what was released by it.
+// write stores the block, and decides the entries that it released.
 func (r *release) write(ctx context.Context, after block, changes []change, entries []entry) {
 	objects := []object{after.object}
-	if r.store.together() > 1 {
+	if r.store.objectsPerWrite() > 1 {
 		for _, c := range changes {
 			objects = append(objects, c.after.object)
 		}
@@ -167,7 +171,7 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 	written, err := r.store.write(ctx, objects...)
 	switch {
 	case errors.Is(err, errConflict):
-		for _, c := range changes[:len(objects)-1] { // it may be one of these
+		for _, c := range changes[:len(objects)-1] { // one of these may be the conflict
 			r.known.forget(c.id)
 		}
 		return
@@ -181,20 +185,20 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 	for n, c := range changes {
 		if len(objects) > 1 {
 			c.after.object = written[n+1]
-			r.known.note(c.after)
+			r.known.store(c.after)
 		}
 	}
 	var left error
 	if len(objects) == 1 {
-		left = r.settle(ctx, after.cidr, changes)
+		left = r.writeHandles(ctx, after.cidr, changes)
 	}
 	for _, e := range entries {
 		r.decide(e.index, left)
 	}
 }
 
-// carriedOut looks whether a write was carried out all the same whose answer was
-// lost: its handles have to be written then.
+// carriedOut reports whether a write took effect although its answer was lost. Then
+// the handles must be written, too.
 func (r *release) carriedOut(ctx context.Context, after block, entries []entry) bool {
 	o, err := r.store.get(ctx, blocks, r.pool)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
 	for _, n := range []int{127, 128, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := newScene(t, shapes[1])
+			s := newFixture(t, shapes[1])
 			cidr := prefix("10.9.0.0/23")
 			for range n {
 				if _, err := s.add(cidr, s.owner()); err != nil {
@@ -31,7 +31,7 @@ func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
 			}
 			ws := s.warrants(rs...)
 			s.onRequest(nil)
-			if got, want := words(s.backend.Release(t.Context(), cidr.String(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
+			if got, want := outcomes(s.backend.Release(t.Context(), cidr.String(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
 				t.Errorf("Release = %s", got)
 			}
 			if got, want := len(s.requests()), 2*((n+126)/127); got != want {
@@ -51,14 +51,14 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 			time.Second + time.Millisecond: "again again gone",
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				rs := s.leak(3)
 				ws := s.warrants(rs[0], rs[1])
 				time.Sleep(reaper.Freshness - time.Second)
 				ws = append(ws, s.warrants(rs[2])...)
 				left := s.snapshot()
 				s.before("get block", func() { time.Sleep(wait) })
-				got := words(s.backend.Release(t.Context(), firstBlock, ws))
+				got := outcomes(s.backend.Release(t.Context(), firstBlock, ws))
 				if got != want {
 					t.Errorf("Release after %v = %s, want %s", wait, got, want)
 				}
@@ -75,10 +75,10 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 	})
 }
 
-// Handles are read after the warrants were looked at.
+// Handles are read after the warrants were first checked.
 func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, shapes[1])
+		s := newFixture(t, shapes[1])
 		rs := s.leak(2)
 		ws := s.warrants(rs[0])
 		time.Sleep(reaper.Freshness)
@@ -87,8 +87,8 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 		delete(left, backendtest.Place(rs[1]))
 		s.backend.known.forget(firstHandle)
 		s.before("get handle", func() { time.Sleep(time.Millisecond) })
-		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again gone" {
-			t.Errorf("Release = %s, want what is not expired gone", got)
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again gone" {
+			t.Errorf("Release = %s, want the entry with the valid warrant gone", got)
 		}
 		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
 			t.Errorf("the store's content (-want +got):\n%s", diff)
@@ -98,12 +98,12 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 
 func TestReleaseWithoutWarrants(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		ws := s.warrants(s.leak(2)...)
-		if got := words(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
 			t.Errorf("Release = %s", got)
 		}
-		if got := words(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}})); got != "no-warrant" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}})); got != "no-warrant" {
 			t.Errorf("Release without a warrant = %s", got)
 		}
 		if got := s.backend.Release(t.Context(), firstBlock, nil); len(got) != 0 {
@@ -112,16 +112,17 @@ func TestReleaseWithoutWarrants(t *testing.T) {
 	})
 }
 
-// What was begun is brought to its end; what was not is not begun.
+// An interrupted release writes the handles of a block that it has written. It
+// writes no further block.
 func TestReleaseIsInterrupted(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		for request, want := range map[string]string{"get block": "again again", "put block": "again again", "delete handle": "gone gone"} {
-			s := newScene(t, sh)
+			s := newFixture(t, sh)
 			ws := s.warrants(s.leak(2)...)
 			before := s.snapshot()
 			ctx, cancel := context.WithCancel(t.Context())
 			s.before(request, cancel)
-			got := words(s.backend.Release(ctx, firstBlock, ws))
+			got := outcomes(s.backend.Release(ctx, firstBlock, ws))
 			if got != want {
 				t.Errorf("interrupted at %q: Release = %s, want %s", request, got, want)
 			}
@@ -130,7 +131,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 					t.Errorf("interrupted at %q: the store's content (-want +got):\n%s", request, diff)
 				}
 			} else if left := s.snapshot(); len(left) != 1 {
-				t.Errorf("interrupted at %q: there still is %v", request, left)
+				t.Errorf("interrupted at %q: the store has %v, want the block only", request, left)
 			}
 			cancel()
 		}

@@ -15,7 +15,7 @@ import (
 
 const firstBlock = "10.0.0.0/26"
 
-// pick returns some of the warrants.
+// pick returns the elements at the indices.
 func pick[T any](all []T, indices ...int) []T {
 	var some []T
 	for _, i := range indices {
@@ -24,15 +24,15 @@ func pick[T any](all []T, indices ...int) []T {
 	return some
 }
 
-// The block is written before any handle, and once.
+// The block is written once, and before any handle.
 func TestReleaseWritesBlocksThenHandles(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(3)
 		ws := s.warrants(rs...)
 		before := s.snapshot()
 		s.onRequest(nil)
-		if got := words(s.backend.Release(t.Context(), firstBlock, pick(ws, 2, 0))); got != "gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, pick(ws, 2, 0))); got != "gone gone" {
 			t.Errorf("Release = %s, want both gone", got)
 		}
 		block, first, second := "put block "+firstBlock, "delete handle k8s-pod-network."+sandbox(1), "delete handle k8s-pod-network."+sandbox(3)
@@ -51,14 +51,14 @@ func TestReleaseWritesBlocksThenHandles(t *testing.T) {
 			t.Errorf("the store's content (-want +got):\n%s", diff)
 		}
 		if o, _ := s.look(blocks, firstBlock); !strings.Contains(string(o.raw), ",63,0,2]") {
-			t.Errorf("what was released is not at the tail, in order: %s", o.raw)
+			t.Errorf("the released ordinals are not at the tail, in order: %s", o.raw)
 		}
 	})
 }
 
 func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(5)
 		ws := s.warrants(rs...)
 		live := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
@@ -75,7 +75,7 @@ func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 			s.replace(blocks, firstBlock, `"pod":"gone-3"`, `"pod":"other"`)
 			want = s.snapshot()
 		})
-		if got := words(s.backend.Release(t.Context(), firstBlock, pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
 			t.Errorf("Release = %s", got)
 		}
 		delete(want, backendtest.Place(rs[0]))
@@ -84,14 +84,14 @@ func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 			t.Errorf("the store's content (-want +got):\n%s", diff)
 		}
 		if _, ok := want[backendtest.Place(arrived)]; !ok {
-			t.Errorf("%s, which was allocated meanwhile, is lost", arrived.IP)
+			t.Errorf("the allocation of %s, made meanwhile, is lost", arrived.IP)
 		}
 	})
 }
 
-func TestReleaseGivesUpWhereConflictsDoNotEnd(t *testing.T) {
+func TestReleaseGivesUpAfterManyConflicts(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		ws := s.warrants(s.leak(2)...)
 		before := s.snapshot()
 		s.onRequest(func(request string) error {
@@ -100,11 +100,11 @@ func TestReleaseGivesUpWhereConflictsDoNotEnd(t *testing.T) {
 			}
 			return nil
 		})
-		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
 			t.Errorf("Release = %s, want again", got)
 		}
 		if n := len(s.requests()); n < 10 || n > 200 {
-			t.Errorf("%d requests, want a few", n)
+			t.Errorf("%d requests, want 10 to 200", n)
 		}
 		if diff := cmp.Diff(before, s.snapshot()); diff != "" {
 			t.Errorf("the store's content (-want +got):\n%s", diff)
@@ -113,26 +113,26 @@ func TestReleaseGivesUpWhereConflictsDoNotEnd(t *testing.T) {
 }
 
 func TestReleaseAnswers(t *testing.T) {
-	broken := func(request string, err error) func(s *scene) {
-		return func(s *scene) { s.always(request, err) }
+	broken := func(request string, err error) func(s *fixture) {
+		return func(s *fixture) { s.always(request, err) }
 	}
-	replaced := func(old, with string) func(s *scene) {
-		return func(s *scene) { s.replace(blocks, firstBlock, old, with) }
+	replaced := func(old, with string) func(s *fixture) {
+		return func(s *fixture) { s.replace(blocks, firstBlock, old, with) }
 	}
 	for _, tt := range []struct {
 		name   string
-		happen func(s *scene) // after the warrant was given
+		happen func(s *fixture) // after the warrant was made
 		want   string
-		again  string // of a second release when all is well
+		again  string // the answer of a second release without faults
 	}{
-		{"nothing", func(*scene) {}, "gone", "gone"},
-		{"the plugin freed it", func(s *scene) { _ = s.Free("a", reaper.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
-		{"Calico deleted the block", func(s *scene) { s.remove(blocks, firstBlock) }, "gone", "gone"},
-		{"Calico deletes the block before it is written", func(s *scene) { s.before("put block", func() { s.remove(blocks, firstBlock) }) }, "gone", "gone"},
+		{"nothing", func(*fixture) {}, "gone", "gone"},
+		{"the plugin freed it", func(s *fixture) { _ = s.Free("a", reaper.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
+		{"Calico deleted the block", func(s *fixture) { s.remove(blocks, firstBlock) }, "gone", "gone"},
+		{"Calico deletes the block before it is written", func(s *fixture) { s.before("put block", func() { s.remove(blocks, firstBlock) }) }, "gone", "gone"},
 		{"Calico is deleting the block", replaced(`"deleted":false`, `"deleted":true`), "kept", "kept"},
 		{"the block is broken", replaced(`"unallocated":[`, `"unallocated":[0,`), "kept", "kept"},
 		{"an attribute of the block cannot be read", replaced(`"handle_id":`, `"alternateOwnerAttrs":7,"handle_id":`), "kept", "kept"},
-		{"the block says something twice", replaced(`"affinity":`, `"unallocated":[0],"affinity":`), "kept", "kept"},
+		{"the block has a key twice", replaced(`"affinity":`, `"unallocated":[0],"affinity":`), "kept", "kept"},
 		{"another sequence number", replaced(`"sequenceNumberForAllocation":{"0":18`, `"sequenceNumberForAllocation":{"0":19`), "changed", "changed"},
 		{"no sequence number", replaced(`"sequenceNumberForAllocation":{"0":1800000000000000000`, `"sequenceNumberForAllocation":{"7":1`), "changed", "changed"},
 		{"another pod", replaced(`"pod":"gone-1"`, `"pod":"gone-11"`), "changed", "changed"},
@@ -146,53 +146,53 @@ func TestReleaseAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				ws := s.warrants(s.leak(1)...)
 				s.onRequest(nil)
 				tt.happen(s)
 				before := s.snapshot()
-				if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
+				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				if gone := tt.want == "gone"; !gone && !maps.Equal(before, s.snapshot()) {
 					t.Errorf("the store's content is\n%v\nand was\n%v", s.snapshot(), before)
 				}
 				s.onRequest(nil)
-				if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.again {
+				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.again {
 					t.Errorf("the second Release = %s, want %s", got, tt.again)
 				}
 				if _, held := s.snapshot()[firstBlock+"/0"]; held == (tt.again == "gone") {
-					t.Errorf("in the store: %v", held)
+					t.Errorf("the address is allocated: %v", held)
 				}
 			})
 		})
 	}
 }
 
-// Where a write took effect and only its answer was lost, the handles are written
-// all the same; in etcd they were.
+// If the write of the block took effect and only its answer was lost, the handles
+// are still written. In etcd they are in the same write.
 func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		ws := s.warrants(s.leak(2)...)
 		s.failing("put block", func() error { return errLost })
 		want := map[string]string{"kubernetes": "gone gone", "etcd": "again again"}[sh.name]
-		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != want {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != want {
 			t.Errorf("Release = %s, want %s", got, want)
 		}
-		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone" {
 			t.Errorf("the second Release = %s, want both gone", got)
 		}
 		if left := s.snapshot(); len(left) != 1 {
-			t.Errorf("left is %v, want the block only", left)
+			t.Errorf("the store has %v, want the block only", left)
 		}
 	})
 }
 
 func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
-	s := newScene(t, shapes[0])
+	s := newFixture(t, shapes[0])
 	ws := s.warrants(s.leak(2)...)
-	heir := func() {
+	newOwner := func() {
 		err := edit(s.fakeStore, blocks, firstBlock, func(b *calicoBlock) bool {
 			b.Unallocated = slices.DeleteFunc(b.Unallocated, func(n int) bool { return n == 1 })
 			b.Allocations[1], b.Attributes = new(int), []calicoAttribute{{Handle: "net.x"}}
@@ -203,15 +203,15 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 		}
 	}
 	s.failing("put block", func() error {
-		s.before("get block", heir)
+		s.before("get block", newOwner)
 		return errLost
 	})
-	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
+	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 	before := s.snapshot()
-	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone changed" {
-		t.Errorf("the second Release = %s, want the heir to stay", got)
+	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone changed" {
+		t.Errorf("the second Release = %s, want the new owner to stay", got)
 	}
 	if diff := cmp.Diff(before, s.snapshot()); diff != "" {
 		t.Errorf("the store's content (-want +got):\n%s", diff)
@@ -222,7 +222,7 @@ func TestKeysThatAreNoOrdinals(t *testing.T) {
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
 	for _, key := range []string{"", "x", "-1", "4", "1.0", "18446744073709551616"} {
 		if ordinal, err := b.find(reaper.Allocation{Key: key, Token: b.token(0)}); !errors.Is(err, reaper.ErrKept) {
-			t.Errorf("key %q is ordinal %d, %v, want it to be kept", key, ordinal, err)
+			t.Errorf("key %q is ordinal %d, %v, want ErrKept", key, ordinal, err)
 		}
 	}
 	b = mustRead(t, shapes[1].stored(blocks, "10.0.0.0/32", `{"cidr":"10.0.0.0/32","allocations":[0],"unallocated":[],"attributes":[{}]}`))

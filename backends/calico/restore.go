@@ -8,11 +8,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Restore implements reaper.Recorder: one write for all addresses of a block, on
-// the condition that the block is as it was just read and their ordinals are free.
-// With it, where the datastore can, or else right before it, one for each handle,
-// as Calico's ADD does it: what an interruption leaves is a handle that counts too
-// much. A block is never created.
+// Restore implements reaper.Recorder. One write puts back all addresses of a block.
+// It is conditional on the block as it was just read, and the ordinals must be
+// free. The handles are written in the same transaction, or right before the block
+// if the datastore has none, as Calico's ADD does: an interruption leaves a handle
+// that counts too much, and never an address without a handle. Restore never
+// creates a block.
 func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, len(rs))}}
 	for i := range rs {
@@ -37,15 +38,16 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 // A restoration is one call of Restore for a block.
 type restoration struct {
 	task
-	allocations []allocation   // by the index of the record
-	counted     map[string]int // by handle: what was counted in it, for addresses that are not there yet
-	before      block          // as it was read last
-	uncertain   map[int]bool   // what was written, or not: the answer was lost
+	allocations []recordedAllocation // by the index of the record
+	counted     map[string]int       // by handle: what was counted in it, for addresses that are not there yet
+	before      block                // as it was read last
+	uncertain   map[int]bool         // what was written, or not: the answer was lost
 }
 
-// run puts back what can be, again and again while others write the block.
+// run puts back every record that it can. It tries again while other writers change
+// the block.
 func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
-	r.allocations = make([]allocation, len(rs))
+	r.allocations = make([]recordedAllocation, len(rs))
 	r.counted, r.uncertain = make(map[string]int), make(map[int]bool)
 	for i := range rs {
 		var err error
@@ -66,13 +68,14 @@ func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
 	r.countDown(ctx)
 }
 
-// attempt reads the block, and puts back what is free. What is pending afterwards
-// met a conflict or a failure that may pass, or was too much for one write.
+// attempt reads the block and puts back the records whose ordinals are free. An
+// entry that stays pending met a conflict or a failure that may pass, or did not
+// fit into one write.
 func (r *restoration) attempt(ctx context.Context) {
 	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
 	case errors.Is(err, errGone):
-		r.answer(fmt.Errorf("%w: there is no block %s any more", reaper.ErrTaken, r.pool))
+		r.answer(fmt.Errorf("%w: block %s does not exist any more", reaper.ErrTaken, r.pool))
 		return
 	case err != nil:
 		r.failed(fmt.Errorf("read block: %w", err))
@@ -81,20 +84,20 @@ func (r *restoration) attempt(ctx context.Context) {
 	before, err := readBlock(o)
 	switch {
 	case err == nil && before.cidr.String() != r.pool:
-		err = fmt.Errorf("it says that it is %s", before.cidr)
+		err = fmt.Errorf("its cidr is %s, which is not the block of that name", before.cidr)
 	case err == nil && before.deleted:
-		err = fmt.Errorf("%w: Calico is deleting it", reaper.ErrTaken)
+		err = fmt.Errorf("%w: Calico is deleting the block", reaper.ErrTaken)
 	}
 	if err != nil {
 		r.answer(fmt.Errorf("block %s cannot be written: %w", r.pool, err))
 		return
 	}
 	r.before = before
-	entries := fit(r.store, r.free(), func(i int) string { return r.allocations[i].id() })
+	entries := fit(r.store, r.partition(), func(i int) string { return r.allocations[i].id() })
 	if len(entries) == 0 {
 		return
 	}
-	var allocations []allocation
+	var allocations []recordedAllocation
 	for _, i := range entries {
 		allocations = append(allocations, r.allocations[i])
 	}
@@ -108,7 +111,8 @@ func (r *restoration) attempt(ctx context.Context) {
 	}
 }
 
-// failed keeps what is pending for another attempt if that may do better.
+// failed decides all pending entries, unless another attempt may succeed. Then they
+// stay pending with this error.
 func (r *restoration) failed(err error) {
 	if err = r.store.transient(err); !errors.Is(err, reaper.ErrAgain) {
 		r.answer(err)
@@ -118,9 +122,9 @@ func (r *restoration) failed(err error) {
 	}
 }
 
-// free decides what is not free. It returns the rest, which stays pending, each
-// ordinal once.
-func (r *restoration) free() []int {
+// partition decides the entries whose ordinal is not free. The others stay pending.
+// It returns these, each ordinal once.
+func (r *restoration) partition() []int {
 	var entries []int
 	pending := r.pending
 	r.pending = nil
@@ -131,7 +135,7 @@ func (r *restoration) free() []int {
 			r.errs[i] = r.taken(i)
 			continue
 		}
-		r.errs[i] = fmt.Errorf("%w: others kept writing the block", reaper.ErrAgain)
+		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", reaper.ErrAgain)
 		r.pending = append(r.pending, i)
 		if !chosen[a.Ordinal] {
 			entries = append(entries, i)
@@ -141,22 +145,22 @@ func (r *restoration) free() []int {
 	return entries
 }
 
-// taken says who has the ordinal of a record.
+// taken returns the answer for a record whose ordinal is allocated.
 func (r *restoration) taken(i int) error {
 	a := r.allocations[i]
 	now := r.before.allocation(a.Ordinal, nil)
 	switch {
 	case now.Token != a.token():
-		return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, whose(now))
-	case r.uncertain[i]: // our write was carried out all the same
+		return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, ownerOf(now))
+	case r.uncertain[i]: // our write took effect, and only its answer was lost
 		return nil
 	default:
 		return reaper.ErrPresent
 	}
 }
 
-// whose names the owner of an allocation.
-func whose(r reaper.Allocation) string {
+// ownerOf names the owner of an allocation for an error.
+func ownerOf(r reaper.Allocation) string {
 	switch {
 	case r.Foreign != "":
 		return r.Foreign
@@ -165,11 +169,11 @@ func whose(r reaper.Allocation) string {
 	case r.Group != "":
 		return "handle " + r.Group
 	default:
-		return "somebody of whom nothing is known"
+		return "an unknown owner"
 	}
 }
 
-// write stores the block, and answers for what is in it again.
+// write stores the block, and decides the entries that it put back.
 func (r *restoration) write(ctx context.Context, after block, counted []handle, entries []int) {
 	objects := []object{after.object}
 	for _, h := range counted {

@@ -14,38 +14,39 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// What comes in between is seen, and what was counted for nothing is taken back.
+// Restore notices the writes of others, and lowers the counts of handles that it
+// raised in vain.
 func TestRestoreWhileOthersWrite(t *testing.T) {
 	for name, tt := range map[string]struct {
-		happen func(s *scene, r reaper.Record)
+		happen func(s *fixture, r reaper.Record)
 		want   string
 	}{
-		"an ADD of another address": {func(s *scene, _ reaper.Record) { s.leak(1) }, "back"},
-		"an ADD that takes the address": {func(s *scene, r reaper.Record) {
+		"an ADD of another address": {func(s *fixture, _ reaper.Record) { s.leak(1) }, "back"},
+		"an ADD that takes the address": {func(s *fixture, r reaper.Record) {
 			for range 64 {
 				if s.leak(1)[0].IP.String() == r.IP {
 					return
 				}
 			}
-			s.t.Errorf("nobody got %s", r.IP)
+			s.t.Errorf("the plugin did not allocate %s", r.IP)
 		}, "taken"},
-		"another one that restores": {func(s *scene, r reaper.Record) {
+		"another one that restores": {func(s *fixture, r reaper.Record) {
 			other := s.fakeStore.backend()
-			if got := answered(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
+			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
 				s.t.Errorf("the other Restore = %s", got)
 			}
 		}, "present"},
-		"the block is gone": {func(s *scene, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken"},
-		"the block is being deleted": {func(s *scene, _ reaper.Record) {
+		"the block is gone": {func(s *fixture, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken"},
+		"the block is being deleted": {func(s *fixture, _ reaper.Record) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
 		}, "taken"},
-		"the block was broken": {func(s *scene, _ reaper.Record) {
+		"the block was broken": {func(s *fixture, _ reaper.Record) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
 		}, "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				record := s.lose(1)[0]
 				s.before("put block", func() {
 					s.onRequest(nil)
@@ -68,14 +69,15 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// A crash leaves a handle that counts an address which is not there, and never an
-// address without a handle. What comes then ends well (promise 8).
-func TestRestoreIsCutShort(t *testing.T) {
+// A crash may leave a handle that counts an address which the block does not have.
+// It never leaves an address without a handle. The next Restore completes both
+// (promise 8).
+func TestRestoreIsInterrupted(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		synctest.Test(t, func(t *testing.T) {
-			s := newScene(t, sh)
+			s := newFixture(t, sh)
 			rs := s.leak(2)
-			before := s.shelved()
+			before := s.contents()
 			records := s.records(slices.Clone(rs)...)
 			for _, r := range rs {
 				if err := s.Free("a", r.Owner); err != nil {
@@ -84,7 +86,7 @@ func TestRestoreIsCutShort(t *testing.T) {
 			}
 			for _, request := range []string{"get block", "get handle", "create handle", "put block"} {
 				if sh.name == "etcd" && request == "create handle" {
-					continue // it is one write with the block's
+					continue // the block's write includes it
 				}
 				ctx, crash := context.WithCancel(t.Context())
 				s.onRequest(func(name string) error {
@@ -93,28 +95,28 @@ func TestRestoreIsCutShort(t *testing.T) {
 					}
 					return ctx.Err()
 				})
-				if got := answered(s.backend.Restore(ctx, firstBlock, records)); strings.Contains(got, "back") {
-					t.Errorf("cut short at %s: Restore = %s", request, got)
+				if got := restoreOutcomes(s.backend.Restore(ctx, firstBlock, records)); strings.Contains(got, "back") {
+					t.Errorf("interrupted at %s: Restore = %s", request, got)
 				}
 				s.onRequest(nil)
 				for _, r := range s.listed() {
 					if !r.EmptyHandle {
-						t.Errorf("cut short at %s: %s is back", request, r.IP)
+						t.Errorf("interrupted at %s: %s is back", request, r.IP)
 					}
 				}
 				crash()
 			}
-			if got := answered(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
+			if got := restoreOutcomes(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
 				t.Errorf("Restore = %s", got)
 			}
-			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
 			}
 		})
 	})
 }
 
-func TestRestoreWhereRequestsFail(t *testing.T) {
+func TestRestoreWithFailingRequests(t *testing.T) {
 	for _, tt := range []struct {
 		request string
 		err     error
@@ -129,11 +131,11 @@ func TestRestoreWhereRequestsFail(t *testing.T) {
 		t.Run(fmt.Sprint(tt.request, " ", tt.err), func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				if sh.name == "etcd" && tt.request == "create handle" {
-					t.Skip("it is one write with the block's")
+					t.Skip("the block's write includes it")
 				}
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				rs := s.leak(1)
-				before := s.shelved()
+				before := s.contents()
 				record := s.records(slices.Clone(rs)...)[0]
 				if err := s.Free("a", rs[0].Owner); err != nil {
 					t.Fatal(err)
@@ -146,7 +148,7 @@ func TestRestoreWhereRequestsFail(t *testing.T) {
 				if got := s.restore(record); got != map[string]string{"back": "present", "final": "back"}[tt.want] {
 					t.Errorf("the next Restore = %s", got)
 				}
-				if diff := cmp.Diff(before, s.shelved()); diff != "" {
+				if diff := cmp.Diff(before, s.contents()); diff != "" {
 					t.Errorf("stored (-before +after):\n%s", diff)
 				}
 			})
@@ -158,7 +160,7 @@ func TestRestoreWhereRequestsFail(t *testing.T) {
 func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
 	for _, n := range []int{127, 128, 200} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			s := newScene(t, shapes[1])
+			s := newFixture(t, shapes[1])
 			cidr := prefix("10.9.0.0/24")
 			var owners []reaper.Owner
 			var rs []reaper.Allocation
@@ -170,26 +172,26 @@ func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
 				}
 				rs = append(rs, r)
 			}
-			before := s.shelved()
+			before := s.contents()
 			records := s.records(slices.Clone(rs)...)
-			if got := words(s.backend.Release(t.Context(), cidr.String(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
+			if got := outcomes(s.backend.Release(t.Context(), cidr.String(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
 				t.Fatalf("Release = %s", got)
 			}
-			if got := answered(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {
+			if got := restoreOutcomes(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {
 				t.Errorf("Restore = %s", got)
 			}
-			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A handle that is there counts what its block has then, and never less than it
-// said; one that was not there is not made up.
+// After Restore, a handle counts the addresses that the block has, or more if it
+// counted more before. A handle that was not recorded is not created.
 func TestRestoreCountsInTheHandle(t *testing.T) {
 	for _, tt := range []struct {
-		now  string // what the handle counts in other blocks and in this one
+		now  string // the handle's counts before Restore
 		want string
 	}{
 		{"", `{"10.0.0.0/30":3}`},
@@ -201,8 +203,8 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 	} {
 		t.Run(tt.now, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				for _, had := range []int{3, 0} { // as it was recorded
-					s := newScene(t, sh)
+				for _, had := range []int{3, 0} { // the recorded count; 0: no handle
+					s := newFixture(t, sh)
 					rs := s.share(had)
 					records := s.records(slices.Clone(rs)...)
 					whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", s.blockValue("10.0.0.0/30")))
@@ -213,12 +215,12 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 					s.put(blocks, "10.0.0.0/30", string(free.value()))
 					s.remove(handles, firstHandle)
 					if tt.now != "" {
-						s.put(handles, firstHandle, counting(sh, tt.now, `,"more":1.50`))
+						s.put(handles, firstHandle, handleJSON(sh, tt.now, `,"more":1.50`))
 					}
-					if got := answered(s.backend.Restore(t.Context(), "10.0.0.0/30", records)); got != "back back back" {
+					if got := restoreOutcomes(s.backend.Restore(t.Context(), "10.0.0.0/30", records)); got != "back back back" {
 						t.Errorf("Restore = %s", got)
 					}
-					want := counting(sh, tt.want, `,"more":1.50`)
+					want := handleJSON(sh, tt.want, `,"more":1.50`)
 					if tt.now == "" && had == 0 {
 						want = ""
 					}
@@ -231,17 +233,17 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 	}
 }
 
-// blockValue is a block as it is stored.
-func (s *scene) blockValue(cidr string) string {
+// blockValue returns the stored value of a block.
+func (s *fixture) blockValue(cidr string) string {
 	o, _ := s.look(blocks, cidr)
 	return string(o.value())
 }
 
-// Where nobody knows whether an address is back, its handle stays: without one its
-// plugin could not free it.
-func TestHandleStaysWhereTheAddressMayBeBack(t *testing.T) {
+// If it is unknown whether an address is back, its handle stays: the plugin could
+// not free an address without a handle.
+func TestHandleStaysIfTheAddressMayBeBack(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		record := s.lose(1)[0]
 		written := false
 		s.onRequest(func(request string) error {

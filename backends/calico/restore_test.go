@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// listed are the entries that the backend lists now, by their places.
-func (s *scene) listed() map[string]reaper.Allocation {
+// listed returns the backend's listing now, by Place.
+func (s *fixture) listed() map[string]reaper.Allocation {
 	s.t.Helper()
 	all := make(map[string]reaper.Allocation)
 	for u, err := range s.backend.List(s.t.Context()) {
@@ -29,8 +29,8 @@ func (s *scene) listed() map[string]reaper.Allocation {
 	return all
 }
 
-// records has the entries recorded, as they are listed now.
-func (s *scene) records(rs ...reaper.Allocation) []reaper.Record {
+// records returns the records of the allocations, as they are listed now.
+func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
 	s.t.Helper()
 	now := s.listed()
 	for i := range rs {
@@ -50,9 +50,8 @@ func (s *scene) records(rs ...reaper.Allocation) []reaper.Record {
 	return records
 }
 
-// lose leaks one address for each of n pods, has them recorded, and takes them
-// away again.
-func (s *scene) lose(n int) []reaper.Record {
+// lose allocates an address for each of n pods, records them, and frees them again.
+func (s *fixture) lose(n int) []reaper.Record {
 	s.t.Helper()
 	rs := s.leak(n)
 	records := s.records(slices.Clone(rs)...)
@@ -64,13 +63,13 @@ func (s *scene) lose(n int) []reaper.Record {
 	return records
 }
 
-// restore puts records back, all of the first block.
-func (s *scene) restore(records ...reaper.Record) string {
-	return answered(s.backend.Restore(s.t.Context(), firstBlock, records))
+// restore puts back records of the first block.
+func (s *fixture) restore(records ...reaper.Record) string {
+	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
 }
 
-// answered are the answers to a restoration, in a word each.
-func answered(errs []error) string {
+// restoreOutcomes returns the answers of Restore, in a word each.
+func restoreOutcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {
 		word := "final"
@@ -89,18 +88,19 @@ func answered(errs []error) string {
 	return strings.Join(all, " ")
 }
 
-// shelved is all that is on the fakeStore, but for versions and the number of writes.
-func (s *scene) shelved() map[string]string {
+// contents returns the stored values, without versions and sequence numbers of
+// blocks.
+func (s *fixture) contents() map[string]string {
 	s.fakeStore.mu.Lock()
 	defer s.fakeStore.mu.Unlock()
 	all := make(map[string]string)
-	for _, thing := range s.things {
-		text := string(thing.value())
-		if thing.kind == blocks {
-			b := mustRead(s.t, thing.object)
+	for _, stored := range s.objects {
+		text := string(stored.value())
+		if stored.kind == blocks {
+			b := mustRead(s.t, stored.object)
 			text = strings.Replace(text, fmt.Sprint(`"sequenceNumber":`, b.sequence), "", 1)
 		}
-		all[kindNames[thing.kind]+" "+thing.id] = text
+		all[kindNames[stored.kind]+" "+stored.id] = text
 	}
 	return all
 }
@@ -108,35 +108,35 @@ func (s *scene) shelved() map[string]string {
 // Promise 10.
 func TestRestoreGivesBackWhatWasRecorded(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		rs := s.leak(4)
-		before := s.shelved()
+		before := s.contents()
 		records := s.records(slices.Clone(rs[1:])...)
 		ws := s.warrants(rs[1:]...)
-		if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" {
 			t.Fatalf("Release = %s", got)
 		}
 		slices.Reverse(records)
 		if got := s.restore(records...); got != "back back back" {
 			t.Errorf("Restore = %s", got)
 		}
-		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+		if diff := cmp.Diff(before, s.contents()); diff != "" {
 			t.Errorf("stored (-before +after):\n%s", diff)
 		}
 		if got := s.restore(records...); got != "present present present" {
 			t.Errorf("Restore once more = %s", got)
 		}
-		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+		if diff := cmp.Diff(before, s.contents()); diff != "" {
 			t.Errorf("stored after that (-before +after):\n%s", diff)
 		}
 	})
 }
 
-// One sandbox has addresses in two blocks, of which each is restored on its own.
+// One sandbox has addresses in two blocks, and each block is restored on its own.
 func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		for _, first := range []int{0, 1} {
-			s := newScene(t, sh)
+			s := newFixture(t, sh)
 			owner := s.owner()
 			var rs []reaper.Allocation
 			for _, pool := range []string{"a", "b", "a"} {
@@ -146,7 +146,7 @@ func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 				}
 				rs = append(rs, r)
 			}
-			before := s.shelved()
+			before := s.contents()
 			records := s.records(slices.Clone(rs)...)
 			for _, pool := range []string{"a", "b"} {
 				if err := s.Free(pool, owner); err != nil {
@@ -156,46 +156,46 @@ func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 			pools := []string{rs[0].Pool, rs[1].Pool}
 			ofPool := map[string][]reaper.Record{pools[0]: {records[0], records[2]}, pools[1]: {records[1]}}
 			for _, pool := range []string{pools[first], pools[1-first]} {
-				if got := strings.Trim(answered(s.backend.Restore(t.Context(), pool, ofPool[pool])), "back "); got != "" {
+				if got := strings.Trim(restoreOutcomes(s.backend.Restore(t.Context(), pool, ofPool[pool])), "back "); got != "" {
 					t.Errorf("Restore of %s = %s", pool, got)
 				}
 			}
-			if diff := cmp.Diff(before, s.shelved()); diff != "" {
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
 			}
 		}
 	})
 }
 
-func TestRestoreLeavesWhatOthersHaveNow(t *testing.T) {
+func TestRestoreKeepsNewOwners(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
-		records := s.lose(63) // of 64, so that the next but one takes the first again
-		var heirs []reaper.Allocation
+		s := newFixture(t, sh)
+		records := s.lose(63) // of 64, so that the second new owner gets the first record's address
+		var newOwners []reaper.Allocation
 		for range 2 {
-			heirs = append(heirs, s.leak(1)...)
+			newOwners = append(newOwners, s.leak(1)...)
 		}
-		heir := slices.IndexFunc(records, func(r reaper.Record) bool { return r.IP == heirs[1].IP.String() })
-		if heir < 0 {
-			t.Fatalf("%s was nobody's", heirs[1].IP)
+		newOwner := slices.IndexFunc(records, func(r reaper.Record) bool { return r.IP == newOwners[1].IP.String() })
+		if newOwner < 0 {
+			t.Fatalf("%s was not recorded", newOwners[1].IP)
 		}
-		before := s.shelved()
-		errs := s.backend.Restore(t.Context(), firstBlock, records[heir:heir+1])
-		if !errors.Is(errs[0], reaper.ErrTaken) || !strings.Contains(errs[0].Error(), "pod "+heirs[1].Owner.Pod.String()) {
-			t.Errorf("Restore = %v, want that pod %s has it", errs, heirs[1].Owner.Pod)
+		before := s.contents()
+		errs := s.backend.Restore(t.Context(), firstBlock, records[newOwner:newOwner+1])
+		if !errors.Is(errs[0], reaper.ErrTaken) || !strings.Contains(errs[0].Error(), "pod "+newOwners[1].Owner.Pod.String()) {
+			t.Errorf("Restore = %v, want an error that names pod %s", errs, newOwners[1].Owner.Pod)
 		}
-		if diff := cmp.Diff(before, s.shelved()); diff != "" {
+		if diff := cmp.Diff(before, s.contents()); diff != "" {
 			t.Errorf("stored (-before +after):\n%s", diff)
 		}
 		for i, err := range s.backend.Restore(t.Context(), firstBlock, records) {
-			if (err != nil) != (i == heir) {
+			if (err != nil) != (i == newOwner) {
 				t.Errorf("%s: %v", records[i].IP, err)
 			}
 		}
 		after := s.listed()
-		for _, r := range heirs {
+		for _, r := range newOwners {
 			if now := after[backendtest.Place(r)]; now.Owner.Pod != r.Owner.Pod {
-				t.Errorf("%s is now that of %s", r.IP, now.Owner.Pod)
+				t.Errorf("%s now belongs to %s", r.IP, now.Owner.Pod)
 			}
 		}
 		if len(after) != 64 {

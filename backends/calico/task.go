@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// A task is one call of Release or Restore for a block.
+// A task is one call of Release or Restore for a block. It has an error for each
+// warrant or record.
 type task struct {
 	*Backend
 	store   datastore
 	pool    string
 	errs    []error
-	pending []int // indices of what is not decided
+	pending []int // the indices of the entries without an answer
 }
 
-// answer decides whatever is pending.
+// answer decides all pending entries with the error.
 func (t *task) answer(err error) {
 	for _, i := range t.pending {
 		t.errs[i] = err
@@ -23,16 +24,16 @@ func (t *task) answer(err error) {
 	t.pending = nil
 }
 
-// decide answers for one.
+// decide decides one entry with the error.
 func (t *task) decide(index int, err error) {
 	t.errs[index] = err
 	t.pending = slices.DeleteFunc(t.pending, func(i int) bool { return i == index })
 }
 
-// fit returns as many of the entries as one write takes together with their
-// handles; all of them where handles are written on their own.
+// fit returns the first entries that fit into one write together with their
+// handles. It returns all of them if the datastore writes handles on their own.
 func fit[E any](store datastore, entries []E, handle func(E) string) []E {
-	room := store.together() - 1
+	room := store.objectsPerWrite() - 1
 	if room == 0 {
 		return entries
 	}
@@ -46,7 +47,8 @@ func fit[E any](store datastore, entries []E, handle func(E) string) []E {
 	return entries
 }
 
-// pause waits before something is tried again, longer from try to try.
+// pause waits before another try: 20 ms times the number of the try. It returns the
+// context's error if that ends first.
 func pause(ctx context.Context, try int) error {
 	select {
 	case <-ctx.Done():

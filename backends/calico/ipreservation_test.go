@@ -11,12 +11,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// An address that an IPReservation has in a range is reserved, and only that.
-func TestReservedAddresses(t *testing.T) {
+// An IPReservation protects the addresses in its ranges and no others.
+func TestIPReservationsProtectAddresses(t *testing.T) {
 	const protection = "Calico's IPReservation keep"
 	for _, tt := range []struct {
 		ranges string
-		want   string // by what 10.0.0.0, .2 and .3 are reserved
+		want   string // the protections of 10.0.0.0, .2 and .3
 	}{
 		{``, "||"}, {`[]`, "||"}, {`null`, "||"}, {`[" ", ""]`, "||"},
 		{`["10.0.0.2/32"]`, "|" + protection + "|"},
@@ -35,10 +35,10 @@ func TestReservedAddresses(t *testing.T) {
 			if tt.ranges == "" {
 				value = `{}`
 			}
-			r, err := readIPAllocation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
+			r, err := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "IPReservation keep") {
-					t.Errorf("it keeps %v, %v; want an error that names it", r.ranges, err)
+					t.Errorf("ranges %v, %v; want an error that names the IPReservation", r.ranges, err)
 				}
 				return
 			}
@@ -46,8 +46,8 @@ func TestReservedAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 			inShapes(t, func(t *testing.T, sh shape) {
-				s := newScene(t, sh)
-				s.kept = []ipAllocation{{name: "other"}, r}
+				s := newFixture(t, sh)
+				s.kept = []ipReservation{{name: "other"}, r}
 				s.put(blocks, "10.0.0.0/30", threeOfFour)
 				var got []string
 				for u, err := range s.backend.List(t.Context()) {
@@ -61,15 +61,15 @@ func TestReservedAddresses(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(tt.want, strings.Join(got, "|")); diff != "" {
-					t.Errorf("reserved by (-want +got):\n%s", diff)
+					t.Errorf("protections (-want +got):\n%s", diff)
 				}
 			})
 		})
 	}
 }
 
-// What is kept back is known, or the listing has failed (promise 2).
-func TestAllocationsOfTheAPIServer(t *testing.T) {
+// A listing fails if an IPReservation cannot be read (promise 2).
+func TestIPReservationsOfTheAPIServer(t *testing.T) {
 	const (
 		definition = definitions + "ipreservations.crd.projectcalico.org"
 		list       = "GET crd.projectcalico.org/v1/ipreservations"
@@ -105,21 +105,21 @@ func TestAllocationsOfTheAPIServer(t *testing.T) {
 					}
 				}
 				if want := (reaper.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}); err == nil && u.Object != want {
-					t.Errorf("the unit is object %+v, want %+v", u.Object, want)
+					t.Errorf("the pool is object %+v, want %+v", u.Object, want)
 				}
 			}
 			if tt.want == "" {
 				if failure == nil || !strings.Contains(failure.Error(), "IPReservation") && !strings.Contains(failure.Error(), "ipreservations") {
-					t.Errorf("the listing fails with %v, want what is not known", failure)
+					t.Errorf("the listing fails with %v, want an error that names IPReservations", failure)
 				}
 			} else if failure != nil || got != tt.want {
-				t.Errorf("reserved is %s, %v, want %s", got, failure, tt.want)
+				t.Errorf("protected is %s, %v, want %s", got, failure, tt.want)
 			}
 		})
 	}
 }
 
-func TestOfflineRespectsAllocations(t *testing.T) {
+func TestOfflineRespectsIPReservations(t *testing.T) {
 	for _, f := range forms {
 		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
 			d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
@@ -142,7 +142,7 @@ func TestOfflineRespectsAllocations(t *testing.T) {
 				}
 			}
 			if got != want || (failure != nil) != (want == "") {
-				t.Errorf("%s: reserved are %q, %v; want %q", f.name, got, failure, want)
+				t.Errorf("%s: protected are %q, %v; want %q", f.name, got, failure, want)
 			}
 		}
 	}

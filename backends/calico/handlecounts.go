@@ -11,16 +11,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// count has the handles of the entries count them: at once, or, where the block
-// can be written together with them, by what it returns. It reports whether the
-// block may be written. A handle that cannot be written keeps its entries from
-// being put back, and no others.
+// count raises the counts of the handles for the entries, which must happen before
+// the block is written. If the datastore writes one object at a time, count writes
+// the handles. Otherwise it returns them, to be written with the block. It reports
+// whether the block may be written. If a handle cannot be written, only its own
+// entries are not put back.
 func (r *restoration) count(ctx context.Context, after block, entries []int) (together []handle, ok bool) {
 	total := make(map[string]int)
 	for ordinal := range after.allocations {
 		total[after.handleOf(ordinal)]++
 	}
-	first := make(map[string]int) // of the entries of a handle
+	first := make(map[string]int) // by handle: the entry to take a handle from, one with a recorded handle if any
 	for _, i := range entries {
 		id := r.allocations[i].id()
 		if was, ok := first[id]; !ok || r.allocations[was].Handle == nil {
@@ -35,7 +36,7 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 	for id, i := range first {
 		g.Go(func() error {
 			h, more, err := r.counting(ctx, after, r.allocations[i], total[id])
-			if err == nil && more > 0 && r.store.together() == 1 {
+			if err == nil && more > 0 && r.store.objectsPerWrite() == 1 {
 				_, err = r.store.write(ctx, h.object)
 			}
 			mu.Lock()
@@ -43,7 +44,7 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 			switch {
 			case err != nil:
 				failures[id] = err
-			case more > 0 && r.store.together() > 1:
+			case more > 0 && r.store.objectsPerWrite() > 1:
 				together = append(together, h)
 			case more > 0:
 				r.counted[id] += more
@@ -52,12 +53,12 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 			return nil
 		})
 	}
-	_ = g.Wait() // every failure is in failures
+	_ = g.Wait() // failures has the errors
 	for _, i := range entries {
 		err := failures[r.allocations[i].id()]
 		switch {
 		case err == nil, errors.Is(err, errConflict), errors.Is(err, errGone):
-			continue // with what the entry has to say anyhow
+			continue // the entry already has the answer of a conflict
 		}
 		err = r.store.transient(fmt.Errorf("handle %s: %w", r.allocations[i].id(), err))
 		if errors.Is(err, errUnreadable) || !errors.Is(err, reaper.ErrAgain) {
@@ -69,31 +70,32 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 	return together, len(failures) == 0
 }
 
-// counting returns the handle of an allocation as it has to be before the block is
-// written: with as many addresses in the block as it has then, or as it says
-// already, if that is more. More is how many that adds. Where there was no handle,
-// and is none, there will be none.
-func (r *restoration) counting(ctx context.Context, after block, a allocation, total int) (h handle, more int, err error) {
+// counting returns the handle of an allocation as it must be before the block is
+// written, and how many addresses that adds. It counts as many addresses in the
+// block as the block will have, or as it counts already, if that is more. If the
+// handle is gone, it is created from the record; without a recorded handle, none is
+// created.
+func (r *restoration) counting(ctx context.Context, after block, a recordedAllocation, total int) (h handle, more int, err error) {
 	h, err = fetchHandle(ctx, r.store, a.id())
 	switch {
 	case errors.Is(err, errGone) && a.Handle == nil:
 		return handle{}, 0, nil
 	case errors.Is(err, errGone):
-		h, err = a.handle.alone(after.cidr, total)
+		h, err = a.handle.onlyIn(after.cidr, total)
 		return h, total, asUnreadable(err)
 	case err != nil:
 		return handle{}, 0, err
 	case h.deleted:
-		return handle{}, 0, fmt.Errorf("%w: Calico is deleting it", reaper.ErrAgain)
+		return handle{}, 0, fmt.Errorf("%w: Calico is deleting the handle", reaper.ErrAgain)
 	}
 	if more = total - h.counts[after.cidr]; more <= 0 {
 		return h, 0, nil
 	}
-	h, err = h.counting(after.cidr, total)
+	h, err = h.withCount(after.cidr, total)
 	return h, more, asUnreadable(err)
 }
 
-// asUnreadable marks that a handle cannot be edited.
+// asUnreadable marks the error of a handle that cannot be edited.
 func asUnreadable(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errUnreadable, err)
@@ -101,9 +103,9 @@ func asUnreadable(err error) error {
 	return err
 }
 
-// countDown takes back what was counted for addresses that were given to somebody
-// else in the end. What cannot be taken back, or may be there all the same, is left
-// to a run that finds handles without an address.
+// countDown lowers the counts again for addresses that were not put back in the
+// end. If the outcome of a write is unknown, it lowers nothing. Counts that stay
+// too high are left to a later run, which finds handles without an address.
 func (r *restoration) countDown(ctx context.Context) {
 	if len(r.uncertain) > 0 {
 		return
@@ -121,5 +123,5 @@ func (r *restoration) countDown(ctx context.Context) {
 		}
 		changes = append(changes, c)
 	}
-	_ = r.settle(ctx, r.before.cidr, changes)
+	_ = r.writeHandles(ctx, r.before.cidr, changes)
 }

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// restore returns the block with the allocations put back, as it would be stored:
-// what is not theirs stays byte for byte. It returns an error where an ordinal is
-// not free. The receiver stays as it is.
+// restore returns the block with the allocations put back, in the form that is to
+// be stored. Every byte that does not belong to them stays. It returns an error if
+// an ordinal is not free. The receiver does not change.
 //
-// The block that it was before they were released, if nobody has written it since
-// and all of them come at once, is what it is then, but for the sequence number:
-// that counts writes, and goes one up.
-func (b block) restore(allocations []allocation) (block, error) {
+// If all of a release's allocations are put back at once, and no other writer has
+// changed the block since, the result equals the block before the release, but for
+// its sequence number: that counts writes, and goes up by one.
+func (b block) restore(allocations []recordedAllocation) (block, error) {
 	after := b
 	after.allocations = slices.Clone(b.allocations)
 	after.sequences = make(map[string]uint64, len(b.sequences)+len(allocations))
@@ -26,7 +26,7 @@ func (b block) restore(allocations []allocation) (block, error) {
 	after.sequence++
 	var ordinals []int
 	inOrder := slices.Clone(allocations)
-	slices.SortStableFunc(inOrder, func(x, y allocation) int { return cmp.Compare(x.Index, y.Index) })
+	slices.SortStableFunc(inOrder, func(x, y recordedAllocation) int { return cmp.Compare(x.Index, y.Index) })
 	for _, a := range inOrder {
 		if a.Ordinal >= len(after.allocations) || after.allocations[a.Ordinal] != nil {
 			return block{}, fmt.Errorf("ordinal %d of block %s is not free", a.Ordinal, b.cidr)
@@ -40,9 +40,9 @@ func (b block) restore(allocations []allocation) (block, error) {
 	return after, after.rewrite(ordinals)
 }
 
-// take allocates one ordinal, as it was. A sequence number that somebody else left
-// behind there goes.
-func (b *block) take(a allocation) {
+// take allocates the ordinal of one record again. A sequence number that another
+// writer left behind for the ordinal is removed.
+func (b *block) take(a recordedAllocation) {
 	index := b.addAttribute(a)
 	b.allocations[a.Ordinal] = &index
 	key := strconv.Itoa(a.Ordinal)
@@ -51,10 +51,10 @@ func (b *block) take(a allocation) {
 	}
 }
 
-// addAttribute returns the index of an allocation's attribute: of the same that is
-// there, as Calico shares them, or of a new one where it was, for which the others
-// make room.
-func (b *block) addAttribute(a allocation) int {
+// addAttribute returns the index of the record's attribute. It reuses an equal
+// attribute of the block, since Calico shares them. Otherwise it inserts the
+// attribute at the index that was recorded, and moves the others up.
+func (b *block) addAttribute(a recordedAllocation) int {
 	raw := json.RawMessage(a.Attribute)
 	same := func(other json.RawMessage) bool { return bytes.Equal(other, raw) }
 	if index := slices.IndexFunc(b.attributes, same); index >= 0 {

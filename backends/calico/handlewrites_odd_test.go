@@ -8,36 +8,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// While addresses stay with it, a handle that counts none would let them leak.
+// An address would leak if its handle did not count it.
 func TestHandlesCountWhatStays(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		count   int
-		release []int // of three
-		happen  func(s *scene, request string)
+		release []int // the ordinals to release, of three
+		happen  func(s *fixture, request string)
 		want    int
 	}{
-		{"the answer is lost", 3, []int{1}, func(s *scene, request string) { s.failing(request, func() error { return errLost }) }, 2},
-		{"the answer is lost, and it counted too many", 4, []int{1}, func(s *scene, request string) { s.failing(request, func() error { return errLost }) }, 2},
-		{"the answer is lost, and it counted too few", 1, []int{1}, func(s *scene, request string) { s.failing(request, func() error { return errLost }) }, 2},
-		{"written by others", 3, []int{1}, func(s *scene, request string) {
+		{"the answer is lost", 3, []int{1}, func(s *fixture, request string) { s.failing(request, func() error { return errLost }) }, 2},
+		{"the answer is lost, and it counted too many", 4, []int{1}, func(s *fixture, request string) { s.failing(request, func() error { return errLost }) }, 2},
+		{"the answer is lost, and it counted too few", 1, []int{1}, func(s *fixture, request string) { s.failing(request, func() error { return errLost }) }, 2},
+		{"written by others", 3, []int{1}, func(s *fixture, request string) {
 			s.before(request, func() { s.replace(handles, firstHandle, `"deleted"`, `"x":1,"deleted"`) })
 		}, 2},
-		{"written by others, who count too few", 3, []int{1}, func(s *scene, request string) {
+		{"written by others, who count too few", 3, []int{1}, func(s *fixture, request string) {
 			s.before(request, func() { s.replace(handles, firstHandle, `"10.0.0.0/30":3`, `"10.0.0.0/30":1`) })
 		}, 1},
-		{"written by others, who count too many", 3, []int{1}, func(s *scene, request string) {
+		{"written by others, who count too many", 3, []int{1}, func(s *fixture, request string) {
 			s.before(request, func() { s.replace(handles, firstHandle, `"10.0.0.0/30":3`, `"10.0.0.0/30":7`) })
 		}, 6},
-		{"written by others, who count all but one", 3, []int{0, 2}, func(s *scene, request string) {
+		{"written by others, who count all but one", 3, []int{0, 2}, func(s *fixture, request string) {
 			s.before(request, func() { s.replace(handles, firstHandle, `"10.0.0.0/30":3`, `"10.0.0.0/30":2`) })
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t, shapes[0])
+			s := newFixture(t, shapes[0])
 			ws := s.warrants(s.share(tt.count)...)
 			tt.happen(s, "put handle")
-			if got := words(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
+			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
 				t.Errorf("Release = %s, want all gone", got)
 			}
 			if got, want := s.handle(firstHandle), fmt.Sprintf(`"10.0.0.0/30":%d`, tt.want); !strings.Contains(got, want) {
@@ -47,14 +47,14 @@ func TestHandlesCountWhatStays(t *testing.T) {
 	}
 }
 
-// What the register learnt from one write is what the next is conditional on.
+// Each write of a handle is conditional on the version that the last write made.
 func TestHandlesAreWrittenAgainAndAgain(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newScene(t, sh)
+		s := newFixture(t, sh)
 		ws := s.warrants(s.share(3)...)
 		s.onRequest(nil)
 		for i := range ws {
-			if got := words(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, i))); got != "gone" {
+			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, i))); got != "gone" {
 				t.Errorf("Release = %s, want gone", got)
 			}
 		}
@@ -63,49 +63,50 @@ func TestHandlesAreWrittenAgainAndAgain(t *testing.T) {
 			want = 3 * 2
 		}
 		if got := s.requests(); len(got) != want || s.handle(firstHandle) != "" {
-			t.Errorf("%d requests, want %d: %s; left is %q", len(got), want, got, s.handle(firstHandle))
+			t.Errorf("%d requests, want %d: %s; the handle is %q", len(got), want, got, s.handle(firstHandle))
 		}
 	})
 }
 
-// Reading a hundred handles anew takes longer than a warrant holds.
+// After a conflict, the backend must not read all handles again: the warrants would
+// expire meanwhile.
 func TestHandlesThatWereReadAreKnown(t *testing.T) {
-	s := newScene(t, shapes[1])
+	s := newFixture(t, shapes[1])
 	ws := s.warrants(s.leak(3)...)
-	s.before("put block", func() { // which the register knows nothing of
+	s.before("put block", func() { // the cache has the versions before
 		for n := range 3 {
 			s.replace(handles, "k8s-pod-network."+sandbox(n+1), `"deleted"`, `"x":1,"deleted"`)
 		}
 		s.before("get handle k8s-pod-network."+sandbox(3), func() { s.always("put block", errBroken) })
 	})
-	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again again" {
+	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 	s.onRequest(nil)
-	if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" || len(s.requests()) != 2 {
-		t.Errorf("Release = %s, with the requests %s", got, s.requests())
+	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" || len(s.requests()) != 2 {
+		t.Errorf("Release = %s after %s, want all gone after 2 requests", got, s.requests())
 	}
 }
 
-// Of handles that are not understood nothing is rewritten, and a block that could
-// not be followed by its handle is not written first.
-func TestOddHandles(t *testing.T) {
+// A handle that cannot be decoded is not rewritten. If its block would have to be
+// written first, the block is not written either.
+func TestHandlesThatCannotBeDecoded(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		value string
-		known bool // already when it is listed
+		known bool // the handle is so when it is listed
 		want  map[string]string
 	}{
-		{"blocks that stand in it twice", `{"handleID":"ID","block":{"10.0.0.0/30":3},"block":{"10.0.0.0/30":3},"more":1}`, true,
+		{"the blocks twice", `{"handleID":"ID","block":{"10.0.0.0/30":3},"block":{"10.0.0.0/30":3},"more":1}`, true,
 			map[string]string{"kubernetes": "kept", "etcd": "kept"}},
-		{"no handle by now", `{"handleID":"ID","block":7}`, false,
+		{"no handle since the listing", `{"handleID":"ID","block":7}`, false,
 			map[string]string{"kubernetes": "unfinished", "etcd": "kept"}},
-		{"blocks that stand in it twice by now", `{"handleID":"ID","block":{"10.0.0.0/30":3},"block":{"10.0.0.0/30":3}}`, false,
+		{"the blocks twice since the listing", `{"handleID":"ID","block":{"10.0.0.0/30":3},"block":{"10.0.0.0/30":3}}`, false,
 			map[string]string{"kubernetes": "unfinished", "etcd": "kept"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				rs := s.share(3)
 				value := strings.Replace(tt.value, `"ID"`, `"`+firstHandle+`"`, 1)
 				if tt.known {
@@ -117,13 +118,13 @@ func TestOddHandles(t *testing.T) {
 					s.backend.known.forget(firstHandle)
 				}
 				before, _ := s.look(blocks, "10.0.0.0/30")
-				got := words(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, 1)))
+				got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, 1)))
 				if got != tt.want[sh.name] {
 					t.Errorf("Release = %s, want %s", got, tt.want[sh.name])
 				}
 				after, _ := s.look(blocks, "10.0.0.0/30")
 				if same := string(before.raw) == string(after.raw); same != (got == "kept") {
-					t.Errorf("the answer is %s, and the block is the same: %v", got, same)
+					t.Errorf("the answer is %s, and the block is unchanged: %v", got, same)
 				}
 				if diff := cmp.Diff(value, s.handle(firstHandle)); diff != "" {
 					t.Errorf("the handle (-want +got):\n%s", diff)
@@ -133,17 +134,18 @@ func TestOddHandles(t *testing.T) {
 	}
 }
 
-// The names of resources have no capitals, so that two IDs may share one.
-func TestHandlesOfAnotherSpellingAreNotTouched(t *testing.T) {
-	s := newScene(t, shapes[0])
+// Resource names have no capitals, so the handles of two owners can have the same
+// name.
+func TestHandlesWhoseIDDiffersInCaseAreNotTouched(t *testing.T) {
+	s := newFixture(t, shapes[0])
 	rs := s.share(0)
 	other := `{"handleID":"K8S-pod-network.` + sandbox(1) + `","block":{"10.0.0.0/30":3}}`
 	s.put(handles, firstHandle, other)
 	ws := s.warrants(rs...)
-	if got := words(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); got != "gone gone gone" {
+	if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); got != "gone gone gone" {
 		t.Errorf("Release = %s, want all gone", got)
 	}
 	if diff := cmp.Diff(other, s.handle(firstHandle)); diff != "" {
-		t.Errorf("the other's handle (-want +got):\n%s", diff)
+		t.Errorf("the other owner's handle (-want +got):\n%s", diff)
 	}
 }

@@ -14,43 +14,43 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A fakeStore is a datastore in memory, of either shape. Every write puts all of it
-// or nothing, and compares the versions of what it replaces; the versions count
-// the writes to the whole fakeStore.
+// A fakeStore is a datastore in memory, in either shape. Every write takes effect
+// as a whole or not at all, and compares the versions of the objects that it
+// replaces. The versions count the writes to the whole store.
 //
-// It is what its author believes of the real ones, which integration tests: here
-// it is for what goes wrong in the midst.
+// It behaves as its author believes the real datastores to behave, and integration
+// tests check those. Its purpose is to fail at a chosen request.
 type fakeStore struct {
 	shape
 	t      testing.TB
 	atOnce int
-	mapped map[string]string // Calico's nodes to those of Kubernetes
-	kept   []ipAllocation
+	mapped map[string]string // Kubernetes names of nodes, by Calico's names
+	kept   []ipReservation
 
 	mu      sync.Mutex
 	version int
-	things  map[string]thing // by their names
+	objects map[string]storedObject // by kind and name
 	hook    func(request string) error
 	log     []string
 }
 
-// A thing is an object on the fakeStore, and the ID that it has in Calico.
-type thing struct {
+// A storedObject is an object in the fakeStore, with Calico's ID for it.
+type storedObject struct {
 	object
 	id string
 }
 
-// What a request fails with.
+// The errors with which a test fails a request.
 var (
-	errLost    = errors.New("the answer was lost") // and the request took effect
+	errLost    = errors.New("the answer was lost") // the request took effect
 	errBroken  = errors.New("the datastore is broken")
 	errRefused = errors.New("the datastore refuses")
 )
 
-// newShelf returns an empty one: such as in the API server, or in etcd.
+// newFakeStore returns an empty datastore in the shape.
 func newFakeStore(t testing.TB, s shape) *fakeStore {
 	atOnce := map[string]int{"kubernetes": 1, "etcd": maxTxnOps}[s.name]
-	return &fakeStore{shape: s, t: t, atOnce: atOnce, version: 100, things: make(map[string]thing)}
+	return &fakeStore{shape: s, t: t, atOnce: atOnce, version: 100, objects: make(map[string]storedObject)}
 }
 
 // backend returns a new backend over the fakeStore.
@@ -58,24 +58,26 @@ func (s *fakeStore) backend() *Backend {
 	return &Backend{open: func(context.Context) (datastore, error) { return s, nil }}
 }
 
-// onRequest sets what happens at the beginning of each request of the backend:
-// "ready", "nodes", "allocations", "list blocks", "list handles", "get" or "put" or "delete" and
-// "block" or "handle" and its ID, or "create" and its name; more than one in a write are joined by commas.
-// The hook may change the fakeStore; an error is what the request fails with.
+// onRequest sets a hook that runs at the beginning of each request of the backend.
+// The request is "ready", "nodes", "ipreservations", "list blocks", "list handles",
+// "get", "put" or "delete" with "block" or "handle" and its ID, or "create" with
+// the kind and its name. The parts of one write are joined by commas. The hook may
+// change the store. If it returns an error, the request fails with it.
 func (s *fakeStore) onRequest(hook func(request string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook, s.log = hook, nil
 }
 
-// requests returns those since the hook was set.
+// requests returns the requests since the hook was set.
 func (s *fakeStore) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// begin is the beginning of a request. That the answer gets lost is for the end.
+// begin records a request and runs the hook. A request whose answer is lost still
+// takes effect, so its caller handles errLost.
 func (s *fakeStore) begin(ctx context.Context, request string) error {
 	s.mu.Lock()
 	s.log = append(s.log, request)
@@ -95,15 +97,15 @@ func (s *fakeStore) nodes(ctx context.Context) (map[string]string, error) {
 	return s.mapped, s.begin(ctx, "nodes")
 }
 
-func (s *fakeStore) allocations(ctx context.Context) ([]ipAllocation, error) {
-	return s.kept, s.begin(ctx, "reservations")
+func (s *fakeStore) ipReservations(ctx context.Context) ([]ipReservation, error) {
+	return s.kept, s.begin(ctx, "ipreservations")
 }
 
-// Names and what is recorded are the real datastores' business.
+// The names and the form of created objects are those of the real datastores.
 func (s *fakeStore) name(k kind, id string) string { return s.real().name(k, id) }
 
-func (s *fakeStore) anew(k kind, name string, raw []byte) (object, error) {
-	return s.real().anew(k, name, raw)
+func (s *fakeStore) newObject(k kind, name string, raw []byte) (object, error) {
+	return s.real().newObject(k, name, raw)
 }
 
 func (s *fakeStore) real() datastore {
@@ -113,7 +115,7 @@ func (s *fakeStore) real() datastore {
 	return kubernetes{group: "crd.projectcalico.org/v1"}
 }
 
-func (s *fakeStore) together() int { return s.atOnce }
+func (s *fakeStore) objectsPerWrite() int { return s.atOnce }
 
 func (s *fakeStore) transient(err error) error {
 	if err == nil || errors.Is(err, errRefused) || errors.Is(err, reaper.ErrAgain) {
@@ -131,9 +133,9 @@ func (s *fakeStore) list(ctx context.Context, k kind) ([]object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []object
-	for _, thing := range s.things {
-		if thing.kind == k {
-			all = append(all, thing.object)
+	for _, stored := range s.objects {
+		if stored.kind == k {
+			all = append(all, stored.object)
 		}
 	}
 	slices.SortFunc(all, func(a, b object) int { return cmp.Compare(a.name, b.name) })
@@ -161,7 +163,7 @@ func (s *fakeStore) write(ctx context.Context, objects ...object) ([]object, err
 			verb = "create "
 		}
 		s.mu.Lock()
-		id := s.things[fmt.Sprint(o.kind, o.name)].id
+		id := s.objects[fmt.Sprint(o.kind, o.name)].id
 		s.mu.Unlock()
 		words = append(words, verb+kindNames[o.kind]+" "+cmp.Or(id, o.name))
 	}
@@ -173,50 +175,50 @@ func (s *fakeStore) write(ctx context.Context, objects ...object) ([]object, err
 	return written, cmp.Or(failure, err)
 }
 
-// look returns what is on the fakeStore.
+// look returns an object as it is stored.
 func (s *fakeStore) look(k kind, id string) (object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	thing, ok := s.things[fmt.Sprint(k, s.stored(k, id, "{}").name)]
-	return thing.object, ok
+	stored, ok := s.objects[fmt.Sprint(k, s.stored(k, id, "{}").name)]
+	return stored.object, ok
 }
 
-// put makes a value what is on the fakeStore, whatever was there.
+// put stores a value, whether the object exists or not.
 func (s *fakeStore) put(k kind, id, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shelve(s.stored(k, id, value), id)
+	s.keep(s.stored(k, id, value), id)
 }
 
-// create puts a value where nothing is.
+// create stores a value unless the object exists.
 func (s *fakeStore) create(k kind, id, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.stored(k, id, value)
-	if _, ok := s.things[fmt.Sprint(k, o.name)]; ok {
+	if _, ok := s.objects[fmt.Sprint(k, o.name)]; ok {
 		return false
 	}
-	s.shelve(o, id)
+	s.keep(o, id)
 	return true
 }
 
-// remove takes something away.
+// remove deletes an object.
 func (s *fakeStore) remove(k kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.things, fmt.Sprint(k, s.stored(k, id, "{}").name))
+	delete(s.objects, fmt.Sprint(k, s.stored(k, id, "{}").name))
 }
 
-// swap writes all the objects or none.
+// swap writes all the objects or none, by compare-and-swap.
 func (s *fakeStore) swap(objects ...object) ([]object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(objects) > s.atOnce {
-		s.t.Errorf("%d objects in one write, at most %d will do", len(objects), s.atOnce)
+		s.t.Errorf("%d objects in one write, want at most %d", len(objects), s.atOnce)
 		return nil, errRefused
 	}
 	for _, o := range objects {
-		now, ok := s.things[fmt.Sprint(o.kind, o.name)]
+		now, ok := s.objects[fmt.Sprint(o.kind, o.name)]
 		switch {
 		case !ok && o.revision == "":
 			continue
@@ -227,7 +229,7 @@ func (s *fakeStore) swap(objects ...object) ([]object, error) {
 		}
 		if body, err := readObject(o.kind, o.raw); o.raw != nil && s.shape.name == "kubernetes" &&
 			(err != nil || body.name != now.name || body.uid != now.uid || body.revision != now.revision) {
-			s.t.Errorf("the body is that of another object: %+v, %v", body, err)
+			s.t.Errorf("the body is of another object: %+v, %v", body, err)
 			return nil, errRefused
 		}
 	}
@@ -235,21 +237,21 @@ func (s *fakeStore) swap(objects ...object) ([]object, error) {
 	for _, o := range objects {
 		key := fmt.Sprint(o.kind, o.name)
 		if o.raw == nil {
-			delete(s.things, key)
+			delete(s.objects, key)
 			written = append(written, o)
 			continue
 		}
-		id := s.things[key].id
+		id := s.objects[key].id
 		if h, err := readHandle(o); o.revision == "" && err == nil {
 			id = h.id
 		}
-		written = append(written, s.shelve(o, id))
+		written = append(written, s.keep(o, id))
 	}
 	return written, nil
 }
 
-// shelve gives an object a version that none has had.
-func (s *fakeStore) shelve(o object, id string) object {
+// keep stores an object with a version that no object has had.
+func (s *fakeStore) keep(o object, id string) object {
 	s.version++
 	revision := strconv.Itoa(s.version)
 	if s.shape.name == "kubernetes" {
@@ -261,6 +263,6 @@ func (s *fakeStore) shelve(o object, id string) object {
 		o.raw = []byte(strings.Replace(string(o.raw), was, is, 1))
 	}
 	o.revision = revision
-	s.things[fmt.Sprint(o.kind, o.name)] = thing{o, id}
+	s.objects[fmt.Sprint(o.kind, o.name)] = storedObject{o, id}
 	return o
 }

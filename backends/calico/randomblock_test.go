@@ -12,14 +12,14 @@ import (
 // A pair is a key and a value, both as JSON.
 type pair [2]string
 
-// Texts and values that are odd, and right.
+// Unusual but valid JSON strings and values.
 var (
 	oddTexts  = []string{`"n\u0065t"`, `"a\/b\\\"}"`, `"{\":,[]}"`, `"é😀\ud83d\ude00"`, `""`, `" , "`, `"unallocated"`}
 	oddValues = append([]string{`null`, `0`, `12345678901234567890`, `9007199254740993`, `-0.10e-7`, `[ ]`, `{"allocations":[7],"x":{"y":[1,{}]}}`}, oddTexts...)
 )
 
-// drawBlock draws a block that is right, as any program might write it: in any
-// order, with spaces and with fields that nobody knows.
+// drawBlock draws a valid block, as any program might write it: with its keys in
+// any order, with spaces, and with unknown fields.
 func drawBlock(t *rapid.T) (cidr, value string) {
 	hostBits := rapid.IntRange(0, 4).Draw(t, "host bits")
 	base := rapid.SampledFrom([]string{"10.0.0.0", "255.255.255.240", "fd80:24e2::", "ffff::fff0"}).Draw(t, "base")
@@ -30,9 +30,9 @@ func drawBlock(t *rapid.T) (cidr, value string) {
 	var sequences []pair
 	free := []int{}
 	owners := rapid.IntRange(1, 4).Draw(t, "owners")
-	index := make(map[int]int) // of the attribute of an owner
+	index := make(map[int]int) // the index of each owner's attribute
 	for ordinal := range 1 << hostBits {
-		if rapid.IntRange(0, 2).Draw(t, "sequence number") > 0 { // those of free ones may be left over
+		if rapid.IntRange(0, 2).Draw(t, "sequence number") > 0 { // a free ordinal may have one, too
 			number := strconv.FormatUint(rapid.Uint64().Draw(t, "number"), 10)
 			sequences = append(sequences, pair{fmt.Sprintf("%q", strconv.Itoa(ordinal)), number})
 		}
@@ -66,7 +66,7 @@ func drawBlock(t *rapid.T) (cidr, value string) {
 	return cidr, drawObject(t, append(pairs, drawOdd(t)...))
 }
 
-// drawAttribute draws what is written of an owner.
+// drawAttribute draws the attribute of an owner.
 func drawAttribute(t *rapid.T, owner int) string {
 	pairs := drawOdd(t)
 	if rapid.Bool().Draw(t, "handle") {
@@ -78,7 +78,7 @@ func drawAttribute(t *rapid.T, owner int) string {
 	return drawObject(t, pairs)
 }
 
-// drawOdd draws fields that nobody knows.
+// drawOdd draws unknown fields.
 func drawOdd(t *rapid.T) []pair {
 	var pairs []pair
 	for _, key := range oddTexts[:rapid.IntRange(0, 2).Draw(t, "unknown fields")] {

@@ -8,16 +8,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An ipReservation is an IPReservation: ranges of which Calico gives nothing away.
-// What is in them stays allocated until its pod gives it back.
-type ipAllocation struct {
+// An ipReservation is an IPReservation: ranges from which Calico allocates no
+// address. An address in them that is allocated stays so until its pod frees it.
+type ipReservation struct {
 	name   string
 	ranges []netip.Prefix
 }
 
-// readIPReservation understands one, which has the same fields in every datastore.
-// Without a name it goes by that in its metadata.
-func readIPAllocation(name string, data []byte) (ipAllocation, error) {
+// readIPReservation decodes an IPReservation, which has the same fields in every
+// datastore. If name is empty, it takes the name in the metadata.
+func readIPReservation(name string, data []byte) (ipReservation, error) {
 	var fields struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -30,12 +30,12 @@ func readIPAllocation(name string, data []byte) (ipAllocation, error) {
 	if name == "" {
 		name = fields.Metadata.Name
 	}
-	r := ipAllocation{name: name}
+	r := ipReservation{name: name}
 	if err != nil {
 		return r, fmt.Errorf("IPReservation %s: decode: %w", name, err)
 	}
 	for _, text := range fields.Spec.Reserved {
-		if text = strings.TrimSpace(text); text == "" { // Calico passes over it as well
+		if text = strings.TrimSpace(text); text == "" { // Calico skips it as well
 			continue
 		}
 		reserved, err := parseReserved(text)
@@ -47,7 +47,7 @@ func readIPAllocation(name string, data []byte) (ipAllocation, error) {
 	return r, nil
 }
 
-// parseReserved understands a range, or a single address.
+// parseReserved parses a range, or a single address.
 func parseReserved(text string) (netip.Prefix, error) {
 	reserved, err := netip.ParsePrefix(text)
 	if !strings.Contains(text, "/") {
@@ -62,7 +62,8 @@ func parseReserved(text string) (netip.Prefix, error) {
 	return reserved, err
 }
 
-// protection says by what an address is kept back; nothing where it is not.
+// protection returns the IPReservation that protects an address, in words. It
+// returns an empty string if there is none.
 func (l listing) protection(ip netip.Addr) string {
 	for _, r := range l.reserved {
 		for _, reserved := range r.ranges {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// A shape is how a datastore stores what Calico writes.
+// A shape is the form in which a datastore stores Calico's objects.
 type shape struct {
 	name   string
 	stored func(k kind, id, value string) object
 }
 
-// What is stored is tested in both.
+// shapes are the forms of both datastores.
 var shapes = []shape{
 	{"kubernetes", func(k kind, id, value string) object {
 		resource := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
@@ -39,7 +39,7 @@ func inShapes(t *testing.T, test func(t *testing.T, s shape)) {
 	}
 }
 
-// mustRead reads a block that has to be right.
+// mustRead reads a block that must be valid.
 func mustRead(t testing.TB, o object) block {
 	t.Helper()
 	b, err := readBlock(o)
@@ -49,8 +49,8 @@ func mustRead(t testing.TB, o object) block {
 	return b
 }
 
-// A threeOfFour is a block of four addresses: the first and the third are those of
-// one sandbox, the fourth is another's, and the second is free.
+// threeOfFour is a block of four addresses. The first and the third belong to one
+// sandbox, the fourth to another, and the second is free.
 const threeOfFour = `{"affinity":"host:node-1","allocations":[0,null,0,1],"attributes":[` +
 	`{"handle_id":"net.a","secondary":{"namespace":"default","node":"node-1","pod":"web-0"}},` +
 	`{"handle_id":"net.b","secondary":{"namespace":"default","node":"node-1","pod":"web-1"}}],` +
@@ -61,8 +61,8 @@ const threeOfFour = `{"affinity":"host:node-1","allocations":[0,null,0,1],"attri
 // sandbox returns the ID of a sandbox.
 func sandbox(n int) string { return fmt.Sprintf("%064x", n) }
 
-// says is what was understood of a block, on one line.
-func says(b block) string {
+// describe returns the decoded values of a block on one line.
+func describe(b block) string {
 	words := []string{b.cidr.String(), fmt.Sprint("#", b.sequence)}
 	if b.deleted {
 		words = append(words, "deleted")

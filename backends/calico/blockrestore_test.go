@@ -14,12 +14,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// allocationsOf are the ordinals of a block, as they are recorded.
-func allocationsOf(b block, ordinals []int) []allocation {
-	var all []allocation
+// allocationsOf returns the records of a block's ordinals.
+func allocationsOf(b block, ordinals []int) []recordedAllocation {
+	var all []recordedAllocation
 	for _, ordinal := range ordinals {
 		index := *b.allocations[ordinal]
-		a := allocation{
+		a := recordedAllocation{
 			record:    record{Ordinal: ordinal, Index: index, Attribute: string(b.attributes[index])},
 			attribute: b.readable[index],
 		}
@@ -31,8 +31,8 @@ func allocationsOf(b block, ordinals []int) []allocation {
 	return all
 }
 
-// What is stored afterwards is compared byte for byte.
-func TestPutBack(t *testing.T) {
+// TestBlockRestore compares the stored form byte for byte.
+func TestBlockRestore(t *testing.T) {
 	const (
 		webZero = `{"handle_id":"net.a","secondary":{"namespace":"default","node":"node-1","pod":"web-0"}}`
 		webOne  = `{"handle_id":"net.b","secondary":{"namespace":"default","node":"node-1","pod":"web-1"}}`
@@ -46,23 +46,23 @@ func TestPutBack(t *testing.T) {
 	numbers := `{"0":1800000000000000003,"2":1800000000000000004,"3":1800000000000000005}`
 	for _, tt := range []struct {
 		name     string
-		now      string // what is stored by now, of threeOfFour
-		ordinals []int  // that are put back
+		now      string // the stored form at the restore; threeOfFour was recorded
+		ordinals []int  // the ordinals to put back
 		want     string
 	}{
-		{"all of what was released", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3, 2, 0},
+		{"all released ordinals", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3, 2, 0},
 			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
 		{"one of two that shared an attribute, which stayed", now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004,"3":1800000000000000005}`, `[1,0]`), []int{0},
 			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
 		{"one whose attribute was before another's", now(`[null,null,null,0]`, `["B"]`, `{"3":1800000000000000005}`, `[1,0,2]`), []int{2},
 			now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004,"3":1800000000000000005}`, `[1,0]`)},
-		{"what is last where there are fewer by now", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3},
+		{"an index beyond the attributes that are left", now(`[null,null,null,null]`, `[]`, `{}`, `[1,0,2,3]`), []int{3},
 			now(`[null,null,null,0]`, `["B"]`, `{"3":1800000000000000005}`, `[1,0,2]`)},
-		{"one beside somebody who came meanwhile", now(`[null,0,null,null]`, `["C"]`, `{"1":1800000000000000009}`, `[0,2,3]`), []int{0},
+		{"one beside a new owner", now(`[null,0,null,null]`, `["C"]`, `{"1":1800000000000000009}`, `[0,2,3]`), []int{0},
 			now(`[0,1,null,null]`, `["A","C"]`, `{"0":1800000000000000003,"1":1800000000000000009}`, `[2,3]`)},
-		{"a number that somebody left behind", now(`[0,null,0,null]`, `["A"]`, `{"0":1800000000000000003,"2":1800000000000000004,"3":7}`, `[3,1]`), []int{3},
+		{"a sequence number that another writer left behind", now(`[0,null,0,null]`, `["A"]`, `{"0":1800000000000000003,"2":1800000000000000004,"3":7}`, `[3,1]`), []int{3},
 			now(`[0,null,0,1]`, `["A","B"]`, numbers, `[1]`)},
-		{"numbers of which nobody knows any more", now(`[null,null,null,0]`, `["B"]`, `null`, `[1,0,2]`), []int{2},
+		{"sequence numbers that are gone", now(`[null,null,null,0]`, `["B"]`, `null`, `[1,0,2]`), []int{2},
 			now(`[null,null,0,1]`, `["A","B"]`, `{"2":1800000000000000004}`, `[1,0]`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestPutBack(t *testing.T) {
 					return strings.NewReplacer(`"A"`, webZero, `"B"`, webOne, `"C"`, other, "SEQ", sequence).Replace(text)
 				}
 				before := mustRead(t, s.stored(blocks, "10.0.0.0/30", whole(tt.now, "1800000000000000020")))
-				was, understood := string(before.raw), says(before)
+				was, understood := string(before.raw), describe(before)
 				recorded := mustRead(t, s.stored(blocks, "10.0.0.0/30", threeOfFour))
 				b, err := before.restore(allocationsOf(recorded, tt.ordinals))
 				if err != nil {
@@ -81,15 +81,15 @@ func TestPutBack(t *testing.T) {
 				if diff := cmp.Diff(string(want.raw), string(b.raw)); diff != "" {
 					t.Errorf("stored (-want +got):\n%s", diff)
 				}
-				if says(before) != understood || string(before.raw) != was {
-					t.Errorf("the block that was read changed to %s", says(before))
+				if describe(before) != understood || string(before.raw) != was {
+					t.Errorf("the block that was read changed to %s", describe(before))
 				}
 			})
 		})
 	}
 }
 
-func TestWhatIsNotFreeIsNotPutBack(t *testing.T) {
+func TestRestoreOfAnOrdinalThatIsNotFree(t *testing.T) {
 	inShapes(t, func(t *testing.T, s shape) {
 		b := mustRead(t, s.stored(blocks, "10.0.0.0/30", threeOfFour))
 		free, err := b.release([]int{3})
@@ -99,21 +99,22 @@ func TestWhatIsNotFreeIsNotPutBack(t *testing.T) {
 		all := allocationsOf(b, []int{0, 3, 3})
 		for name, tt := range map[string]struct {
 			block
-			allocations []allocation
+			allocations []recordedAllocation
 		}{
 			"an ordinal that is taken":             {free, all[:1]},
 			"an ordinal that is taken by itself":   {b, all[1:2]},
 			"a key that stands twice in the block": {mustRead(t, s.stored(blocks, "10.0.0.0/30", strings.Replace(string(free.value()), `"cidr":`, `"x":1,"x":1,"cidr":`, 1))), all[1:2]},
 		} {
 			if after, err := tt.restore(tt.allocations); err == nil {
-				t.Errorf("%s: restore = %s, want an error", name, says(after))
+				t.Errorf("%s: restore = %s, want an error", name, describe(after))
 			}
 		}
 	})
 }
 
-// What had no number, as before Calico had them, gets none that somebody left there.
-func TestPutBackWithoutANumber(t *testing.T) {
+// Calico before 3.23 wrote no sequence numbers. A number that another writer left
+// behind must not be taken for the record's.
+func TestBlockRestoreWithoutASequenceNumber(t *testing.T) {
 	inShapes(t, func(t *testing.T, s shape) {
 		recorded := mustRead(t, s.stored(blocks, "10.0.0.0/31",
 			`{"cidr":"10.0.0.0/31","allocations":[0,null],"unallocated":[1],"attributes":[{"handle_id":"net.a"}]}`))
@@ -121,14 +122,14 @@ func TestPutBackWithoutANumber(t *testing.T) {
 			`{"cidr":"10.0.0.0/31","allocations":[null,null],"unallocated":[1,0],"attributes":[],"sequenceNumber":8,"sequenceNumberForAllocation":{"0":7,"1":6}}`))
 		b, err := now.restore(allocationsOf(recorded, []int{0}))
 		if err != nil || b.token(0) != recorded.token(0) || len(b.sequences) != 1 {
-			t.Errorf("restore = %s, %v", says(b), err)
+			t.Errorf("restore = %s, %v", describe(b), err)
 		}
 	})
 }
 
-// asGo writes a block as Go's encoding/json, and thereby Calico, does: without
-// spaces, its keys in their order.
-func asGo(t *rapid.T, value string) string {
+// compactJSON writes a block as Go's encoding/json, and thereby Calico, does:
+// without spaces, and with its keys in order.
+func compactJSON(t *rapid.T, value string) string {
 	var whole map[string]json.RawMessage
 	var numbers map[string]json.Number
 	err := json.Unmarshal([]byte(value), &whole)
@@ -148,21 +149,21 @@ func asGo(t *rapid.T, value string) string {
 	return string(text)
 }
 
-// Whatever was released and is put back at once, in any order, gives the same bytes,
-// but for the number of writes; where it comes in several parts, the same
-// allocations. Promise 10.
-func TestAnythingIsPutBack(t *testing.T) {
+// If all released allocations are put back at once, in any order, the stored bytes
+// are the same again, but for the number of writes. If they are put back in several
+// parts, the allocations are the same. Promise 10.
+func TestReleaseAndRestoreOfAnyBlock(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {
 			cidr, value := drawBlock(t)
 			tidy := rapid.Bool().Draw(t, "as Calico writes it")
 			if tidy {
-				value = asGo(t, value)
+				value = compactJSON(t, value)
 			}
 			o := s.stored(blocks, cidr, value)
 			before, err := readBlock(o)
 			if err != nil {
-				t.Fatalf("what was drawn is no block: %v\n%s", err, value)
+				t.Fatalf("the drawn block cannot be read: %v\n%s", err, value)
 			}
 			var chosen []int
 			for ordinal, index := range before.allocations {
@@ -189,7 +190,7 @@ func TestAnythingIsPutBack(t *testing.T) {
 				}
 				left = left[n:]
 			}
-			if err := checkPutBack(o, now.object, parts); err != nil {
+			if err := checkRestored(o, now.object, parts); err != nil {
 				t.Fatalf("restore %v in %d parts into\n%s\nfrom\n%s: %v", order, parts, now.raw, o.raw, err)
 			}
 			if texts := textsOf(before.attributes); tidy && parts == 1 && len(slices.Compact(slices.Sorted(slices.Values(texts)))) == len(texts) {
@@ -213,9 +214,9 @@ func textsOf(attributes []json.RawMessage) []string {
 	return texts
 }
 
-// checkPutBack returns what is wrong with a block of which everything was put back,
-// in so many writes, beside what it was before it was released.
-func checkPutBack(before, after object, writes int) error {
+// checkRestored returns an error unless the block after the given number of writes
+// that put everything back has the allocations of the block before the release.
+func checkRestored(before, after object, writes int) error {
 	if err := checkBlock(after); err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func checkPutBack(before, after object, writes int) error {
 		return err
 	}
 	if !slices.Equal(contentBefore.unallocated, contentAfter.unallocated) {
-		return fmt.Errorf("free are %v, want %v", contentAfter.unallocated, contentBefore.unallocated)
+		return fmt.Errorf("unallocated are %v, want %v", contentAfter.unallocated, contentBefore.unallocated)
 	}
 	for ordinal, index := range contentBefore.allocations {
 		now := contentAfter.allocations[ordinal]
@@ -248,7 +249,7 @@ func checkPutBack(before, after object, writes int) error {
 	err = errors.Join(json.Unmarshal([]byte(was["sequenceNumberForAllocation"]), &numbersBefore),
 		json.Unmarshal([]byte(is["sequenceNumberForAllocation"]), &numbersAfter))
 	if err != nil || !maps.Equal(numbersBefore, numbersAfter) {
-		return fmt.Errorf("the numbers are %v, want %v: %w", numbersAfter, numbersBefore, err)
+		return fmt.Errorf("the sequence numbers of allocations are %v, want %v: %w", numbersAfter, numbersBefore, err)
 	}
 	number, err := strconv.ParseUint(was["sequenceNumber"], 10, 64)
 	if want := strconv.FormatUint(number+1+uint64(writes), 10); is["sequenceNumber"] != want {

@@ -11,11 +11,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The handle of the first sandbox, and what it is stored as when it has addresses
-// in these blocks.
+// firstHandle is the handle of the first sandbox of a fixture.
 var firstHandle = "k8s-pod-network." + sandbox(1)
 
-func counting(sh shape, block string, more ...string) string {
+// handleJSON is the stored form of firstHandle with these counts.
+func handleJSON(sh shape, block string, more ...string) string {
 	id := ""
 	if sh.name == "kubernetes" {
 		id = fmt.Sprintf(`"handleID":%q,`, firstHandle)
@@ -23,15 +23,15 @@ func counting(sh shape, block string, more ...string) string {
 	return `{` + id + `"block":` + block + `,"deleted":false` + strings.Join(more, "") + `}`
 }
 
-// share has a block with three addresses of the first sandbox, and its handle
-// count as many as it says.
-func (s *scene) share(count int) []reaper.Allocation {
+// share stores a block with three addresses of the first sandbox. Its handle counts
+// the given number; with 0 there is no handle.
+func (s *fixture) share(count int) []reaper.Allocation {
 	s.t.Helper()
 	attribute := fmt.Sprintf(`{"handle_id":%q,"secondary":{"namespace":"default","pod":"gone-1","node":"node-1"}}`, firstHandle)
 	s.put(blocks, "10.0.0.0/30", `{"cidr":"10.0.0.0/30","affinity":"host:node-1","allocations":[0,0,0,null],"unallocated":[3],"attributes":[`+attribute+`],`+
 		`"sequenceNumber":9,"sequenceNumberForAllocation":{"0":1,"1":2,"2":3},"deleted":false}`)
 	if count > 0 {
-		s.put(handles, firstHandle, counting(s.shape, fmt.Sprintf(`{"10.0.0.0/30":%d}`, count), `,"more":1.50`))
+		s.put(handles, firstHandle, handleJSON(s.shape, fmt.Sprintf(`{"10.0.0.0/30":%d}`, count), `,"more":1.50`))
 	}
 	var rs []reaper.Allocation
 	for ordinal := range 3 {
@@ -40,29 +40,29 @@ func (s *scene) share(count int) []reaper.Allocation {
 	return rs
 }
 
-// The counts that an owner has afterwards are those of the addresses that it has,
-// whatever they were before.
-func TestHandlesArePutRight(t *testing.T) {
+// After a release, a handle counts the addresses that its owner still has, even if
+// it counted wrongly before.
+func TestReleaseCorrectsHandles(t *testing.T) {
 	for _, tt := range []struct {
-		count   int // before
+		count   int // the count before the release
 		release []int
-		want    int // afterwards
+		want    int // the count after it
 	}{
 		{3, []int{1}, 2}, {3, []int{0, 2}, 1}, {3, []int{0, 1, 2}, 0},
 		{5, []int{1}, 2}, {5, []int{0, 1, 2}, 0},
 		{2, []int{1}, 2}, {1, []int{1}, 2}, {1, []int{0, 2}, 1}, {1, []int{0, 1, 2}, 0},
-		{0, []int{1}, 0}, {0, []int{0, 1, 2}, 0}, // there is none
+		{0, []int{1}, 0}, {0, []int{0, 1, 2}, 0}, // there is no handle
 	} {
 		t.Run(fmt.Sprintf("%d less %d", tt.count, len(tt.release)), func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				s := newScene(t, sh)
+				s := newFixture(t, sh)
 				ws := pick(s.warrants(s.share(tt.count)...), tt.release...)
-				if got := words(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
+				if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
 					t.Errorf("Release = %s, want all gone", got)
 				}
 				want := ""
 				if tt.want > 0 {
-					want = counting(sh, fmt.Sprintf(`{"10.0.0.0/30":%d}`, tt.want), `,"more":1.50`)
+					want = handleJSON(sh, fmt.Sprintf(`{"10.0.0.0/30":%d}`, tt.want), `,"more":1.50`)
 				}
 				if diff := cmp.Diff(want, s.handle(firstHandle)); diff != "" {
 					t.Errorf("the handle (-want +got):\n%s", diff)
@@ -72,21 +72,21 @@ func TestHandlesArePutRight(t *testing.T) {
 	}
 }
 
-func TestHandlesThatStayAsTheyAre(t *testing.T) {
+func TestHandlesThatReleaseLeavesAlone(t *testing.T) {
 	for name, value := range map[string]func(sh shape) string{
-		"it counts in other blocks only": func(sh shape) string { return counting(sh, `{"10.0.1.0/26":1}`) },
+		"it counts in other blocks only": func(sh shape) string { return handleJSON(sh, `{"10.0.1.0/26":1}`) },
 		"it counts in other blocks only, and in many": func(sh shape) string {
-			return counting(sh, `{"10.0.1.0/26":3}`)
+			return handleJSON(sh, `{"10.0.1.0/26":3}`)
 		},
 		"Calico is deleting it": func(sh shape) string {
-			return strings.Replace(counting(sh, `{"10.0.0.0/26":1}`), `"deleted":false`, `"deleted":true`, 1)
+			return strings.Replace(handleJSON(sh, `{"10.0.0.0/26":1}`), `"deleted":false`, `"deleted":true`, 1)
 		},
-		"it counts nothing": func(sh shape) string { return counting(sh, `{}`) },
+		"it counts nothing": func(sh shape) string { return handleJSON(sh, `{}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				for _, listed := range []bool{true, false} {
-					s := newScene(t, sh)
+					s := newFixture(t, sh)
 					rs := s.leak(1)
 					if listed {
 						s.put(handles, firstHandle, value(sh))
@@ -96,7 +96,7 @@ func TestHandlesThatStayAsTheyAre(t *testing.T) {
 						s.put(handles, firstHandle, value(sh))
 						s.backend.known.forget(firstHandle)
 					}
-					if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone" {
+					if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone" {
 						t.Errorf("Release = %s, want gone", got)
 					}
 					if diff := cmp.Diff(value(sh), s.handle(firstHandle)); diff != "" {
@@ -108,14 +108,14 @@ func TestHandlesThatStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// What an ADD of the same owner counts in between is not lost, in whichever block
-// it is.
+// A release does not undo the count of an ADD of the same owner meanwhile, be it in
+// this block or in another one.
 func TestCountsOfOthersAreKept(t *testing.T) {
 	for name, cidr := range map[string]string{"another block": "10.0.1.0/26", "the same block": "10.0.0.0/30"} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				for _, release := range [][]int{{0, 1, 2}, {1}} {
-					s := newScene(t, sh)
+					s := newFixture(t, sh)
 					ws := pick(s.warrants(s.share(3)...), release...)
 					request := map[string]string{"kubernetes": "put handle", "etcd": "put block"}[sh.name]
 					if len(release) == 3 && sh.name == "kubernetes" {
@@ -126,19 +126,20 @@ func TestCountsOfOthersAreKept(t *testing.T) {
 							t.Error(err)
 						}
 					})
-					if got := words(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
+					if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
 						t.Errorf("Release = %s, want all gone", got)
 					}
 					left := 3 - len(release)
-					want := counting(sh, fmt.Sprintf(`{%q:%d}`, cidr, left+1))
+					want := handleJSON(sh, fmt.Sprintf(`{%q:%d}`, cidr, left+1))
 					if cidr != "10.0.0.0/30" {
-						want = counting(sh, fmt.Sprintf(`{"10.0.0.0/30":%d,%q:1}`, left, cidr))
+						want = handleJSON(sh, fmt.Sprintf(`{"10.0.0.0/30":%d,%q:1}`, left, cidr))
 						if left == 0 {
-							want = counting(sh, fmt.Sprintf(`{%q:1}`, cidr))
+							want = handleJSON(sh, fmt.Sprintf(`{%q:1}`, cidr))
 						}
 					} else if sh.name == "etcd" {
-						// Its block was not written yet, and cannot be any more: it counts anew.
-						if want = counting(sh, fmt.Sprintf(`{%q:%d}`, cidr, left)); left == 0 {
+						// The ADD has not written its block, and that write will be
+						// refused: the ADD then counts again.
+						if want = handleJSON(sh, fmt.Sprintf(`{%q:%d}`, cidr, left)); left == 0 {
 							want = ""
 						}
 					}
@@ -151,10 +152,9 @@ func TestCountsOfOthersAreKept(t *testing.T) {
 	}
 }
 
-// The address is free by then, so that the answer says no more than that
-// something is left.
+// The block is written by then, so the answer says only that the handle is left.
 func TestHandlesThatCannotBeWritten(t *testing.T) {
-	again := func(s *scene, _ string) {
+	again := func(s *fixture, _ string) {
 		s.onRequest(func(request string) error {
 			if strings.HasPrefix(request, "delete handle "+firstHandle) {
 				return edit(s.fakeStore, handles, firstHandle, func(*calicoHandle) bool { return true })
@@ -164,41 +164,41 @@ func TestHandlesThatCannotBeWritten(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		happen func(s *scene, request string)
+		happen func(s *fixture, request string)
 		want   string
 	}{
-		{"refused", func(s *scene, request string) { s.always(request, errRefused) }, "unfinished"},
-		{"broken once", func(s *scene, request string) { s.failing(request, func() error { return errBroken }) }, "gone"},
-		{"the answer is lost", func(s *scene, request string) { s.failing(request, func() error { return errLost }) }, "gone"},
-		{"broken", func(s *scene, request string) { s.always(request, errBroken) }, "unfinished"},
-		{"written by others once", func(s *scene, request string) {
+		{"refused", func(s *fixture, request string) { s.always(request, errRefused) }, "unfinished"},
+		{"broken once", func(s *fixture, request string) { s.failing(request, func() error { return errBroken }) }, "gone"},
+		{"the answer is lost", func(s *fixture, request string) { s.failing(request, func() error { return errLost }) }, "gone"},
+		{"broken", func(s *fixture, request string) { s.always(request, errBroken) }, "unfinished"},
+		{"written by others once", func(s *fixture, request string) {
 			s.before(request, func() { s.replace(handles, firstHandle, `"deleted":false`, `"deleted":false,"x":1`) })
 		}, "gone"},
 		{"written by others all the time", again, "unfinished"},
-		{"gone", func(s *scene, request string) { s.before(request, func() { s.remove(handles, firstHandle) }) }, "gone"},
-		{"broken, and cannot be read then", func(s *scene, _ string) { s.always("", errBroken) }, "unfinished"},
-		{"written by others, and no handle then", func(s *scene, request string) {
+		{"gone", func(s *fixture, request string) { s.before(request, func() { s.remove(handles, firstHandle) }) }, "gone"},
+		{"broken, and cannot be read then", func(s *fixture, _ string) { s.always("", errBroken) }, "unfinished"},
+		{"written by others, and no handle then", func(s *fixture, request string) {
 			s.before(request, func() { s.put(handles, firstHandle, `{"handleID":"`+firstHandle+`","block":7}`) })
 		}, "unfinished"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScene(t, shapes[0])
+				s := newFixture(t, shapes[0])
 				rs := s.leak(1)
 				ws := s.warrants(rs...)
-				s.before("put block", func() { tt.happen(s, "delete handle") }) // from the next request on
-				if got := words(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
+				s.before("put block", func() { tt.happen(s, "delete handle") }) // takes effect from the next request on
+				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				if n := len(s.requests()); n > 100 {
-					t.Errorf("%d requests, want a few", n)
+					t.Errorf("%d requests, want at most 100", n)
 				}
 				left := s.snapshot()
 				if _, held := left[firstBlock+"/0"]; held {
-					t.Error("the address is held")
+					t.Error("the address is still allocated")
 				}
 				if _, there := left["handle "+firstHandle]; there != (tt.want == "unfinished") {
-					t.Errorf("the answer is %s, and there is %v", tt.want, left)
+					t.Errorf("the answer is %s, and the store has %v", tt.want, left)
 				}
 			})
 		})

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// What a release may change, and nothing else.
+// edited are the fields of a block that a release may change.
 var edited = []string{"allocations", "unallocated", "attributes", "sequenceNumber", "sequenceNumberForAllocation"}
 
-// A member is a field of an object as it is stored, and where its value is.
+// A member is one field of a stored JSON object, and the place of its value.
 type member struct {
 	key        string
 	value      string
 	start, end int
 }
 
-// members takes an object apart by the standard library.
+// members splits an object into its members. It uses only encoding/json.
 func members(object string) ([]member, error) {
 	d := json.NewDecoder(strings.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -46,7 +46,7 @@ func members(object string) ([]member, error) {
 	return all, nil
 }
 
-// fields returns the values of some fields, and all the rest as it is stored: with
+// fields returns the values of the named fields, and the rest as it is stored: with
 // its spaces, and a mark in the place of each value.
 func fields(o object, names []string) (map[string]string, string, error) {
 	rest, values := string(o.raw), make(map[string]string)
@@ -72,15 +72,15 @@ func fields(o object, names []string) (map[string]string, string, error) {
 	return values, rest, err
 }
 
-// A content is what a block says of its addresses.
+// A content holds a block's fields about its addresses.
 type content struct {
 	allocations []*int
 	unallocated []int
 	attributes  []json.RawMessage
 }
 
-// contentOf decodes the fields of a block by the standard library. What is absent
-// is empty.
+// contentOf decodes the fields of a block with encoding/json. An absent field is
+// empty.
 func contentOf(values map[string]string) (c content, err error) {
 	for name, into := range map[string]any{"allocations": &c.allocations, "unallocated": &c.unallocated, "attributes": &c.attributes} {
 		if value, ok := values[name]; ok {
@@ -90,8 +90,8 @@ func contentOf(values map[string]string) (c content, err error) {
 	return c, err
 }
 
-// checkBlock returns what is wrong with a block by the rules that Calico has for
-// its own, without the help of what is tested.
+// checkBlock returns an error if a block breaks an invariant of Calico's. It does
+// not use the code under test.
 func checkBlock(o object) error {
 	values, _, err := fields(o, edited)
 	if err != nil {
@@ -101,7 +101,7 @@ func checkBlock(o object) error {
 	if err != nil {
 		return err
 	}
-	times := make(map[int]int) // that an ordinal is in either list
+	times := make(map[int]int) // how often an ordinal is in the two lists
 	used := make(map[int]bool)
 	for ordinal, index := range c.allocations {
 		if index != nil {
@@ -119,7 +119,7 @@ func checkBlock(o object) error {
 	}
 	for index := range c.attributes {
 		if !used[index] {
-			return fmt.Errorf("attribute %d is used by nobody", index)
+			return fmt.Errorf("attribute %d has no address", index)
 		}
 	}
 	if len(times) != len(c.allocations) || len(used) != len(c.attributes) {
@@ -128,8 +128,8 @@ func checkBlock(o object) error {
 	return nil
 }
 
-// checkRelease returns what is wrong with a block after a release, beside what it
-// was before.
+// checkRelease returns an error unless the block after a release is the block
+// before it without the released ordinals, and every other byte is the same.
 func checkRelease(before, after object, released []int) error {
 	if err := checkBlock(after); err != nil {
 		return err
@@ -142,7 +142,7 @@ func checkRelease(before, after object, released []int) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range edited { // what was not there is added at the end
+	for _, name := range edited { // an absent field is added at the end
 		if _, ok := valuesBefore[name]; !ok {
 			restAfter = strings.Replace(restAfter, `,"`+name+`":•`, "", 1)
 		}
@@ -159,7 +159,7 @@ func checkRelease(before, after object, released []int) error {
 		return err
 	}
 	if want := slices.Concat(was.unallocated, released); !slices.Equal(is.unallocated, want) {
-		return fmt.Errorf("free are %v, want %v", is.unallocated, want)
+		return fmt.Errorf("unallocated are %v, want %v", is.unallocated, want)
 	}
 	var want []json.RawMessage // the attributes that stay, in their order
 	for index, attribute := range was.attributes {

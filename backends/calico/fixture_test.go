@@ -15,29 +15,29 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A scene is a fakeStore with the plugin, and with a backend that has listed it.
-type scene struct {
+// A fixture is a fakeStore with the plugin and a backend over it.
+type fixture struct {
 	*plugin
 	t       *testing.T
 	backend *Backend
 	made    int
 }
 
-func newScene(t *testing.T, s shape) *scene {
+func newFixture(t *testing.T, s shape) *fixture {
 	p := newPlugin(newFakeStore(t, s))
-	return &scene{plugin: p, t: t, backend: p.Backend().(*Backend)}
+	return &fixture{plugin: p, t: t, backend: p.Backend().(*Backend)}
 }
 
-// owner returns a pod that does not exist, with a sandbox.
-func (s *scene) owner() reaper.Owner {
+// owner returns the name of a pod that does not exist, with a sandbox.
+func (s *fixture) owner() reaper.Owner {
 	s.made++
 	pod := reaper.PodRef{Namespace: "default", Name: fmt.Sprintf("gone-%d", s.made)}
 	return reaper.Owner{Pod: pod, Sandbox: sandbox(s.made), Node: "node-1"}
 }
 
-// leak reserves one address for each of n pods that do not exist, in the first
-// block.
-func (s *scene) leak(n int) []reaper.Allocation {
+// leak allocates one address of the first block for each of n pods that do not
+// exist.
+func (s *fixture) leak(n int) []reaper.Allocation {
 	s.t.Helper()
 	var all []reaper.Allocation
 	for range n {
@@ -50,19 +50,19 @@ func (s *scene) leak(n int) []reaper.Allocation {
 	return all
 }
 
-// warrants lists what is on the fakeStore and returns a warrant for each of the
-// entries: in a cluster without pods, with a policy that is patient and has waited.
-func (s *scene) warrants(rs ...reaper.Allocation) []reaper.Warrant {
+// warrants lists the store and returns a warrant for each of the allocations. The
+// cluster has no pods, and the grace period of the policy is over.
+func (s *fixture) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 	s.t.Helper()
 	p := backendtest.Impatient()
 	p.GracePeriod, p.Pods.Unnamed = &policy.Duration{Duration: time.Hour}, policy.Release
-	var notes memory
+	var ledgers fakeLedgers
 	_, err := reaper.Run(s.t.Context(), reaper.Options{
-		Policy: p, Backends: []reaper.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &notes, Journals: &backendtest.Journal{},
+		Policy: p, Backends: []reaper.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &ledgers, Journals: &backendtest.Journal{},
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		s.t.Logf("the first look: %v", err)
+		s.t.Logf("the run that starts the grace period: %v", err)
 	}
 	inv := reaper.TakeInventory(s.t.Context(), []reaper.Backend{s.backend}, func(string) bool { return true })
 	census, err := reaper.TakeCensus(s.t.Context(), &backendtest.Pods{}, reaper.Scope{})
@@ -70,7 +70,7 @@ func (s *scene) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 		s.t.Fatal(err)
 	}
 	orphans := make(map[string]reaper.Orphan)
-	for _, o := range reaper.MakePlan(reaper.Judge(time.Now().Add(2*time.Hour), p, inv, census, notes.Ledger)).Orphans() {
+	for _, o := range reaper.MakePlan(reaper.Judge(time.Now().Add(2*time.Hour), p, inv, census, ledgers.Ledger)).Orphans() {
 		orphans[backendtest.Place(o.Allocation())] = o
 	}
 	var chosen []reaper.Orphan
@@ -88,8 +88,8 @@ func (s *scene) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 	return ws
 }
 
-// snapshot returns the content of the fakeStore.
-func (s *scene) snapshot() map[string]string {
+// snapshot returns the content of the store.
+func (s *fixture) snapshot() map[string]string {
 	s.t.Helper()
 	snapshot, err := s.Snapshot()
 	if err != nil {
@@ -98,34 +98,34 @@ func (s *scene) snapshot() map[string]string {
 	return snapshot
 }
 
-// handle returns a handle as it is stored; empty where there is none.
-func (s *scene) handle(id string) string {
+// handle returns the stored value of a handle; empty if there is none.
+func (s *fixture) handle(id string) string {
 	o, _ := s.look(handles, id)
 	return string(o.value())
 }
 
-// replace puts other words into what is stored of an object.
-func (s *scene) replace(k kind, id string, words ...string) {
+// replace replaces strings in the stored value of an object.
+func (s *fixture) replace(k kind, id string, words ...string) {
 	s.t.Helper()
 	o, ok := s.look(k, id)
 	value := strings.NewReplacer(words...).Replace(string(o.value()))
 	if !ok || value == string(o.value()) {
-		s.t.Errorf("%s has nothing of %s: %s", id, words, value)
+		s.t.Errorf("%s contains none of %s: %s", id, words, value)
 	}
 	s.put(k, id, value)
 }
 
-// before calls something at the beginning of the first request that starts so.
-func (s *scene) before(request string, do func()) {
+// before runs a function at the beginning of the first request with that prefix.
+func (s *fixture) before(request string, do func()) {
 	s.failing(request, func() error {
 		do()
 		return nil
 	})
 }
 
-// failing has the first request that starts so fail with what the function
-// returns.
-func (s *scene) failing(request string, why func() error) {
+// failing makes the first request with that prefix fail with the error that the
+// function returns.
+func (s *fixture) failing(request string, why func() error) {
 	var once sync.Once
 	s.onRequest(func(name string) (err error) {
 		if strings.HasPrefix(name, request) {
@@ -135,8 +135,8 @@ func (s *scene) failing(request string, why func() error) {
 	})
 }
 
-// always has every request that starts so fail.
-func (s *scene) always(request string, err error) {
+// always makes every request with that prefix fail.
+func (s *fixture) always(request string, err error) {
 	s.onRequest(func(name string) error {
 		if strings.HasPrefix(name, request) {
 			return err
@@ -145,8 +145,9 @@ func (s *scene) always(request string, err error) {
 	})
 }
 
-// words are the answers of the backend, each in all the words that it has.
-func words(errs []error) string {
+// outcomes returns the backend's answers in words. An answer that wraps several
+// errors has several words.
+func outcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {
 		var meant []string
@@ -172,12 +173,12 @@ func words(errs []error) string {
 	return strings.Join(all, " ")
 }
 
-// A memory is a reaper.Ledgers.
-type memory struct{ reaper.Ledger }
+// fakeLedgers is a reaper.Ledgers in memory.
+type fakeLedgers struct{ reaper.Ledger }
 
-func (m *memory) Load(context.Context) (reaper.Ledger, error) { return m.Ledger, nil }
+func (m *fakeLedgers) Load(context.Context) (reaper.Ledger, error) { return m.Ledger, nil }
 
-func (m *memory) Save(_ context.Context, l reaper.Ledger) error {
+func (m *fakeLedgers) Save(_ context.Context, l reaper.Ledger) error {
 	m.Ledger = l
 	return nil
 }

@@ -1,0 +1,186 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The limits on writes of handles: how many at a time, for how long in all, and how
+// often each. An interrupted run still writes the handles of a block that it has
+// written.
+const (
+	handlesAtOnce = 8
+	handleTimeout = 15 * time.Second
+	handleTries   = 20
+)
+
+// A change is the effect of a release on one handle.
+type change struct {
+	id    string
+	freed int  // how many addresses are released
+	left  int  // how many addresses stay in the block
+	known bool // after is an edit of a version that was read before the block's write
+	after handle
+}
+
+// changes returns the changes to the handles of the entries. A handle that does not
+// exist has none.
+//
+// A handle may count more addresses than the block has. If its version was read
+// before the block is written, its count can be corrected. An ADD in this block
+// writes the handle first and then the block. If we write the block in between, the
+// ADD's write of the block is refused. If we do not, the handle has another version
+// by then, and our write of the handle is refused.
+func (r *release) changes(ctx context.Context, before, after block, entries []entry) ([]change, error) {
+	byID := make(map[string]change)
+	for _, e := range entries {
+		if id := before.handleOf(e.ordinal); id != "" {
+			c := byID[id]
+			c.id = id
+			c.freed++
+			byID[id] = c
+		}
+	}
+	for ordinal := range after.allocations {
+		if c, ok := byID[after.handleOf(ordinal)]; ok {
+			c.left++
+			byID[c.id] = c
+		}
+	}
+	var all []change
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		c := byID[id]
+		h, ok := r.known.find(id)
+		if !ok && r.store.objectsPerWrite() > 1 || ok && h.raw == nil && c.left > 0 {
+			var err error
+			if h, err = fetchHandle(ctx, r.store, id); errors.Is(err, errGone) {
+				continue
+			} else if err != nil {
+				return nil, readFailed(r.store, err)
+			}
+			r.known.store(h) // the warrants would expire if the next attempt read all handles again
+			ok = true
+		}
+		if ok {
+			if _, counted := h.counts[before.cidr]; !counted || h.deleted {
+				continue
+			}
+			var err error
+			if c.after, err = h.without(before.cidr, h.counts[before.cidr]-c.left); err != nil {
+				return nil, fmt.Errorf("%w: %w", reaper.ErrKept, err)
+			}
+			c.known = true
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// handleOf returns the ID of an ordinal's handle; empty if there is none.
+func (b block) handleOf(ordinal int) string {
+	index := b.allocations[ordinal]
+	if index == nil {
+		return ""
+	}
+	return b.readable[*index].handle()
+}
+
+// fetchHandle reads a handle. It returns errGone if there is none, and an error
+// that wraps errUnreadable if it cannot be decoded.
+func fetchHandle(ctx context.Context, store datastore, id string) (handle, error) {
+	o, err := store.get(ctx, handles, id)
+	if err != nil {
+		return handle{}, err
+	}
+	h, err := readHandle(o)
+	if err != nil {
+		return handle{}, fmt.Errorf("%w: handle %s: %w", errUnreadable, id, err)
+	}
+	if h.id != id {
+		return handle{}, errGone // it is a handle whose ID differs in case
+	}
+	return h, nil
+}
+
+// errUnreadable is the error for a handle that cannot be decoded or edited.
+var errUnreadable = errors.New("the handle cannot be edited")
+
+// readFailed returns the answer for an entry whose handle could not be read.
+func readFailed(store datastore, err error) error {
+	if errors.Is(err, errUnreadable) {
+		return fmt.Errorf("%w: %w", reaper.ErrKept, err)
+	}
+	return store.transient(err)
+}
+
+// writeHandles writes the handles after their block. It returns an error that wraps
+// reaper.ErrUnfinished if one could not be written.
+func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleTimeout)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for _, c := range changes {
+		g.Go(func() error {
+			if err := t.writeHandle(ctx, cidr, c); err != nil {
+				return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// writeHandle writes one handle. It tries again while other writers change it.
+func (t *task) writeHandle(ctx context.Context, cidr netip.Prefix, c change) error {
+	for try := 0; ; try++ {
+		err := t.count(ctx, cidr, c)
+		if err == nil || errors.Is(err, errGone) {
+			return nil
+		}
+		again := errors.Is(err, errConflict) || errors.Is(t.store.transient(err), reaper.ErrAgain)
+		if errors.Is(err, errUnreadable) || !again || try == handleTries {
+			return err
+		}
+		c.known = false
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+// count lowers a handle's count by the released addresses, once.
+func (t *task) count(ctx context.Context, cidr netip.Prefix, c change) error {
+	if !c.known {
+		h, err := fetchHandle(ctx, t.store, c.id)
+		if err != nil {
+			return err
+		}
+		// The count never goes below the addresses that stay: if the answer to an
+		// earlier write was lost, the count may be lowered already.
+		n, counted := h.counts[cidr]
+		if !counted || h.deleted || c.left > 0 && n <= c.left {
+			return nil
+		}
+		if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
+			return fmt.Errorf("%w: %w", errUnreadable, err)
+		}
+	}
+	written, err := t.store.write(ctx, c.after.object)
+	if err == nil && c.known {
+		c.after.object = written[0]
+		t.known.store(c.after)
+		return nil
+	}
+	t.known.forget(c.id)
+	return err
+}
