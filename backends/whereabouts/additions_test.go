@@ -12,9 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The API server applies patches by this library. What a patch is not about stays,
-// and on any other version of the pool it does nothing.
-func TestAdditionsAddWhatIsFreeAndNothingElse(t *testing.T) {
+// The API server applies patches with this library. The patch adds the entries and
+// changes nothing else. To another version of the pool it does not apply.
+func TestAdditionsChangeOnlyFreeOffsets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "offset")) })
 		odd := rapid.OneOf(key, rapid.SampledFrom([]string{"abc", "007", "+7", "300", "9223372036854775808", "a/b~c"}))
@@ -41,11 +41,11 @@ func TestAdditionsAddWhatIsFreeAndNothingElse(t *testing.T) {
 		pending, keys := map[int]reaper.Record{}, p.keys()
 		for i, k := range rapid.SliceOfNDistinct(key, 1, 8, rapid.ID[string]).Draw(t, "records") {
 			r := poolRecord(k, entry.Draw(t, "entry"))
-			if p.free(keys, r) != nil {
+			if p.checkFree(keys, r) != nil {
 				continue
 			}
 			if at, there := stored[k]; there {
-				t.Fatalf("%s holds %s and is taken for free", k, at)
+				t.Fatalf("offset %s holds %s, and checkFree reports it free", k, at)
 			}
 			pending[i], stored[k] = r, r.Stored
 		}
@@ -78,7 +78,7 @@ func TestAdditionsAddWhatIsFreeAndNothingElse(t *testing.T) {
 	})
 }
 
-// Whatever a record says, nothing but its own entry is added.
+// Of any record, Restore adds only the record's own entry.
 func FuzzPoolRecord(f *testing.F) {
 	f.Add("4", "10.0.0.4", entry4)
 	f.Add("+4", "10.0.0.4", `{"id":"c4"}`)
@@ -93,7 +93,7 @@ func FuzzPoolRecord(f *testing.F) {
 		if (len(good) == 1) != (errs[0] == nil) {
 			t.Fatalf("%d good records and the answer %v", len(good), errs[0])
 		}
-		if len(good) == 0 || p.free(p.keys(), r) != nil {
+		if len(good) == 0 || p.checkFree(p.keys(), r) != nil {
 			return
 		}
 		body, err := json.Marshal(p.additions(good))
@@ -106,7 +106,7 @@ func FuzzPoolRecord(f *testing.F) {
 		}
 		at, err := addressAt(p.prefix, strings.TrimPrefix(patch[1].Path, "/spec/allocations/"))
 		if len(patch) != 2 || err != nil || at.String() != ip || !sameJSON(patch[1].Value, json.RawMessage(stored)) {
-			t.Errorf("the record of %q becomes %s", key, body)
+			t.Errorf("the record of %q becomes the patch %s", key, body)
 		}
 	})
 }

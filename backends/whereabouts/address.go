@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// parseRange reads a pool's spec.range. The address part is kept as it is
-// written: the plugin counts offsets from there, not from the masked network
-// and not from range_start.
+// parseRange parses a pool's spec.range. It keeps the address part as it is
+// written: the plugin counts offsets from there, not from the masked network and
+// not from range_start.
 func parseRange(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -19,9 +19,9 @@ func parseRange(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// addressAt returns the address that the key of an allocation stands for: the
-// range's address as written plus the key as a decimal offset. It refuses what
-// the plugin would not have written, and offsets that leave the range.
+// addressAt returns the address of an allocation's key: the range's address as
+// written, plus the key as a decimal offset. It returns an error for a key that the
+// plugin would not have written, and for an offset that leaves the range.
 func addressAt(prefix netip.Prefix, key string) (netip.Addr, error) {
 	if key == "" || strings.Trim(key, "0123456789") != "" || (key[0] == '0' && key != "0") {
 		return netip.Addr{}, fmt.Errorf("offset %q is not a plain decimal number", key)
@@ -40,13 +40,13 @@ func addressAt(prefix netip.Prefix, key string) (netip.Addr, error) {
 }
 
 func errOutside(key string, prefix netip.Prefix) error {
-	return fmt.Errorf("offset %s lies outside of %s", key, prefix)
+	return fmt.Errorf("offset %s lies outside of the range %s", key, prefix)
 }
 
-// capacity returns how many addresses the plugin can give from a range: it
-// spares the first and the last, in both families, and refuses ranges of fewer
-// than four (HasUsableIPs in its pkg/iphelpers). A network's range_start,
-// range_end and exclude are not stored in the pool and not counted.
+// capacity returns how many addresses the plugin can allocate from a range. The
+// plugin spares the first and the last address, in both families, and refuses a
+// range of fewer than four (HasUsableIPs in its pkg/iphelpers). The pool does not
+// store a network's range_start, range_end and exclude, so they are not subtracted.
 func capacity(prefix netip.Prefix) *big.Int {
 	hostBits := prefix.Addr().BitLen() - prefix.Bits()
 	if hostBits < 2 {
@@ -56,21 +56,21 @@ func capacity(prefix netip.Prefix) *big.Int {
 	return n.Sub(n, big.NewInt(2))
 }
 
-// unnamed is the network of networks without a network_name.
+// unnamed is the Network of pools whose configuration has no network_name.
 const unnamed = "-"
 
-// errAmbiguous is a name that more than one address and network could have
-// made.
+// errAmbiguous is the error for a name that fits no address and network, or more
+// than one.
 var errAmbiguous = errors.New("the name does not prove an address")
 
-// normalizeRange is the form that a range has in the names of pools.
+// normalizeRange returns a range in the form that it has in the names of pools.
 func normalizeRange(text string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(text)
 }
 
-// poolPrefix returns what stands before the range in the name of a pool: a
-// network_name, a node, both, or nothing. It reports false for a name that the
-// plugin would not have made of this range.
+// poolPrefix returns the part of a pool's name before the range: a network_name, a
+// node, both, or nothing. It reports false for a name that the plugin would not
+// have given to a pool of this range.
 func poolPrefix(name string, prefix netip.Prefix) (string, bool) {
 	suffix := normalizeRange(prefix.Masked().String())
 	if name == suffix {
@@ -79,8 +79,8 @@ func poolPrefix(name string, prefix netip.Prefix) (string, bool) {
 	return strings.CutSuffix(name, "-"+suffix)
 }
 
-// normalizeIP is the form that an address has in the names of overlapping-range
-// allocations: colons become hyphens, and a trailing one gets a 0.
+// normalizeIP returns an address in the form that it has in the names of
+// overlapping reservations: colons become hyphens, and a trailing colon gets a 0.
 func normalizeIP(ip netip.Addr) string {
 	text := ip.String()
 	if strings.HasSuffix(text, ":") {

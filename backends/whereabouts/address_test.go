@@ -15,7 +15,7 @@ func TestAddressAt(t *testing.T) {
 		name   string
 		prefix string
 		key    string
-		want   string // empty: refused
+		want   string // empty: an error
 	}{
 		{"first address", "10.0.0.0/24", "1", "10.0.0.1"},
 		{"offset 0 is the base", "10.0.0.0/24", "0", "10.0.0.0"},
@@ -82,8 +82,8 @@ func TestParseRangeRefuses(t *testing.T) {
 	}
 }
 
-// TestAddressAtAgreesWithThePlugin compares with the plugin's own arithmetic
-// where that is right: offsets below 2^63 that stay in the range.
+// TestAddressAtAgreesWithThePlugin compares with the plugin's own arithmetic in the
+// cases in which that is right: offsets below 2^63 that stay in the range.
 func TestAddressAtAgreesWithThePlugin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefix := drawPrefix(t)
@@ -102,17 +102,17 @@ func TestAddressAtAgreesWithThePlugin(t *testing.T) {
 				t.Fatalf("addressAt(%v, %s) = %v, %v, want %v", prefix, key, got, err, want)
 			}
 		case err == nil:
-			t.Fatalf("addressAt(%v, %s) = %v, want a refusal: %v is outside", prefix, key, got, want)
+			t.Fatalf("addressAt(%v, %s) = %v, want an error: %v is outside", prefix, key, got, want)
 		}
 	})
 }
 
-// TestOffsetsOfThePluginReadBack stores addresses as the plugin does, with its
-// own arithmetic, in a range as the plugin writes it.
+// TestOffsetsOfThePluginReadBack stores addresses with the plugin's own arithmetic,
+// in a range as the plugin writes it.
 func TestOffsetsOfThePluginReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefix := drawPrefix(t)
-		// The plugin loses what is above 64 bits of an offset.
+		// The plugin truncates an offset to 64 bits.
 		bits := max(prefix.Bits(), prefix.Addr().BitLen()-64)
 		prefix = netip.PrefixFrom(prefix.Addr(), bits).Masked()
 		want := drawAddress(t, prefix)
@@ -149,8 +149,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestCapacityAgreesWithThePlugin counts from the first to the last address
-// that the plugin would give.
+// TestCapacityAgreesWithThePlugin counts from the first to the last address that
+// the plugin allocates.
 func TestCapacityAgreesWithThePlugin(t *testing.T) {
 	for _, base := range []string{"10.128.0.0", "fd00:8000::"} {
 		addr := netip.MustParseAddr(base)
@@ -204,7 +204,7 @@ func TestPoolPrefix(t *testing.T) {
 	}
 }
 
-// drawPrefix draws a range that need not be masked.
+// drawPrefix draws a range, masked or not.
 func drawPrefix(t *rapid.T) netip.Prefix {
 	size := rapid.SampledFrom([]int{4, 16}).Draw(t, "bytes of an address")
 	data := rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "base")

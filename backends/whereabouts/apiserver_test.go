@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	root   = "/apis/whereabouts.cni.cncf.io/v1alpha1/"
-	aPool  = "kube-system/10.0.0.0-24"
-	poolAt = "namespaces/kube-system/ippools/10.0.0.0-24"
-	anORIP = "kube-system/10.0.0.4"
-	oripAt = "namespaces/kube-system/overlappingrangeipreservations/10.0.0.4"
+	root          = "/apis/whereabouts.cni.cncf.io/v1alpha1/"
+	aPool         = "kube-system/10.0.0.0-24"
+	poolAt        = "namespaces/kube-system/ippools/10.0.0.0-24"
+	anOverlapping = "kube-system/10.0.0.4"
+	overlappingAt = "namespaces/kube-system/overlappingrangeipreservations/10.0.0.4"
 
 	listAttachments = "GET /apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 )
 
-// An api answers requests as the test says and writes down what it was sent. It
-// shows what goes over the wire; it compares nothing and stores nothing.
+// An api is an HTTP server that answers requests as the test says. It records the
+// requests. It compares nothing and stores nothing.
 type api struct {
 	t       *testing.T
 	answers map[string]http.HandlerFunc // by method and path, such as "GET ippools"
@@ -43,16 +43,17 @@ type api struct {
 	sent []request
 }
 
-// A request is what was sent.
+// A request is a request that the server received.
 type request struct {
 	Call string // method and path
-	Type string // of the body
+	Type string // the content type of the body
 	Body string
 	URL  string
 }
 
-// newAPI starts the server; requests without an answer fail the test. Unless the
-// test says otherwise, there are no network attachments.
+// newAPI starts the server and returns a client of it. A request without an answer
+// fails the test. Unless the test sets another answer, there are no network
+// attachments.
 func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Interface) {
 	t.Helper()
 	if answers[listAttachments] == nil {
@@ -90,7 +91,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// answer sets what is answered from now on, and forgets what was sent.
+// answer sets the answer to a call, and forgets the requests so far.
 func (a *api) answer(call string, with http.HandlerFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +109,7 @@ func (a *api) calls() []string {
 	return calls
 }
 
-// bodies returns what the requests of one kind carried.
+// bodies returns the requests of one call.
 func (a *api) bodies(call string) []request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +129,7 @@ func items(documents ...string) http.HandlerFunc {
 	return say(fmt.Sprintf(`{"kind": "List", "metadata": {"resourceVersion": "99"}, "items": [%s]}`, strings.Join(documents, ",")))
 }
 
-// refuse answers as the API server does: with a Status.
+// refuse answers with a Status, as the API server does.
 func refuse(err *apierrors.StatusError) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		status := err.Status()
@@ -142,12 +143,13 @@ func refuse(err *apierrors.StatusError) http.HandlerFunc {
 	}
 }
 
-// plain answers with a text that is no Status, as a proxy on the way does.
+// plain answers with a text that is no Status, as a proxy in front of the API
+// server does.
 func plain(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "404 page not found", code) }
 }
 
-// first answers the first request with one, all later ones with the other.
+// first answers the first request with one, and all later ones with the other.
 func first(one, other http.HandlerFunc) http.HandlerFunc {
 	var once sync.Once
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -158,17 +160,18 @@ func first(one, other http.HandlerFunc) http.HandlerFunc {
 }
 
 var (
-	poolResources = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: poolResource}
-	oripResources = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: overlappingResource}
+	poolResources        = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: poolResource}
+	overlappingResources = schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: overlappingResource}
 )
 
-// failedTest is how the API server refuses a JSON patch of which a test failed.
+// failedTest is the API server's answer to a JSON patch whose test failed.
 func failedTest() *apierrors.StatusError {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
 		"testing value /spec/allocations/4 failed: test failed", 0, false)
 }
 
-// brokenSchema is how it refuses what the object would be.
+// brokenSchema is the API server's answer to a write after which the object would
+// break its schema.
 func brokenSchema() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -179,20 +182,20 @@ func brokenSchema() *apierrors.StatusError {
 	}}
 }
 
-// A town is a cluster of a few pods, each by its namespace/name. Presence is
-// asked of the function where there is one.
-type town struct {
+// A fakeCluster is a reaper.Cluster with a few pods. If look is set, it answers for
+// single pods.
+type fakeCluster struct {
 	pods []reaper.Pod
 	look func(reaper.PodRef) (reaper.Pod, reaper.Presence, error)
 }
 
-func (c town) Pods(context.Context) ([]reaper.Pod, error) { return c.pods, nil }
+func (c fakeCluster) Pods(context.Context) ([]reaper.Pod, error) { return c.pods, nil }
 
-func (town) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
+func (fakeCluster) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
 
-func (town) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+func (fakeCluster) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
 
-func (c town) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+func (c fakeCluster) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	if c.look != nil {
 		return c.look(ref)
 	}
@@ -204,8 +207,8 @@ func (c town) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Pres
 	return reaper.Pod{}, reaper.Absent, nil
 }
 
-// warrants leads everything that the backend lists up the ladder, in a cluster
-// of these pods, without grace.
+// warrants lists the backend, judges everything without a grace period, and
+// confirms it in the cluster.
 func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.Warrant {
 	t.Helper()
 	p := policy.Default()

@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The network attachments of Multus, in which the configurations of networks
-// are.
+// The resource of Multus's network attachments, which contain the configurations of
+// networks.
 const (
 	attachmentGroup    = "k8s.cni.cncf.io"
 	attachmentVersion  = "v1"
@@ -23,9 +23,9 @@ const (
 	attachmentKind     = "NetworkAttachmentDefinition"
 )
 
-// listExclusions reads what the network attachments of all namespaces exclude;
-// nothing where the API server does not serve any. The client may be of another
-// API group.
+// listExclusions returns what the network attachments of all namespaces exclude. It
+// returns nothing if the API server does not serve network attachments. The client
+// may be of another API group.
 func listExclusions(ctx context.Context, client rest.Interface) (exclusions, error) {
 	items, err := kube.ListRaw(ctx, func() *rest.Request {
 		return client.Get().AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
@@ -39,10 +39,10 @@ func listExclusions(ctx context.Context, client rest.Interface) (exclusions, err
 	return readExclusions(items)
 }
 
-// notServed returns nil if the API server says that it has no such version of
-// the group of the attachments. That the list was not found does not prove it: a
-// proxy on the way may have said so. Nor does an answer that leaves out the
-// group of the store that was just read.
+// notServed returns nil if the API server says that it does not serve this version
+// of network attachments. A list that is not found does not prove that: a proxy may
+// have answered. A list of API groups without the group of the store that was just
+// read does not prove it either.
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
 	err := kube.Patiently(ctx, func(ctx context.Context) error {
@@ -53,10 +53,10 @@ func notServed(ctx context.Context, client rest.Interface) error {
 		return kube.Decode(data, &served)
 	})
 	if err != nil {
-		return fmt.Errorf("not found, and cannot tell why: list the API groups: %w", err)
+		return fmt.Errorf("not found, and the reason is unknown: list the API groups: %w", err)
 	}
 	if !serves(served, v1alpha1.SchemeGroupVersion.String()) {
-		return fmt.Errorf("not found, and cannot tell why: the list of API groups is without %s", v1alpha1.SchemeGroupVersion)
+		return fmt.Errorf("not found, and the reason is unknown: the list of API groups lacks %s", v1alpha1.SchemeGroupVersion)
 	}
 	if version := attachmentGroup + "/" + attachmentVersion; serves(served, version) {
 		return fmt.Errorf("not found, although the API server serves %s", version)
@@ -64,7 +64,7 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	return nil
 }
 
-// serves reports whether the list has the version, which is as group/version.
+// serves reports whether the list has the version, written as group/version.
 func serves(groups metav1.APIGroupList, version string) bool {
 	return slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
 		return slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool {
@@ -73,8 +73,9 @@ func serves(groups metav1.APIGroupList, version string) bool {
 	})
 }
 
-// readExclusions understands network attachments. One that may exclude
-// addresses, and cannot be understood, is an error: nobody knows then which.
+// readExclusions decodes network attachments. It returns an error for an attachment
+// that may exclude addresses and cannot be decoded, because these addresses are
+// then unknown.
 func readExclusions(items []json.RawMessage) (exclusions, error) {
 	var all exclusions
 	for _, item := range items {
@@ -83,7 +84,7 @@ func readExclusions(items []json.RawMessage) (exclusions, error) {
 			return nil, fmt.Errorf("network attachment %s: %w", o.pool(), err)
 		}
 		var spec struct {
-			Config string `json:"config"` // empty where a file on the nodes has it
+			Config string `json:"config"` // empty if a file on the nodes has the configuration
 		}
 		if len(o.Spec) > 0 {
 			if err := kube.Decode(o.Spec, &spec); err != nil {

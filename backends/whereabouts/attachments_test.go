@@ -15,7 +15,7 @@ import (
 
 const getGroups = "GET /apis"
 
-// groups answers with the API groups, by group/version.
+// groups answers with API groups, each written as group/version.
 func groups(versions ...string) http.HandlerFunc {
 	var all []string
 	for _, version := range versions {
@@ -24,7 +24,8 @@ func groups(versions ...string) http.HandlerFunc {
 	return say(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(all, ",") + `]}`)
 }
 
-// Promise 2. Only an API server that says so itself has no attachments.
+// Promise 2. Only the API server itself can say that it serves no network
+// attachments.
 func TestAttachmentsListStatuses(t *testing.T) {
 	const ours, theirs = "whereabouts.cni.cncf.io/v1alpha1", "k8s.cni.cncf.io/v1"
 	attachments := schema.GroupResource{Group: attachmentGroup, Resource: attachmentResource}
@@ -34,22 +35,22 @@ func TestAttachmentsListStatuses(t *testing.T) {
 		name   string
 		list   http.HandlerFunc
 		groups http.HandlerFunc
-		want   string // by what 10.0.0.4 is reserved
-		fails  string // part of the error
+		want   string // the protection of 10.0.0.4
+		fails  string // a part of the error
 	}{
 		{"some", some, nil, "excluded by the network attachment shop/lan", ""},
 		{"none", items(), nil, "", ""},
 		{"not defined", plain(http.StatusNotFound), groups("apps/v1", ours), "", ""},
 		{"another version defined", plain(http.StatusNotFound), groups(ours, "k8s.cni.cncf.io/v1beta2"), "", ""},
 		{"not found, but served", plain(http.StatusNotFound), groups(ours, theirs), "", "although the API server serves k8s.cni.cncf.io/v1"},
-		{"a proxy knows no such path", plain(http.StatusNotFound), plain(http.StatusNotFound), "", "cannot tell why"},
-		{"groups of another server", plain(http.StatusNotFound), groups("apps/v1"), "", "cannot tell why"},
-		{"no groups", plain(http.StatusNotFound), say(`{}`), "", "cannot tell why"},
+		{"a proxy knows no such path", plain(http.StatusNotFound), plain(http.StatusNotFound), "", "the reason is unknown"},
+		{"groups of another server", plain(http.StatusNotFound), groups("apps/v1"), "", "the reason is unknown"},
+		{"no groups", plain(http.StatusNotFound), say(`{}`), "", "the reason is unknown"},
 		{"groups forbidden", plain(http.StatusNotFound), forbidden, "", "no such right"},
 		{"forbidden", forbidden, nil, "", "no such right"},
 		{"broken", broken, nil, "", "etcd is gone"},
 		{"no list", say("{}"), nil, "", "no list"},
-		{"not understood", items(attachment("lan", single(`, "exclude": ["?"]`))), nil, "", "shop/lan"},
+		{"unreadable", items(attachment("lan", single(`, "exclude": ["?"]`))), nil, "", "shop/lan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,15 +68,15 @@ func TestAttachmentsListStatuses(t *testing.T) {
 						if r.IP.String() == "10.0.0.4" {
 							got = append(got, r.Protected)
 						} else if r.Protected != "" {
-							t.Errorf("%s is reserved", r.IP)
+							t.Errorf("%s is protected", r.IP)
 						}
 					}
 				}
 				switch {
 				case tt.fails == "" && (fails != nil || !slices.Equal(got, []string{tt.want})):
-					t.Errorf("%s: reserved by %q, %q, want %q", b.Name(), got, fails, tt.want)
+					t.Errorf("%s: protected by %q, %q, want %q", b.Name(), got, fails, tt.want)
 				case tt.fails != "" && (len(fails) != 1 || got != nil || !strings.Contains(fails[0], tt.fails)):
-					t.Errorf("%s: reserved by %q, %q, want nothing and an error with %q", b.Name(), got, fails, tt.fails)
+					t.Errorf("%s: protected by %q, %q, want nothing and an error with %q", b.Name(), got, fails, tt.fails)
 				}
 			}
 		})

@@ -10,27 +10,27 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// pluginType is the type by which a network's configuration calls the plugin.
+// pluginType is the plugin's type in the configuration of a network.
 const pluginType = "whereabouts"
 
-// An exclusion is what a network attachment excludes from one of its ranges. The
-// plugin does not give such an address to anybody, but it may have done so
+// An exclusion is the addresses that a network attachment excludes from one of its
+// ranges. The plugin allocates no excluded address, but it may have allocated one
 // before it was excluded.
 //
-// What the plugin's configuration file on a node excludes is not seen: that is
-// not in the API.
+// The plugin's configuration file on a node may exclude addresses, too. The API
+// server does not have that file, so such an exclusion is unknown here.
 type exclusion struct {
 	attachment string       // namespace/name
-	network    string       // its network_name; empty may be any
-	from       netip.Prefix // the range; not valid where it may be any
+	network    string       // its network_name; empty: any network
+	from       netip.Prefix // the range; not valid: any range
 	ranges     []*net.IPNet // at least one
 }
 
-// exclusions are those of all attachments.
+// exclusions are the exclusions of all network attachments.
 type exclusions []exclusion
 
-// mark says of each address of a pool by what it is excluded.
-func (all exclusions) mark(u *reaper.Pool) {
+// protect sets the protection of each excluded address in a pool.
+func (all exclusions) protect(u *reaper.Pool) {
 	var fitting exclusions
 	for _, e := range all {
 		if e.fits(*u) {
@@ -42,14 +42,14 @@ func (all exclusions) mark(u *reaper.Pool) {
 	}
 	for i := range u.Allocations {
 		if r := &u.Allocations[i]; r.IP.IsValid() {
-			r.Protected = fitting.reserved(r.IP)
+			r.Protected = fitting.protection(r.IP)
 		}
 	}
 }
 
-// fits reports whether the pool may be of the network and of the range. As in
-// supportedBy, a node may stand behind a network_name in the name of a pool. A
-// pool that tells no network, or no range, may be of any.
+// fits reports whether the pool may be of the exclusion's network and range. As in
+// supportedBy, a node may follow the network_name in the name of a pool. A pool
+// without a network, or without a range, may be of any.
 func (e exclusion) fits(u reaper.Pool) bool {
 	if e.from.IsValid() && u.Range.IsValid() && !e.from.Overlaps(u.Range) {
 		return false
@@ -57,8 +57,9 @@ func (e exclusion) fits(u reaper.Pool) bool {
 	return e.network == "" || u.Network == "" || u.Network == e.network || strings.HasPrefix(u.Network, e.network+"-")
 }
 
-// reserved says by what the address is excluded; empty if by nothing.
-func (all exclusions) reserved(ip netip.Addr) string {
+// protection names the attachment that excludes the address. It returns an empty
+// string if there is none.
+func (all exclusions) protection(ip netip.Addr) string {
 	address := net.IP(ip.AsSlice())
 	for _, e := range all {
 		for _, r := range e.ranges {
@@ -70,18 +71,18 @@ func (all exclusions) reserved(ip netip.Addr) string {
 	return ""
 }
 
-// A rangeConfig is what the plugin calls RangeConfiguration.
+// A rangeConfig is the plugin's RangeConfiguration.
 type rangeConfig struct {
 	Range   string   `json:"range"`
 	Exclude []string `json:"exclude"`
 }
 
-// readConfig returns what the configuration of a network excludes, be it of one
-// CNI plugin or of several, one behind the other or inside the other: every
-// object whose type is the plugin's counts. It is decoded as the plugin does it
-// (pkg/config of v0.9.4), with field names in whatever case. What is not JSON, as
-// a configuration that is a file on the nodes, is an error only if it speaks of
-// the plugin.
+// readConfig returns what the configuration of a network excludes. The
+// configuration may be of one CNI plugin, of a list, or of plugins inside others:
+// readConfig takes every object with the plugin's type. It decodes as the plugin
+// does (pkg/config of v0.9.4), which ignores the case of field names. A
+// configuration that is no JSON, such as the name of a file, is an error only if it
+// contains the plugin's type.
 func readConfig(config string) (exclusions, error) {
 	var root any
 	if err := json.Unmarshal([]byte(config), &root); err != nil {
@@ -104,7 +105,8 @@ func readConfig(config string) (exclusions, error) {
 		if err := json.Unmarshal(data, &ipam); err != nil {
 			return nil, err
 		}
-		// The range beside ipRanges is one of them, with an exclude of its own.
+		// The plugin treats a range beside ipRanges as one of them, with an exclude
+		// of its own.
 		for _, r := range append(ipam.Ranges, ipam.rangeConfig) {
 			if len(r.Exclude) == 0 {
 				continue
@@ -123,7 +125,7 @@ func readConfig(config string) (exclusions, error) {
 	return all, nil
 }
 
-// sections returns the objects whose type is the plugin's.
+// sections returns the objects with the plugin's type.
 func sections(value any) []map[string]any {
 	var found []map[string]any
 	switch value := value.(type) {
@@ -142,9 +144,10 @@ func sections(value any) []map[string]any {
 	return found
 }
 
-// rangeOf reads a range, written as a CIDR or as first-CIDR. It is not valid where
-// there is none: then a file on the nodes may say it. The same goes for one that
-// cannot be read, which only makes that more is kept.
+// rangeOf parses a range, written as a CIDR or as first-CIDR. It returns a prefix
+// that is not valid if there is no range, since a file on the nodes may have it,
+// and if the range cannot be parsed. Then the exclusion counts for any range, and
+// more is kept.
 func rangeOf(text string) netip.Prefix {
 	if _, cidr, ok := strings.Cut(text, "-"); ok {
 		text = cidr
@@ -156,8 +159,9 @@ func rangeOf(text string) netip.Prefix {
 	return prefix.Masked()
 }
 
-// parseExclude reads a CIDR or an address, as the plugin does (parseExcludedRange
-// in its pkg/allocate). It gives no address at all where it cannot read one.
+// parseExclude parses a CIDR or an address, like parseExcludedRange in the plugin's
+// pkg/allocate. If the plugin cannot parse an exclude, it allocates no address at
+// all.
 func parseExclude(text string) (*net.IPNet, error) {
 	_, excluded, err := net.ParseCIDR(text)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// attachment is a network attachment with a configuration.
+// attachment returns a network attachment with a configuration.
 func attachment(name, config string) string {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -22,18 +22,18 @@ func attachment(name, config string) string {
 		"metadata": {"namespace": "shop", "name": %q}, "spec": {"config": %s}}`, name, text)
 }
 
-// single is the configuration of one CNI plugin with the fields of its IPAM.
+// single returns the configuration of one CNI plugin with these fields of its IPAM.
 func single(ipam string) string {
 	return `{"cniVersion": "1.0.0", "name": "net", "type": "macvlan", "ipam": {"type": "whereabouts"` + ipam + `}}`
 }
 
-// The addresses that the plugin skips because of a configuration are reserved
+// The addresses that the plugin skips because of a configuration are protected
 // (parseExcludedRange and IterateForAssignment in its pkg/allocate).
-func TestExcludedAddressesAreReserved(t *testing.T) {
+func TestExcludedAddressesAreProtected(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		config string
-		want   string // the reserved ones of 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
+		want   string // the protected ones of 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
 	}{
 		{"a CIDR", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31"]`), "10.0.0.2 10.0.0.3"},
 		{"a CIDR with host bits", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.6/30"]`), "10.0.0.4 10.0.0.5 10.0.0.6"},
@@ -56,7 +56,7 @@ func TestExcludedAddressesAreReserved(t *testing.T) {
 		{"more than the pool's range", single(`, "range": "10.0.0.0/8", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 		{"another range", single(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.5"]`), ""},
 		{"a range of the node's file", single(`, "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"a range that is none", single(`, "range": "10.0.0.0/99", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a range that is no range", single(`, "range": "10.0.0.0/99", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 
 		{"the network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "blue"`), "10.0.0.5"},
 		{"another network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "green"`), ""},
@@ -69,7 +69,7 @@ func TestExcludedAddressesAreReserved(t *testing.T) {
 		{"another IPAM with other types", `{"name": "whereabouts", "type": "macvlan", "ipam": {"type": "static", "exclude": 7}}`, ""},
 		{"no IPAM", `{"type": "macvlan"}`, ""},
 		{"no configuration", ``, ""},
-		{"a text that is none of ours", `# see /etc/cni/net.d/10-lan.conf`, ""},
+		{"a text without the plugin's type", `# see /etc/cni/net.d/10-lan.conf`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			excluded, err := readExclusions([]json.RawMessage{json.RawMessage(attachment("lan", tt.config))})
@@ -78,7 +78,7 @@ func TestExcludedAddressesAreReserved(t *testing.T) {
 			}
 			var got []string
 			for _, base := range []string{"10.0.0.0/24", "fd00::/64"} {
-				u := testPool(t, "blue", base).reaperPool()
+				u := testPool(t, "blue", base).enginePool()
 				for n := range 6 {
 					ip, err := addressAt(u.Range, fmt.Sprint(n+1))
 					if err != nil {
@@ -86,24 +86,25 @@ func TestExcludedAddressesAreReserved(t *testing.T) {
 					}
 					u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
 				}
-				excluded.mark(&u)
+				excluded.protect(&u)
 				for _, r := range u.Allocations {
 					if r.Protected == "excluded by the network attachment shop/lan" {
 						got = append(got, r.IP.String())
 					} else if r.Protected != "" {
-						t.Errorf("%s is %s", r.IP, r.Protected)
+						t.Errorf("the protection of %s is %q", r.IP, r.Protected)
 					}
 				}
 			}
 			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("reserved (-want +got):\n%s", diff)
+				t.Errorf("protected (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Promise 2. What may exclude addresses and is not understood holds them all.
-func TestAttachmentsThatMayExcludeAnythingFailTheListing(t *testing.T) {
+// Promise 2. If an attachment may exclude addresses and cannot be decoded, the
+// listing fails.
+func TestUnreadableExclusionsFailTheListing(t *testing.T) {
 	for _, tt := range []struct{ name, attachment, says string }{
 		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "shop/lan"},
 		{"no address", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0"},
@@ -112,7 +113,7 @@ func TestAttachmentsThatMayExcludeAnythingFailTheListing(t *testing.T) {
 		{"an empty text", attachment("lan", single(`, "exclude": [""]`)), "shop/lan"},
 		{"no list", attachment("lan", single(`, "exclude": "10.0.0.5"`)), "shop/lan"},
 		{"ranges of a wrong type", attachment("lan", single(`, "ipRanges": {}`)), "shop/lan"},
-		{"a bad one in ipRanges", attachment("lan", single(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["x"]}]`)), "shop/lan"},
+		{"a bad exclude in ipRanges", attachment("lan", single(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["x"]}]`)), "shop/lan"},
 		{"configuration of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan"}, "spec": {"config": {}}}`, "shop/lan"},
 		{"no object", `[]`, "network attachment"},
 	} {
@@ -143,7 +144,7 @@ func TestExclusionsByNetworkOfThePool(t *testing.T) {
 		{"blue", "blue-node-1", true},
 		{"blue", "blues", false},
 		{"blue", unnamed, false},
-		{"blue", "", true}, // a pool that tells no network may be of any
+		{"blue", "", true}, // a pool without a network may be of any
 	} {
 		if got := (exclusion{network: tt.network}).fits(reaper.Pool{Network: tt.of}); got != tt.want {
 			t.Errorf("an exclusion of the network %q fits a pool of %q: %v, want %v", tt.network, tt.of, got, tt.want)
@@ -151,8 +152,8 @@ func TestExclusionsByNetworkOfThePool(t *testing.T) {
 	}
 }
 
-// Whatever a configuration is: it is understood or refused, and what is excluded
-// lies in a range that it has as a text.
+// Any configuration is decoded or refused. A decoded exclusion protects its first
+// address.
 func FuzzReadConfig(f *testing.F) {
 	f.Add(single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31", "10.0.0.9"], "network_name": "blue"`))
 	f.Add(`{"plugins": [` + single(`, "ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`) + `]}`)
@@ -166,16 +167,16 @@ func FuzzReadConfig(f *testing.F) {
 			return
 		}
 		if len(all) > 0 && !json.Valid([]byte(config)) {
-			t.Errorf("%v are read from what is not JSON", all)
+			t.Errorf("%v are read from a text that is no JSON", all)
 		}
 		for _, e := range all {
 			if len(e.ranges) == 0 {
-				t.Error("an exclusion of nothing")
+				t.Error("an exclusion has no ranges")
 			}
 			for _, r := range e.ranges {
 				first, ok := netip.AddrFromSlice(r.IP)
-				if !ok || all.reserved(first) == "" {
-					t.Errorf("%s is excluded, and its first address is not", r)
+				if !ok || all.protection(first) == "" {
+					t.Errorf("%s is excluded, and its first address is not protected", r)
 				}
 			}
 		}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// A reading is one way to understand the name of an overlapping-range
-// allocation: [network-]address.
+// A reading is one way to split the name of an overlapping reservation, which is
+// [network-]address.
 type reading struct {
-	network string // empty for an unnamed network
+	network string // empty: an unnamed network
 	ip      netip.Addr
 }
 
-// readings returns every address and network that could have made this name,
-// the longest network first. An IPv4 name has one reading. An IPv6 name can
-// have several: 2001-db8--2 is 2001:db8::2 of an unnamed network, or db8::2 of
-// a network named 2001.
+// readings returns every address and network for which the plugin makes this name,
+// the longest network first. An IPv4 name has one reading. An IPv6 name can have
+// several: 2001-db8--2 is 2001:db8::2 of an unnamed network, or db8::2 of a network
+// named 2001.
 func readings(name string) []reading {
 	var all []reading
 	for i := len(name) - 1; i >= 0; i-- {
 		if i == 1 || (i > 1 && name[i-1] != '-') {
-			continue // not behind a network's name and its hyphen
+			continue // an address follows a network's name and a hyphen
 		}
 		if ip, ok := readIP(name[i:]); ok {
 			all = append(all, reading{name[:max(0, i-1)], ip})
@@ -30,7 +30,7 @@ func readings(name string) []reading {
 	return all
 }
 
-// readIP reads the form that normalizeIP writes, and only that.
+// readIP parses the form that normalizeIP writes, and no other.
 func readIP(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(strings.ReplaceAll(text, "-", ":"))
 	if err != nil || ip.Zone() != "" || ip.Is4In6() || normalizeIP(ip) != text {
@@ -39,11 +39,11 @@ func readIP(text string) (netip.Addr, bool) {
 	return ip, true
 }
 
-// parseName takes the name of a allocation apart. Where several readings are
-// possible, the pools of its namespace decide: the plugin makes a allocation
-// beside an allocation in a pool of that network, so only a reading that some
-// pool's range and name support can be right. What is not proved that way is
-// an error.
+// parseName returns the reading of an overlapping reservation's name. If there are
+// several readings, the pools of its namespace decide: the plugin makes an
+// overlapping reservation beside an allocation in a pool of that network. So the
+// right reading is supported by the range and the name of a pool. If not exactly
+// one reading is supported, parseName returns an error that wraps errAmbiguous.
 func parseName(name string, pools []ipPool) (reading, error) {
 	all := readings(name)
 	if len(all) == 1 {
@@ -58,13 +58,13 @@ func parseName(name string, pools []ipPool) (reading, error) {
 	if len(supported) == 1 {
 		return supported[0], nil
 	}
-	return reading{}, fmt.Errorf("%w: %q has %d readings, and pools that support %d of them",
+	return reading{}, fmt.Errorf("%w: %q can be read in %d ways, and the pools of its namespace support %d of them",
 		errAmbiguous, name, len(all), len(supported))
 }
 
-// supportedBy reports whether some pool could have given the address in the
-// network. The node name in a node-slice pool's name cannot be told from a
-// network_name, so an unnamed network may be behind any prefix.
+// supportedBy reports whether a pool could have given the address in the network.
+// In the name of a node-slice pool, the node cannot be told from a network_name, so
+// any prefix may stand before the pool of an unnamed network.
 func (r reading) supportedBy(pools []ipPool) bool {
 	for _, p := range pools {
 		prefix, ok := poolPrefix(p.name, p.prefix)

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pluginName is how the plugin names a allocation (NormalizeIP in its
-// pkg/storage/kubernetes/ipam.go).
+// pluginName is the plugin's name for an overlapping reservation (NormalizeIP in
+// its pkg/storage/kubernetes/ipam.go).
 func pluginName(network string, addr netip.Addr) string {
 	text := fmt.Sprint(net.IP(addr.AsSlice()))
 	if text[len(text)-1] == ':' {
@@ -28,8 +28,8 @@ func pluginName(network string, addr netip.Addr) string {
 	return text
 }
 
-// testPool is a readable pool as the plugin names it, with what it puts before
-// the range.
+// testPool returns a readable pool, named as the plugin names it, with a text
+// before the range.
 func testPool(t interface{ Fatal(...any) }, before, text string) ipPool {
 	prefix, err := parseRange(text)
 	if err != nil {
@@ -47,7 +47,7 @@ var compareAddresses = cmp.Options{cmp.AllowUnexported(reading{}), cmpopts.Equat
 func TestReadings(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		want []string // network and address
+		want []string // the network and the address of each
 	}{
 		{"10.0.0.1", []string{" 10.0.0.1"}},
 		{"mynet-10.0.0.1", []string{"mynet 10.0.0.1"}},
@@ -97,8 +97,8 @@ func TestParseName(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		res   string
-		pools [][2]string // what stands before the range, and the range
-		want  string      // network and address; empty: not proved
+		pools [][2]string // the text before the range, and the range
+		want  string      // network and address; empty: an error
 	}{
 		{"IPv4 needs no pool", "10.0.0.1", nil, " 10.0.0.1"},
 		{"named IPv4 needs no pool", "my-net-2-10.0.0.1", nil, "my-net-2 10.0.0.1"},
@@ -113,8 +113,8 @@ func TestParseName(t *testing.T) {
 		{"two pools that support the same", "2001-db8--2", [][2]string{{"", "2001:db8::/64"}, {"", "2001:db8::/112"}}, " 2001:db8::2"},
 		{"a node slice of the unnamed network", "2001-db8--2", [][2]string{{"node-a", "2001:db8::/80"}}, " 2001:db8::2"},
 		{"a node slice of the named network", "2001-db8--2", [][2]string{{"2001-node-a", "db8::/80"}}, "2001 db8::2"},
-		{"a network whose name the name begins with", "2001-db8--2", [][2]string{{"2001db8", "db8::/64"}}, ""},
-		{"a node that is called like the network", "2001-db8--2", [][2]string{{"2001", "2001:db8::/64"}}, " 2001:db8::2"},
+		{"a network whose name begins the object's name", "2001-db8--2", [][2]string{{"2001db8", "db8::/64"}}, ""},
+		{"a node with the name of the network", "2001-db8--2", [][2]string{{"2001", "2001:db8::/64"}}, " 2001:db8::2"},
 		{"trailing zero", "fdef-b041-5422-5--0", [][2]string{{"", "fdef:b041:5422:5::/64"}}, " fdef:b041:5422:5::"},
 		{"trailing zero in a named network", "fdef-b041-5422-5--0", [][2]string{{"fdef", "b041:5422:5::/64"}}, "fdef b041:5422:5::"},
 		{"network name of hexadecimal digits", "net-a-fd00--1", [][2]string{{"net-a", "fd00::/64"}}, "net-a fd00::1"},
@@ -140,7 +140,7 @@ func TestParseName(t *testing.T) {
 	}
 }
 
-// A pool that was not named by the plugin does not say whose it is.
+// A pool with a name that the plugin would not make supports no reading.
 func TestPoolOfAnotherNameProvesNothing(t *testing.T) {
 	p := testPool(t, "", "2001:db8::/64")
 	p.name = "my-pool"
@@ -162,7 +162,7 @@ func TestTrueReadingIsAlwaysAmongTheReadings(t *testing.T) {
 		}
 		for _, r := range got {
 			if back := pluginName(r.network, r.ip); back != name {
-				t.Fatalf("readings(%q) has %v, of which the plugin makes %q", name, r, back)
+				t.Fatalf("readings(%q) has %v, which the plugin would name %q", name, r, back)
 			}
 		}
 	})
@@ -177,7 +177,7 @@ func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
 			before = strings.TrimPrefix(before+"-"+node, "-")
 		}
 		pools := []ipPool{testPool(t, before, around(t, want.ip))}
-		others := 0 // readings that a pool supports beside the true one
+		others := 0 // the number of other readings that a pool supports
 		for _, r := range readings(name) {
 			if r != want && rapid.Bool().Draw(t, "other pool") {
 				pools = append(pools, testPool(t, rapid.SampledFrom([]string{r.network, "other", before}).Draw(t, "before"), around(t, r.ip)))
@@ -213,13 +213,12 @@ func FuzzParseName(f *testing.F) {
 			return
 		}
 		if back := pluginName(r.network, r.ip); back != name {
-			t.Errorf("parseName(%q) = %v, of which the plugin makes %q", name, r, back)
+			t.Errorf("parseName(%q) = %v, which the plugin would name %q", name, r, back)
 		}
 	})
 }
 
-// drawNetwork draws a network_name, or none: some that look like parts of
-// addresses.
+// drawNetwork draws a network_name or none. Some look like parts of addresses.
 func drawNetwork(t *rapid.T) string {
 	return rapid.OneOf(
 		rapid.Just(""),
@@ -229,8 +228,8 @@ func drawNetwork(t *rapid.T) string {
 	).Draw(t, "network")
 }
 
-// drawIP draws an address with many zeros. IPv4 in IPv6 form is the IPv4
-// address, as it is for the plugin.
+// drawIP draws an address with many zeros. IPv4 in IPv6 form becomes the IPv4
+// address, as in the plugin.
 func drawIP(t *rapid.T) netip.Addr {
 	size := rapid.SampledFrom([]int{4, 16, 16, 16}).Draw(t, "bytes")
 	data := rapid.SliceOfN(rapid.OneOf(rapid.Just(byte(0)), rapid.Byte()), size, size).Draw(t, "address")

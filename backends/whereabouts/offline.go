@@ -9,9 +9,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Offline returns the backends over the pools and overlapping-range reservations
-// among the documents, and the other documents. A backend of which there is
-// nothing is left out. What network attachments among them exclude is respected.
+// Offline returns the backends over the IPPools and overlapping reservations among
+// the documents, and the documents that are neither these nor network attachments.
+// A backend without an object is left out. The network attachments among the
+// documents protect what they exclude.
 func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
 	var ipPools, overlapping, attachments []json.RawMessage
 	for _, d := range documents {
@@ -34,7 +35,7 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 		found = append(found, reaper.Excerpt{Store: name, Pools: pools})
 	}
 	if len(ipPools) > 0 {
-		excerpt(PoolsName, poolPools(ipPools, excluded))
+		excerpt(PoolsName, enginePools(ipPools, excluded))
 	}
 	if len(overlapping) > 0 {
 		excerpt(OverlappingName, overlappingPools(overlapping, readPools(ipPools), excluded))

@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// document is an object of whereabouts' API group.
+// document returns an object of the API group of Whereabouts.
 func document(kind, data string) reaper.Document {
 	return reaper.Document{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: kind, Data: []byte(data)}
 }
@@ -18,7 +18,7 @@ func document(kind, data string) reaper.Document {
 const onePool = `{"metadata": {"namespace": "kube-system", "name": "2001-db8---64"},
 	"spec": {"range": "db8::/64", "allocations": {"2": {"id": "c1", "podref": "default/web-0", "ifname": "net1"}}}}`
 
-// lines are a backend's pools and errors, one a line.
+// lines returns the backend's allocations and errors, a line for each.
 func lines(t *testing.T, b reaper.Backend) []string {
 	t.Helper()
 	var all []string
@@ -36,7 +36,7 @@ func lines(t *testing.T, b reaper.Backend) []string {
 
 func TestOfflineSortsObjectsOut(t *testing.T) {
 	pool := document("IPPool", onePool)
-	allocation := document("OverlappingRangeIPReservation", orip("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+	allocation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
 	calicos := reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
 	slice := document("NodeSlicePool", `{}`)
 	for _, tt := range []struct {
@@ -47,7 +47,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 	}{
 		{"both", []reaper.Document{allocation, pool}, []string{"whereabouts", "overlapping"}, nil},
 		{"pools alone", []reaper.Document{pool}, []string{"whereabouts"}, nil},
-		{"reservations alone", []reaper.Document{allocation}, []string{"overlapping"}, nil},
+		{"overlapping reservations alone", []reaper.Document{allocation}, []string{"overlapping"}, nil},
 		{"neither", []reaper.Document{calicos, slice}, nil, []reaper.Document{calicos, slice}},
 		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos, slice}},
 	} {
@@ -70,8 +70,8 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	bad := document("IPPool", `{"metadata": {"namespace": "other", "name": "bad"}, "spec": {"range": "10.xx"}}`)
 	odd := document("OverlappingRangeIPReservation", `[]`)
-	// Only the pool tells that the name is of a network, and not of one address.
-	settled := document("OverlappingRangeIPReservation", orip("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
+	// Only the pool shows that 2001 is a network and not a part of the address.
+	settled := document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
 	found, _ := Offline([]reaper.Document{settled, document("IPPool", onePool), bad, odd})
 	want := [][]string{
 		{
@@ -88,17 +88,17 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 		got = append(got, lines(t, b))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("units (-want +got):\n%s", diff)
+		t.Errorf("pools (-want +got):\n%s", diff)
 	}
 }
 
-// Promise 2. Attachments count offline as they do in a cluster.
+// Promise 2. Network attachments protect addresses offline, too.
 func TestOfflineRespectsAttachments(t *testing.T) {
 	attached := func(config string) reaper.Document {
 		return reaper.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}
 	}
 	stored := []reaper.Document{
-		document("IPPool", onePool), document("OverlappingRangeIPReservation", orip("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
+		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
 	found, rest := Offline(append(stored, attached(single(`, "exclude": ["db8::/120"]`))))
 	if len(found) != 2 || rest != nil {

@@ -22,19 +22,20 @@ import (
 const OverlappingName = "overlapping"
 
 // Overlapping is the backend for OverlappingRangeIPReservations: one object for
-// each address that ranges may share. Its releases rest on those of Pools, and
-// have to come after them.
+// each address that ranges may share. It must release after Pools, because an
+// overlapping reservation is kept while a pool holds its address. It is safe for
+// concurrent use.
 //
-// A resourceVersion does not notice that such a reservation is in use again: a
-// pod that comes back under the same name finds its own name in it and writes
-// nothing. So a release first replaces the owner (see tombstone), and only then
-// asks who is alive.
+// A resourceVersion does not show that a pod uses the address again: a pod that
+// comes back under the same name finds its own name in the object and writes
+// nothing. So a release first replaces the owner by a tombstone, and then looks
+// whether the owner exists.
 type Overlapping struct {
 	client rest.Interface
-	begun  sync.Map // pools that an earlier try may have left a tombstone in
+	begun  sync.Map // by pool: an earlier try may have left a tombstone
 
 	mu     sync.Mutex
-	pools  []json.RawMessage // as they were last read
+	pools  []json.RawMessage // the IPPools, read at readAt
 	readAt time.Time
 }
 
@@ -45,7 +46,8 @@ func NewOverlapping(client rest.Interface) *Overlapping { return &Overlapping{cl
 // Name implements reaper.Backend.
 func (*Overlapping) Name() string { return OverlappingName }
 
-// List implements reaper.Backend. Every reservation is a pool of its own.
+// List implements reaper.Backend. Every overlapping reservation is a pool of its
+// own.
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		b.forgetPools()
@@ -68,15 +70,16 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// forgetPools has the next release read the pools. Where a run looks again, those
-// that its last look released from still hold what this one releases.
+// forgetPools makes the next release read the IPPools. Between two listings of one
+// run, Pools has released allocations that the IPPools read before still contain.
 func (b *Overlapping) forgetPools() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pools, b.readAt = nil, time.Time{}
 }
 
-// overlappingUnits understands what was listed. Pools are by namespace.
+// overlappingPools decodes the overlapping reservations of a listing. The IPPools
+// are by namespace.
 func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, excluded exclusions) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
@@ -85,7 +88,7 @@ func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, exclud
 			err := kube.Decode(item, &o)
 			if err == nil {
 				pool = overlappingPool(o, pools[o.Metadata.Namespace])
-				excluded.mark(&pool)
+				excluded.protect(&pool)
 			} else {
 				err = &reaper.PoolError{Pool: o.pool(), Err: err}
 			}
@@ -96,7 +99,7 @@ func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, exclud
 	}
 }
 
-// overlappingUnit understands one reservation object.
+// overlappingPool decodes one overlapping reservation.
 func overlappingPool(o object, pools []ipPool) reaper.Pool {
 	r := reaper.Allocation{
 		Key:     o.Metadata.Name,
@@ -120,7 +123,7 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 		podRef = o.Metadata.Annotations[ownerAnnotation]
 		r.Interrupted = podRef != tombstone && readOwner(podRef).Namespace != ""
 		if !r.Interrupted {
-			podRef, r.Unreadable = "", "its release was begun, and no annotation "+ownerAnnotation+" says whose it was"
+			podRef, r.Unreadable = "", "its release has begun, and the annotation "+ownerAnnotation+" names no owner: set it to namespace/name of the owner"
 		}
 	}
 	r.Owner = reaper.Owner{Sandbox: spec.ContainerID, Interface: spec.IfName}
@@ -131,9 +134,8 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 	return u
 }
 
-// readPools understands the pools of the namespaces in which every pool can be
-// understood. Those of another prove nothing: the one that cannot be understood
-// might say otherwise.
+// readPools decodes the IPPools, by namespace. It leaves out a namespace with an
+// IPPool that cannot be decoded: that pool might support another reading of a name.
 func readPools(items []json.RawMessage) map[string][]ipPool {
 	pools := make(map[string][]ipPool)
 	var doubtful []string
@@ -150,12 +152,13 @@ func readPools(items []json.RawMessage) map[string][]ipPool {
 	return pools
 }
 
-// heldBy returns the pool that still holds the address for this owner, or that
-// may do so, or an empty string. It reads the pools anew unless somebody did so
-// since the given time; those who wait for one reading share the next.
+// heldBy returns the IPPool that holds, or may hold, the address for this owner. It
+// returns an empty string if there is none. It reads the IPPools again unless they
+// were read after the given time. Concurrent calls share one reading.
 //
-// Few pools name the owner of a reservation that is due, so only those that do
-// are decoded: the API server writes a podref as it is, without escapes.
+// Few IPPools name the owner of an overlapping reservation that is due, so heldBy
+// decodes only those that do: the API server writes a podref as it is, without
+// escapes.
 func (b *Overlapping) heldBy(ctx context.Context, r reaper.Allocation, since time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

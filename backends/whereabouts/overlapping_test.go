@@ -16,25 +16,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// orip is a reservation object with a spec and annotations.
-func orip(name, spec, annotations string) string {
+// overlappingJSON returns an overlapping reservation with a spec and annotations.
+func overlappingJSON(name, spec, annotations string) string {
 	return `{"metadata": {"namespace": "kube-system", "name": "` + name + `", "uid": "u4", "resourceVersion": "44",
 		"creationTimestamp": "2026-03-01T12:00:00Z", "annotations": ` + annotations + `}, "spec": ` + spec + `}`
 }
 
-func TestOverlappingAllocations(t *testing.T) {
+func TestOverlappingReservationsAreRead(t *testing.T) {
 	pools := []ipPool{testPool(t, "2001", "db8::/64")}
 	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
 	for _, tt := range []struct {
 		name        string
-		object      string // its name
+		object      string // the object's name
 		spec        string
 		annotations string
-		ip          string // empty: none
+		ip          string // empty: no address
 		network     string
 		owner       reaper.Owner
 		interrupted bool
-		unreadable  string // part of it
+		unreadable  string // a part of the reason
 	}{
 		{"as the plugin writes it", "10.0.0.4", `{"podref":"default/web-0","ifname":"net1"}`, `{}`,
 			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1"}, false, ""},
@@ -44,7 +44,7 @@ func TestOverlappingAllocations(t *testing.T) {
 			"10.0.0.4", "my-net-2", reaper.Owner{Pod: web}, false, ""},
 		{"IPv6 with a trailing zero", "fd00--0", `{"podref":"default/web-0"}`, `{}`,
 			"fd00::", "-", reaper.Owner{Pod: web}, false, ""},
-		{"a name that a pool settles", "2001-db8--2", `{"podref":"default/web-0"}`, `{}`,
+		{"a name that a pool determines", "2001-db8--2", `{"podref":"default/web-0"}`, `{}`,
 			"db8::2", "2001", reaper.Owner{Pod: web}, false, ""},
 		{"a name that proves no address", "fd00-a--2", `{"podref":"default/web-0"}`, `{}`,
 			"", "", reaper.Owner{Pod: web}, false, "does not prove an address"},
@@ -69,17 +69,17 @@ func TestOverlappingAllocations(t *testing.T) {
 			`{"ip-reaper/owner":"a/b/c"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
 		{"a tombstone over a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
 			`{"ip-reaper/owner":"_ip-reaper/_released"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
-		{"an owner in the annotation of a whole reservation", "10.0.0.4", `{"podref":"default/web-0"}`,
+		{"an owner in the annotation, without a tombstone", "10.0.0.4", `{"podref":"default/web-0"}`,
 			`{"ip-reaper/owner":"default/web-9"}`, "10.0.0.4", "-", reaper.Owner{Pod: web}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var o object
-			if err := kube.Decode([]byte(orip(tt.object, tt.spec, tt.annotations)), &o); err != nil {
+			if err := kube.Decode([]byte(overlappingJSON(tt.object, tt.spec, tt.annotations)), &o); err != nil {
 				t.Fatal(err)
 			}
 			pool := overlappingPool(o, pools)
 			if len(pool.Allocations) != 1 {
-				t.Fatalf("%d reservations, want 1", len(pool.Allocations))
+				t.Fatalf("%d allocations, want 1", len(pool.Allocations))
 			}
 			if got := pool.Allocations[0].Unreadable; !strings.Contains(got, tt.unreadable) || (got == "") != (tt.unreadable == "") {
 				t.Errorf("Unreadable = %q, want %q in it", got, tt.unreadable)
@@ -97,30 +97,30 @@ func TestOverlappingAllocations(t *testing.T) {
 				want.Allocations[0].IP = netip.MustParseAddr(tt.ip)
 			}
 			if diff := cmp.Diff(want, pool, comparePools); diff != "" {
-				t.Errorf("overlappingUnit (-want +got):\n%s", diff)
+				t.Errorf("overlappingPool (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAllocationWithoutSpecIsUnreadable(t *testing.T) {
+func TestOverlappingWithoutSpecIsUnreadable(t *testing.T) {
 	var o object
 	if err := kube.Decode([]byte(`{"metadata": {"name": "10.0.0.4"}}`), &o); err != nil {
 		t.Fatal(err)
 	}
 	if r := overlappingPool(o, nil).Allocations[0]; r.Unreadable == "" {
-		t.Errorf("reservation = %+v, want it unreadable", r)
+		t.Errorf("allocation = %+v, want it unreadable", r)
 	}
 }
 
-// Pools of another namespace are another plugin's.
-func TestOverlappingListsByThePoolsOfTheNamespace(t *testing.T) {
+// Pools of another namespace belong to another installation of the plugin.
+func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 	stored := `{"metadata": {"namespace": "NS", "name": "2001-db8---64"}, "spec": {"range": "db8::/64"}}`
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET overlappingrangeipreservations": items(
-			orip("2001-db8--2", `{"podref":"default/web-0"}`, `{}`),
+			overlappingJSON("2001-db8--2", `{"podref":"default/web-0"}`, `{}`),
 			`{"metadata": {"namespace": "kube-system", "name": "x", "annotations": []}}`,
-			orip("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)),
+			overlappingJSON("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)),
 		"GET ippools": first(
 			items(`{"spec": 1}`, strings.Replace(stored, "NS", "kube-system", 1)),
 			first(
@@ -151,29 +151,29 @@ func TestOverlappingListsByThePoolsOfTheNamespace(t *testing.T) {
 		t.Errorf("List beside the pools of another namespace (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, list()); diff != "" {
-		t.Errorf("List beside a pool that may say otherwise (-want +got):\n%s", diff)
+		t.Errorf("List beside a pool that cannot be decoded (-want +got):\n%s", diff)
 	}
 }
 
 func TestOverlappingListStatuses(t *testing.T) {
-	forbidden := refuse(apierrors.NewForbidden(oripResources, "", errors.New("no")))
-	some := items(orip("10.0.0.4", `{"podref":"default/web-0"}`, `{}`))
+	forbidden := refuse(apierrors.NewForbidden(overlappingResources, "", errors.New("no")))
+	some := items(overlappingJSON("10.0.0.4", `{"podref":"default/web-0"}`, `{}`))
 	for _, tt := range []struct {
-		name         string
-		orips, pools http.HandlerFunc
-		want         int
-		err          bool
-		notInstalled bool
+		name                string
+		overlappings, pools http.HandlerFunc
+		want                int
+		err                 bool
+		notInstalled        bool
 	}{
 		{"both there", some, items(), 1, false, false},
-		{"no reservations installed", plain(http.StatusNotFound), items(), 0, true, true},
+		{"no overlapping reservations installed", plain(http.StatusNotFound), items(), 0, true, true},
 		{"no pools installed", some, plain(http.StatusNotFound), 1, false, false},
-		{"reservations forbidden", forbidden, items(), 0, true, false},
+		{"overlapping reservations forbidden", forbidden, items(), 0, true, false},
 		{"pools forbidden", some, forbidden, 0, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
-				"GET overlappingrangeipreservations": tt.orips, "GET ippools": tt.pools})
+				"GET overlappingrangeipreservations": tt.overlappings, "GET ippools": tt.pools})
 			pools, failed, notInstalled := 0, false, false
 			for _, err := range NewOverlapping(client).List(t.Context()) {
 				failed, notInstalled = failed || err != nil, errors.Is(err, reaper.ErrNotInstalled)
@@ -182,15 +182,15 @@ func TestOverlappingListStatuses(t *testing.T) {
 				}
 			}
 			if pools != tt.want || failed != tt.err || notInstalled != tt.notInstalled {
-				t.Errorf("List = %d units, failed %v, not installed %v, want %d, %v, %v",
+				t.Errorf("List = %d pools, failed %v, not installed %v, want %d, %v, %v",
 					pools, failed, notInstalled, tt.want, tt.err, tt.notInstalled)
 			}
 		})
 	}
 }
 
-// A reservation object is exactly one reservation, whatever is in it.
-func FuzzReadAllocation(f *testing.F) {
+// Any overlapping reservation is exactly one allocation.
+func FuzzReadOverlapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
 		var o object
 		if err := kube.Decode(data, &o); err != nil {
@@ -202,7 +202,7 @@ func FuzzReadAllocation(f *testing.F) {
 		}
 		pool := overlappingPool(o, pools)
 		if len(pool.Allocations) != 1 {
-			t.Fatalf("%d reservations, want 1", len(pool.Allocations))
+			t.Fatalf("%d allocations, want 1", len(pool.Allocations))
 		}
 		r := pool.Allocations[0]
 		if want := o.Metadata.UID + "/" + o.Metadata.ResourceVersion; r.Token != want || r.Key != o.Metadata.Name {
@@ -214,15 +214,15 @@ func FuzzReadAllocation(f *testing.F) {
 				back = pluginName("", r.IP)
 			}
 			if back != r.Key {
-				t.Errorf("%q is read as %v in %q, of which the plugin makes %q", r.Key, r.IP, pool.Network, back)
+				t.Errorf("%q is read as %v in %q, which the plugin would name %q", r.Key, r.IP, pool.Network, back)
 			}
 		}
 		var spec struct {
 			PodRef json.RawMessage `json:"podref"`
 		}
-		buried := kube.Decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
-		if r.Interrupted && (!buried || r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "") {
-			t.Errorf("%+v is taken for interrupted, from the spec %s", r, o.Spec)
+		withTombstone := kube.Decode(o.Spec, &spec) == nil && string(spec.PodRef) == `"`+tombstone+`"`
+		if r.Interrupted && (!withTombstone || r.Owner.Pod.Namespace == "" || r.Owner.Pod.Name == "") {
+			t.Errorf("%+v is Interrupted, with the spec %s", r, o.Spec)
 		}
 	})
 }

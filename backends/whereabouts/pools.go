@@ -20,12 +20,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// PoolsName is the name of the backend that Pools returns.
+// PoolsName is the name of the backend that NewPools returns.
 const PoolsName = "whereabouts"
 
-// Pools is the backend for the allocations in IPPools, of all namespaces,
-// networks and node slices. An allocation's token is the entry itself, as it is
-// stored: a pod that adopts it rewrites its id, and then a release fails.
+// Pools is the backend for the allocations in IPPools, of all namespaces, networks
+// and node slices. An allocation's token is the entry as it is stored: a pod that
+// adopts the entry rewrites its id, and then the release fails. Pools is safe for
+// concurrent use.
 type Pools struct{ client rest.Interface }
 
 // NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1.
@@ -34,8 +35,8 @@ func NewPools(client rest.Interface) *Pools { return &Pools{client} }
 // Name implements reaper.Backend.
 func (*Pools) Name() string { return PoolsName }
 
-// List implements reaper.Backend. The entries of a pool come in the order of
-// their addresses, unreadable ones first.
+// List implements reaper.Backend. The allocations of a pool are in the order of
+// their addresses, with the unreadable ones first.
 func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		items, err := list(ctx, b.client, poolResource)
@@ -48,20 +49,20 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		poolPools(items, excluded)(yield)
+		enginePools(items, excluded)(yield)
 	}
 }
 
-// poolUnits understands what was listed.
-func poolPools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Pool, error] {
+// enginePools decodes the IPPools of a listing into pools of the engine.
+func enginePools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
 			}
-			u := p.reaperPool()
-			excluded.mark(&u)
+			u := p.enginePool()
+			excluded.protect(&u)
 			if !yield(u, err) {
 				return
 			}
@@ -69,8 +70,8 @@ func poolPools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Po
 	}
 }
 
-// reaperUnit is the pool as the engine sees it.
-func (p ipPool) reaperPool() reaper.Pool {
+// enginePool returns an IPPool as a pool of the engine.
+func (p ipPool) enginePool() reaper.Pool {
 	u := reaper.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: reaper.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
@@ -90,7 +91,7 @@ func (p ipPool) reaperPool() reaper.Pool {
 	return u
 }
 
-// allocation understands one allocation.
+// allocation decodes one allocation.
 func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation {
 	r := reaper.Allocation{Key: key, Token: string(entry)}
 	ip, err := addressAt(p.prefix, key)
@@ -113,17 +114,17 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 	return r
 }
 
-// An operation is one step of a JSON patch (RFC 6902).
+// An operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Release implements reaper.Backend: one JSON patch that tests and removes each
-// entry. It does not test the pool's resourceVersion, so that others may add
-// and remove theirs meanwhile; any writer of the plugin does test it, and so
-// cannot bring back what was removed.
+// Release implements reaper.Backend with one JSON patch that tests and removes each
+// entry. The patch does not test the pool's resourceVersion, so that the plugin may
+// add and remove other entries meanwhile. Every write of the plugin tests it, so
+// the plugin cannot bring back an entry that was removed.
 func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	entries := make(map[int]reaper.Allocation, len(ws))
@@ -150,7 +151,7 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 		return errs
 	}
 	if gone(err, poolResource, pool) {
-		err = nil // the pool is gone, and its entries with it
+		err = nil // the entries are gone with the pool
 	}
 	for i := range entries {
 		errs[i] = kube.Transient(err)
@@ -158,9 +159,9 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 	return errs
 }
 
-// patch applies the operations all together or not at all. client-go must not
-// wait inside the request, as it does when the API server asks it to: the
-// warrants would expire.
+// patch applies all operations or none. client-go would wait inside the request
+// when the API server asks it to, and meanwhile the warrants would expire:
+// MaxRetries(0) forbids that.
 func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -171,11 +172,10 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 		MaxRetries(0).Body(body).Do(ctx).Error()
 }
 
-// explain finds out why the API server refused a patch as invalid, and fills in
-// the answers. Either a test failed, because an entry is not what it was: then
-// the others may go in another patch. Or the pool that would be left does not
-// satisfy its schema, which the answer tells by naming fields: trying again
-// would not help.
+// explain finds out why the API server refused a patch as invalid, and answers the
+// entries. If a test failed, because one entry changed, the others may go in
+// another patch. If the pool would not satisfy its schema, the API server names the
+// fields, and another try would not help.
 func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper.Allocation, refusal error, errs []error) {
 	current, err := b.read(ctx, pool)
 	schema := len(causes(refusal)) > 0
@@ -189,15 +189,15 @@ func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper
 		case !bytes.Equal(entry, []byte(r.Token)):
 			errs[i] = fmt.Errorf("%w: it is now %s", reaper.ErrChanged, entry)
 		case schema:
-			errs[i] = fmt.Errorf("the API server would not accept what is left of the pool: %w", refusal)
+			errs[i] = fmt.Errorf("the API server refuses the pool without the entry; correct the field that it names: %w", refusal)
 		default:
 			errs[i] = fmt.Errorf("%w: another entry of the pool changed", reaper.ErrAgain)
 		}
 	}
 }
 
-// causes are the fields of which the API server says that they break the schema;
-// none where it refused for another reason.
+// causes returns the fields that break the schema, as the API server names them. It
+// returns none if the API server refused for another reason.
 func causes(refusal error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) || status.Status().Details == nil {
@@ -206,8 +206,7 @@ func causes(refusal error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// read returns the allocations of a pool as they are now; none for a pool that
-// is gone.
+// read returns the current allocations of a pool; none if the pool is gone.
 func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessage, error) {
 	p, err := b.pool(ctx, pool)
 	if gone(err, poolResource, pool) {
@@ -216,7 +215,7 @@ func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessa
 	return p.allocations, err
 }
 
-// pool reads a pool as it is now.
+// pool reads a pool.
 func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
 	o, err := get(ctx, b.client, poolResource, pool)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// oldPool is of a version of the plugin that stored sandbox IDs only.
+// oldPool was written by a version of the plugin that stored sandbox IDs only.
 const oldPool = `{
 	"apiVersion": "whereabouts.cni.cncf.io/v1alpha1",
 	"kind": "IPPool",
@@ -34,7 +34,7 @@ const oldPool = `{
 	}
 }`
 
-// compareUnits compares what the engine gets.
+// comparePools compares pools of the engine.
 var comparePools = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 
 func TestPoolOfSandboxIDsIsRead(t *testing.T) {
@@ -58,13 +58,13 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: reaper.Owner{Sandbox: "8cb063d9cc07"}},
 		},
 	}
-	got := p.reaperPool()
+	got := p.enginePool()
 	if got.Capacity == nil || got.Capacity.String() != "30" {
 		t.Errorf("capacity = %v, want 30", got.Capacity)
 	}
 	got.Capacity = nil
 	if diff := cmp.Diff(want, got, comparePools); diff != "" {
-		t.Errorf("reaperUnit (-want +got):\n%s", diff)
+		t.Errorf("enginePool (-want +got):\n%s", diff)
 	}
 }
 
@@ -73,9 +73,9 @@ func TestAllocations(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		key, entry string
-		ip         string // empty: none
+		ip         string // empty: no address
 		owner      reaper.Owner
-		unreadable string // part of it
+		unreadable string // a part of the reason
 	}{
 		{"all fields", "7", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "10.0.0.7", owner, ""},
 		{"spaces and another order", "7", `{ "podref" : "default/web-0", "ifname": "net1", "id": "c1" }`, "10.0.0.7", owner, ""},
@@ -113,21 +113,21 @@ func TestAllocations(t *testing.T) {
 				want.IP = netip.MustParseAddr(tt.ip)
 			}
 			if diff := cmp.Diff(want, got, comparePools); diff != "" {
-				t.Errorf("reservation (-want +got):\n%s", diff)
+				t.Errorf("allocation (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// What cannot be understood comes without an address, and first.
-func TestAllocationsComeInTheOrderOfTheirAddresses(t *testing.T) {
+// An allocation with an unreadable key has no address, and comes first.
+func TestAllocationsAreListedByAddress(t *testing.T) {
 	p, err := readPool(json.RawMessage(`{"metadata": {"namespace": "a", "name": "b"}, "spec": {"range": "10.0.0.0/24", "allocations": {
 		"10": {}, "9": {}, "09": {}, "+9": {}, " 9": {}, "9 ": {}, "100": {}, "abc": {}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range p.reaperPool().Allocations {
+	for _, r := range p.enginePool().Allocations {
 		got = append(got, r.Key)
 	}
 	if want := []string{" 9", "+9", "09", "9 ", "abc", "9", "10", "100"}; !cmp.Equal(want, got) {
@@ -144,7 +144,7 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 		{"no range", `"spec": {"allocations": {"1": {}}}`, "spec.range"},
 		{"range in another case", `"spec": {"Range": "10.0.0.0/24", "allocations": {"1": {}}}`, "spec.range"},
 		{"range of a wrong type", `"spec": {"range": 10, "allocations": {"1": {}}}`, "decode spec"},
-		{"range that is none", `"spec": {"range": "172.xx.xx.192/27", "allocations": {"1": {}}}`, "172.xx.xx.192/27"},
+		{"range that is no range", `"spec": {"range": "172.xx.xx.192/27", "allocations": {"1": {}}}`, "172.xx.xx.192/27"},
 		{"address for a range", `"spec": {"range": "10.0.0.0", "allocations": {"1": {}}}`, "10.0.0.0"},
 		{"allocations of a wrong type", `"spec": {"range": "10.0.0.0/24", "allocations": ["1"]}`, "decode spec"},
 	} {
@@ -156,7 +156,7 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 				t.Errorf("readPool = %v, want %q in it", err, tt.says)
 			}
 			if p.pool() != "kube-system/x" {
-				t.Errorf("the pool is %s, want its name beside the error", p.pool())
+				t.Errorf("the pool's name is %s, want kube-system/x beside the error", p.pool())
 			}
 		})
 	}
@@ -171,14 +171,14 @@ func TestEmptyPoolsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := readPool(json.RawMessage(`{"spec": ` + spec + `}`))
-			if n := len(p.reaperPool().Allocations); err != nil || n != 0 {
-				t.Errorf("readPool = %d reservations, %v, want none", n, err)
+			if n := len(p.enginePool().Allocations); err != nil || n != 0 {
+				t.Errorf("readPool = %d allocations, %v, want none", n, err)
 			}
 		})
 	}
 }
 
-// One pool that cannot be read hides no other, in any namespace.
+// A pool that cannot be read hides no other pool, in any namespace.
 func TestPoolsListsEveryPool(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
 		`{"metadata": {"namespace": "kube-system", "name": "bad"}, "spec": {"range": "?"}}`,
@@ -215,7 +215,7 @@ func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	}
 }
 
-func TestListingStopsWhenToldTo(t *testing.T) {
+func TestListingCanBeLeftEarly(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(oldPool, oldPool)})
 	n := 0
 	for _, err := range NewPools(client).List(t.Context()) {
@@ -225,22 +225,22 @@ func TestListingStopsWhenToldTo(t *testing.T) {
 		break
 	}
 	if n != 1 {
-		t.Errorf("%d units, want 1", n)
+		t.Errorf("%d pools, want 1", n)
 	}
 }
 
-// Every allocation of a pool that can be read is one allocation, and its token
-// is what the store has, byte for byte.
+// In a readable pool, every key is listed as one allocation. Its token is the entry
+// as it is stored, byte for byte.
 func FuzzReadPool(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readPool(data)
-		pool := p.reaperPool()
+		pool := p.enginePool()
 		if err != nil {
 			return
 		}
 		var document any
 		if strict, err := kjson.UnmarshalStrict(data, &document); err != nil || len(strict) > 0 {
-			return // a key that is there twice: no API server stores that
+			return // a duplicate key: no API server stores that
 		}
 		want := allocationsOf(t, data)
 		for _, r := range pool.Allocations {
@@ -262,7 +262,7 @@ func FuzzReadPool(f *testing.F) {
 	})
 }
 
-// allocations takes a pool apart without the help of what is tested.
+// allocationsOf returns the entries of a pool. It does not use the code under test.
 func allocationsOf(t *testing.T, data []byte) map[string]json.RawMessage {
 	t.Helper()
 	var object, spec, entries map[string]json.RawMessage

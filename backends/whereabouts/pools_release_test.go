@@ -13,8 +13,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// leakyPool holds two addresses for pods that are gone, one of them with a
-// field from the future; one for a pod that lives, and some oddities.
+// leakyPool holds two addresses of pods that do not exist, one of them with an
+// unknown field. It holds one address of a pod that exists, and two entries that
+// cannot be read.
 const leakyPool = `{
 	"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24", "uid": "u1", "resourceVersion": "7"},
 	"spec": {"range": "10.0.0.0/24", "allocations": {
@@ -32,9 +33,10 @@ const leakyPatch = `[` +
 	`{"op":"test","path":"/spec/allocations/5","value":{"id":"c5","podref":"default/web-1","since":9007199254740993}},` +
 	`{"op":"remove","path":"/spec/allocations/5"}]`
 
-var alive = town{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "default", Name: "alive"}}}}
+var alive = fakeCluster{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "default", Name: "alive"}}}}
 
-// leaky is a server with that pool, its backend and the warrants for it.
+// leaky starts a server with leakyPool. It returns the backend and its two
+// warrants.
 func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
@@ -49,7 +51,7 @@ func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 func TestReleaseIsOnePatchOfTestsAndRemovals(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, say(leakyPool))
-	if got := words(b.Release(t.Context(), aPool, ws)); got != "gone gone" {
+	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "gone gone" {
 		t.Errorf("Release = %s, want both gone", got)
 	}
 	if diff := cmp.Diff([]string{"PATCH " + poolAt}, a.calls()); diff != "" {
@@ -75,7 +77,7 @@ func TestReleaseAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		patch http.HandlerFunc
-		get   http.HandlerFunc // nil: must not be asked
+		get   http.HandlerFunc // nil: a request fails the test
 		want  string           // for both entries
 	}{
 		{"done", say(leakyPool), nil, "gone gone"},
@@ -92,13 +94,13 @@ func TestReleaseAnswers(t *testing.T) {
 
 		{"an entry changed hands", refuse(failedTest()), say(changed), "changed again"},
 		{"an entry is gone", refuse(failedTest()), say(without), "gone again"},
-		{"the pool went meanwhile", refuse(failedTest()), notFound, "gone gone"},
+		{"the pool was deleted meanwhile", refuse(failedTest()), notFound, "gone gone"},
 		{"a proxy knows no such path meanwhile", refuse(failedTest()), plain(http.StatusNotFound), "final final"},
 		{"nothing changed", refuse(failedTest()), say(leakyPool), "again again"},
 		{"the pool cannot be read", refuse(failedTest()), broken, "again again"},
-		{"the pool cannot be read for want of a right", refuse(failedTest()),
+		{"reading the pool is forbidden", refuse(failedTest()),
 			refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), "final final"},
-		{"the pool is not understood any more", refuse(failedTest()),
+		{"the pool cannot be decoded any more", refuse(failedTest()),
 			say(strings.Replace(leakyPool, "10.0.0.0/24", "?", 1)), "again again"},
 
 		{"schema", refuse(brokenSchema()), say(leakyPool), "final final"},
@@ -110,7 +112,7 @@ func TestReleaseAnswers(t *testing.T) {
 			a, b, ws := leaky(t)
 			a.answer("GET "+poolAt, tt.get)
 			a.answer("PATCH "+poolAt, tt.patch)
-			if got := words(b.Release(t.Context(), aPool, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), aPool, ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 			if n := len(a.bodies("PATCH " + poolAt)); n != 1 {
@@ -120,18 +122,18 @@ func TestReleaseAnswers(t *testing.T) {
 	}
 }
 
-// tooMany refuses for now, and says that it may be asked again at once.
+// tooMany answers that the client may try again at once.
 func tooMany(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "0")
 	http.Error(w, "slow down", http.StatusTooManyRequests)
 }
 
-// Promise 4. client-go would wait inside the request, and write with warrants
-// that have expired by then.
+// Promise 4. If client-go waited inside the request, it would write with expired
+// warrants.
 func TestReleaseDoesNotWaitInsideARequest(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, first(tooMany, say(leakyPool)))
-	if got := words(b.Release(t.Context(), aPool, ws)); got != "again again" {
+	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "again again" {
 		t.Errorf("Release of a server that asks to wait = %s, want again", got)
 	}
 	if n := len(a.calls()); n != 1 {
@@ -142,25 +144,25 @@ func TestReleaseDoesNotWaitInsideARequest(t *testing.T) {
 func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
 	_, _, ws := leaky(t)
 	b := NewPools(clientOf(t, "http://127.0.0.1:1"))
-	if got := words(b.Release(t.Context(), aPool, ws)); got != "again again" {
+	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 }
 
-func TestNoWarrantNoPatch(t *testing.T) {
+func TestNothingIsPatchedWithoutAWarrant(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, say(leakyPool))
-	if got := words(b.Release(t.Context(), aPool, make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
+	if got := outcomes(b.Release(t.Context(), aPool, make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
 		t.Errorf("Release without warrants = %s", got)
 	}
-	if got := words(b.Release(t.Context(), aPool, nil)); got != "" {
+	if got := outcomes(b.Release(t.Context(), aPool, nil)); got != "" {
 		t.Errorf("Release of nothing = %s", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {
 		t.Errorf("requests %s, want none", calls)
 	}
 
-	if got := words(b.Release(t.Context(), aPool, []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
+	if got := outcomes(b.Release(t.Context(), aPool, []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
 		t.Errorf("Release with one warrant of three = %s", got)
 	}
 	want := leakyPatch[:1] + leakyPatch[strings.Index(leakyPatch, `{"op":"test","path":"/spec/allocations/5"`):]
@@ -174,7 +176,7 @@ func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
 	a.answer("PATCH "+poolAt, say(leakyPool))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := words(b.Release(ctx, aPool, ws)); got != "again again" {
+	if got := outcomes(b.Release(ctx, aPool, ws)); got != "again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {
@@ -182,8 +184,8 @@ func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
 	}
 }
 
-// words are answers, each by what the engine does with it.
-func words(errs []error) string {
+// outcomes returns the answers of Release, in a word each.
+func outcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {
 		word := "final"

@@ -16,24 +16,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// restoreTries says how often a restoration is tried again, and how long it waits
-// before: 3 s in all, while an ADD of the plugin holds a pool for a tenth of a
-// second.
-func restoreTries() retry.Backoff {
+// restoreBackoff returns the waits between tries of a restore: ten, 3 s in all. An
+// ADD of the plugin holds a pool for a tenth of a second.
+func restoreBackoff() retry.Backoff {
 	backoff := retry.WithCappedDuration(500*time.Millisecond, retry.NewExponential(20*time.Millisecond))
 	return retry.WithMaxRetries(10, retry.WithJitterPercent(20, backoff))
 }
 
-// tryAgain has a restoration tried again after an error that may pass.
-func tryAgain(err error) error {
+// retryable marks an error that may pass, so that the restore is tried again.
+func retryable(err error) error {
 	if err = kube.Transient(err); errors.Is(err, reaper.ErrAgain) {
 		return retry.RetryableError(err)
 	}
 	return err
 }
 
-// checkRecords refuses what cannot have been recorded of the pool. It returns the
-// other records, by their index, and an error for each of these.
+// checkRecords checks the records of one pool. It returns the good ones by index,
+// and an error for each record that Record cannot have returned for this pool.
 func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Record) error) (map[int]reaper.Record, []error) {
 	good, errs := make(map[int]reaper.Record, len(rs)), make([]error, len(rs))
 	seen := make(map[string]bool, len(rs))
@@ -44,9 +43,9 @@ func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Re
 		case namespace == "" || name == "" || strings.Contains(name, "/"):
 			err = fmt.Errorf("%q is not namespace/name", pool)
 		case r.Backend != backend || r.Pool != pool:
-			err = fmt.Errorf("it is of %s %s, not of %s %s", r.Backend, r.Pool, backend, pool)
+			err = fmt.Errorf("the record is of %s %s, not of %s %s", r.Backend, r.Pool, backend, pool)
 		case seen[r.Key]:
-			err = errors.New("it is there twice")
+			err = errors.New("the journal has a record of it twice")
 		default:
 			err = check(r)
 		}
@@ -59,7 +58,7 @@ func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Re
 	return good, errs
 }
 
-// checkAllocation refuses what is no entry of a pool.
+// checkAllocation returns an error if the stored entry is not an entry of a pool.
 func checkAllocation(stored json.RawMessage) error {
 	var allocation *v1alpha1.IPAllocation
 	if err := kube.Decode(stored, &allocation); err != nil {
@@ -71,22 +70,22 @@ func checkAllocation(stored json.RawMessage) error {
 	return nil
 }
 
-// sameJSON reports whether two documents say the same. They may be written in
-// different ways, for one of them was in a journal.
+// sameJSON reports whether two documents have the same values. A journal may write
+// them in another form than the store.
 func sameJSON(a, b json.RawMessage) bool {
-	x, errX := exactly(a)
-	y, errY := exactly(b)
+	x, errX := decodeExactly(a)
+	y, errY := decodeExactly(b)
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// exactly decodes a document and keeps its numbers as they are written.
-func exactly(data json.RawMessage) (value any, err error) {
+// decodeExactly decodes a document and keeps its numbers as they are written.
+func decodeExactly(data json.RawMessage) (value any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return value, d.Decode(&value)
 }
 
-// takenBy is the answer for a place that somebody else has.
+// takenBy returns the answer for a place that another owner has.
 func takenBy(podRef string, entry json.RawMessage) error {
 	if podRef == "" {
 		podRef = "an entry that names no pod: " + string(entry)

@@ -12,29 +12,30 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A recorded allocation is the object that Overlapping.Restore makes.
+// A recorded is the object that Overlapping.Restore creates.
 type recorded struct {
 	body  json.RawMessage
-	spec  json.RawMessage // of it
+	spec  json.RawMessage // the object's spec
 	owner reaper.PodRef
 }
 
-// serverOwned are the fields of an object's metadata that the API server fills
-// in. Its ownerReferences are not among them: they name their owners by UID, so
-// that the object stays for as long as it would have stayed.
+// serverOwned are the metadata fields that the API server fills in. The
+// ownerReferences are not among them: they name their owners by UID, so that the
+// object lives as long as it would have lived.
 var serverOwned = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "managedFields", "selfLink",
 }
 
-// readRecorded understands a record, and refuses what Record cannot have returned
-// of an entry that was released. What had a tombstone gets its owner back.
+// readRecorded decodes a record. It returns an error for a record that Record
+// cannot have returned of a released object. It puts the owner back in place of a
+// tombstone.
 func readRecorded(r reaper.Record) (recorded, error) {
 	var o object
 	if err := kube.Decode(r.Stored, &o); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
-	entry := overlappingPool(o, nil).Allocations[0] // which reads no pools: the record says the address
+	entry := overlappingPool(o, nil).Allocations[0] // without pools: the record has the address
 	if err := checkOverlapping(r, o, entry.Owner.Pod); err != nil {
 		return recorded{}, err
 	}
@@ -61,8 +62,8 @@ func readRecorded(r reaper.Record) (recorded, error) {
 	return recorded{body, fields["spec"], entry.Owner.Pod}, err
 }
 
-// checkReservation refuses what is not the object of the record, and what names
-// no pod.
+// checkOverlapping returns an error if the object is not the one of the record, or
+// names no pod.
 func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
@@ -76,17 +77,16 @@ func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
 	case kind.APIVersion != v1alpha1.SchemeGroupVersion.String() || kind.Kind != overlappingKind:
 		return fmt.Errorf("the stored object is of kind %q of %q", kind.Kind, kind.APIVersion)
 	case o.pool() != r.Pool || o.Metadata.Name != r.Key:
-		return fmt.Errorf("the stored object is %s", o.pool())
+		return fmt.Errorf("the stored object is %s, not the one of the record", o.pool())
 	case !named:
-		return fmt.Errorf("%q is not the address that the name stands for", r.IP)
+		return fmt.Errorf("the address %q of the record is not the one in the object's name", r.IP)
 	case owner.Namespace == "":
 		return errors.New("the stored object names no pod")
 	}
 	return nil
 }
 
-// dropTombstone names the owner in the spec again, and takes it out of the
-// annotations.
+// dropTombstone puts the owner back into the spec, and removes the annotation.
 func dropTombstone(metadata, fields map[string]json.RawMessage, owner reaper.PodRef) error {
 	spec, err := objectOf(fields["spec"])
 	if err != nil {
@@ -111,7 +111,7 @@ func dropTombstone(metadata, fields map[string]json.RawMessage, owner reaper.Pod
 	return err
 }
 
-// objectOf takes a JSON object apart. Each field stays as it is written.
+// objectOf splits a JSON object into its fields. Each field stays as it is written.
 func objectOf(data json.RawMessage) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := kube.Decode(data, &fields); err != nil {

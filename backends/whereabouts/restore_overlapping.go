@@ -13,11 +13,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// few is how many reservations are read one by one rather than all together.
-const few = 20
+// maxSingleReads is the number of overlapping reservations up to which Record reads
+// them one by one. If there are more, it lists all.
+const maxSingleReads = 20
 
-// Record implements reaper.Recorder. It reads the objects again, for the token
-// says only which version they have.
+// Record implements reaper.Recorder. It reads the objects again, because the token
+// has only their version.
 func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	stored, err := b.stored(ctx, rs)
@@ -32,17 +33,17 @@ func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]jso
 	return records, nil
 }
 
-// A copied reservation is the object as it is stored, and its token.
-type copied struct {
+// A storedObject is an object as it is stored, with its token.
+type storedObject struct {
 	token string
 	data  json.RawMessage
 }
 
-// stored reads the objects that there are, by the names of their pools.
-func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[string]copied, error) {
+// stored reads the objects that exist, by the names of their pools.
+func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[string]storedObject, error) {
 	var items []json.RawMessage
 	var err error
-	if len(rs) > few {
+	if len(rs) > maxSingleReads {
 		items, err = list(ctx, b.client, overlappingResource)
 	} else {
 		items, err = b.getEach(ctx, rs)
@@ -50,11 +51,11 @@ func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[s
 	if err != nil {
 		return nil, err
 	}
-	stored := make(map[string]copied, len(items))
+	stored := make(map[string]storedObject, len(items))
 	for _, item := range items {
 		var o object
-		if kube.Decode(item, &o) == nil { // what cannot be read is not what was listed
-			stored[o.pool()] = copied{token(o), item}
+		if kube.Decode(item, &o) == nil { // an unreadable object is not the listed one
+			stored[o.pool()] = storedObject{token(o), item}
 		}
 	}
 	return stored, nil
@@ -73,15 +74,15 @@ func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]js
 		case err == nil:
 			items = append(items, item)
 		case !gone(err, overlappingResource, r.Pool):
-			return nil, fmt.Errorf("read the reservation %s: %w", r.Pool, err)
+			return nil, fmt.Errorf("read the overlapping reservation %s: %w", r.Pool, err)
 		}
 	}
 	return items, nil
 }
 
 // Restore implements reaper.Recorder. It creates the object again, which fails if
-// there is one of its name. Where the release was cut short, the object is there
-// still, with a tombstone, and gets its owner back.
+// an object of its name exists. If the release was interrupted, the object still
+// exists with a tombstone: Restore puts its owner back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	wanted := make(map[string]recorded, 1)
 	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
@@ -94,16 +95,16 @@ func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Reco
 	return errs
 }
 
-// restore is Restore for one object.
+// restore puts back one object.
 func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
-	unsure := false // an answer to a write was lost, and what is there may be ours
+	unsure := false // an answer to a write was lost, so the stored object may be ours
 	again := func(err error) error {
-		err = tryAgain(err)
+		err = retryable(err)
 		unsure = unsure || errors.Is(err, reaper.ErrAgain)
 		return err
 	}
-	return retry.Do(ctx, restoreTries(), func(ctx context.Context) error {
+	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
 		err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
 			MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
 		switch {
@@ -116,10 +117,10 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		}
 		now, err := get(ctx, b.client, overlappingResource, pool)
 		if gone(err, overlappingResource, pool) {
-			return retry.RetryableError(fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain))
+			return retry.RetryableError(fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain))
 		}
 		if err != nil {
-			return tryAgain(err)
+			return retryable(err)
 		}
 		stands := overlappingPool(now, nil).Allocations[0]
 		switch {
@@ -130,7 +131,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		case stands.Interrupted && stands.Owner.Pod == r.owner:
 			_, err := b.patch(ctx, pool, now, r.owner.String(), nil)
 			if gone(err, overlappingResource, pool) {
-				err = fmt.Errorf("%w: it was there, and is gone", reaper.ErrAgain)
+				err = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
 			}
 			return again(err)
 		case stands.Owner.Pod != reaper.PodRef{}:

@@ -19,8 +19,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Record implements reaper.Recorder. It reads nothing: the token is the entry as
-// it is stored, and what is another one by then is not released.
+// Record implements reaper.Recorder. It reads nothing: the token is the entry as it
+// is stored, and an entry that has changed is not released.
 func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
@@ -31,9 +31,9 @@ func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMes
 	return records, nil
 }
 
-// Restore implements reaper.Recorder: one JSON patch for reaper.MaxBatch entries,
-// on the condition that the pool is as it was read. Somebody who writes it between
-// has the pool read again. A pool is never created.
+// Restore implements reaper.Recorder with one JSON patch for up to reaper.MaxBatch
+// entries. The patch is conditional on the pool as it was read. If another writer
+// changes the pool, Restore reads it again. It never creates a pool.
 func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(good)), reaper.MaxBatch) {
@@ -51,21 +51,21 @@ func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 
 var errPoolGone = fmt.Errorf("%w: the pool is gone", reaper.ErrTaken)
 
-// restore puts entries back into a pool. It answers for those that are decided
-// and takes them out of pending; its error is the answer for the others.
+// restore puts entries back into a pool. It answers the entries that are decided,
+// and removes them from pending. Its error is the answer for the others.
 func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper.Record, errs []error) error {
-	unsure := false // an answer to a patch was lost, and what is there may be ours
-	return retry.Do(ctx, restoreTries(), func(ctx context.Context) error {
+	unsure := false // an answer to a patch was lost, so a stored entry may be ours
+	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
 		p, err := b.pool(ctx, pool)
 		if gone(err, poolResource, pool) {
 			return errPoolGone
 		}
 		if err != nil {
-			return tryAgain(err)
+			return retryable(err)
 		}
 		keys := p.keys()
 		for i, r := range pending {
-			err := p.free(keys, r)
+			err := p.checkFree(keys, r)
 			if err == nil {
 				continue
 			}
@@ -86,28 +86,28 @@ func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper
 		case gone(err, poolResource, pool):
 			return errPoolGone
 		case !apierrors.IsInvalid(err):
-			err = tryAgain(err)
+			err = retryable(err)
 			unsure = unsure || errors.Is(err, reaper.ErrAgain)
 			return err
 		case len(causes(err)) == 0:
-			return retry.RetryableError(fmt.Errorf("%w: somebody wrote the pool meanwhile: %w", reaper.ErrAgain, err))
-		case !dismiss(pending, err, errs):
-			return fmt.Errorf("the API server would not accept the pool: %w", err)
+			return retry.RetryableError(fmt.Errorf("%w: another writer changed the pool: %w", reaper.ErrAgain, err))
+		case !answerInvalid(pending, err, errs):
+			return fmt.Errorf("the API server refuses the pool with the entries; correct the field that it names: %w", err)
 		default:
 			return retry.RetryableError(err) // for the others
 		}
 	})
 }
 
-// free returns nil if the place of the entry is free, ErrPresent if the entry is
-// there, and ErrTaken if another one is.
-func (p ipPool) free(keys map[string]string, r reaper.Record) error {
+// checkFree returns nil if the place of the record is free, ErrPresent if its entry
+// is there, and an error that wraps ErrTaken if another entry is there.
+func (p ipPool) checkFree(keys map[string]string, r reaper.Record) error {
 	ip, err := addressAt(p.prefix, r.Key)
 	if err != nil {
 		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
 	}
 	if ip.String() != r.IP {
-		return fmt.Errorf("the record of %s in %s: it is of %q, and in this pool that is %s", r.Key, r.Pool, r.IP, ip)
+		return fmt.Errorf("the record of %s in %s: its address is %q, and the pool has %s at that offset", r.Key, r.Pool, r.IP, ip)
 	}
 	key, held := keys[r.Key]
 	if !held {
@@ -119,14 +119,14 @@ func (p ipPool) free(keys map[string]string, r reaper.Record) error {
 	}
 	var now v1alpha1.IPAllocation
 	if err := kube.Decode(entry, &now); err != nil {
-		now.PodRef = "" // an entry that only its text describes
+		now.PodRef = "" // the answer quotes the entry instead
 	}
 	return takenBy(now.PodRef, entry)
 }
 
-// keys returns the key of each allocation by the offset that the plugin
-// understands by it. It takes +7 and 007 for 7, too (toIPReservationList in its
-// pkg/storage/kubernetes). What is no offset is there as it is.
+// keys returns the key of each allocation by the offset that the plugin reads from
+// it. The plugin also reads +7 and 007 as 7 (toIPReservationList in its
+// pkg/storage/kubernetes). A key that is no offset stands for itself.
 func (p ipPool) keys() map[string]string {
 	keys := make(map[string]string, len(p.allocations))
 	for key := range p.allocations {
@@ -142,8 +142,9 @@ func (p ipPool) keys() map[string]string {
 	return keys
 }
 
-// additions is the patch that adds the entries to the pool as it was read. Without
-// the test an add would replace what is there.
+// additions returns the patch that adds the entries to the pool. It begins with a
+// test of the resourceVersion: an add operation would replace an entry that is
+// there.
 func (p ipPool) additions(entries map[int]reaper.Record) []operation {
 	version := json.RawMessage(strconv.Quote(p.Metadata.ResourceVersion))
 	patch := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: version}}
@@ -157,16 +158,16 @@ func (p ipPool) additions(entries map[int]reaper.Record) []operation {
 	return patch
 }
 
-// dismiss answers for the entries that break the schema of the pool, and takes them
-// out of pending. It reports whether there were any.
-func dismiss(pending map[int]reaper.Record, refusal error, errs []error) bool {
+// answerInvalid answers the entries that break the schema of the pool, and removes
+// them from pending. It reports whether there were any.
+func answerInvalid(pending map[int]reaper.Record, refusal error, errs []error) bool {
 	before := len(pending)
 	for i, r := range pending {
 		field := "spec.allocations." + r.Key
 		if slices.ContainsFunc(causes(refusal), func(c metav1.StatusCause) bool {
 			return c.Field == field || strings.HasPrefix(c.Field, field+".")
 		}) {
-			errs[i] = fmt.Errorf("the API server would not accept the entry: %w", refusal)
+			errs[i] = fmt.Errorf("the API server refuses the entry: %w", refusal)
 			delete(pending, i)
 		}
 	}

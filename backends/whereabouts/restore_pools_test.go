@@ -30,11 +30,11 @@ func poolRecord(key, stored string) reaper.Record {
 	return reaper.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 }
 
-// reaped are the records of its release.
+// reaped are the records of that run.
 var reaped = []reaper.Record{poolRecord("4", entry4), poolRecord("5", entry5)}
 
-// outcomes are answers of Restore, each by what it is.
-func outcomes(errs []error) string {
+// restoreOutcomes returns the answers of Restore, in a word each.
+func restoreOutcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {
 		switch {
@@ -86,7 +86,7 @@ func TestRestoreIsOnePatchThatTestsTheVersion(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(tt.pool), "PATCH " + poolAt: say(leakyPool)})
-			if got := outcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "back back" {
+			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "back back" {
 				t.Errorf("Restore = %s, want both back", got)
 			}
 			if diff := cmp.Diff([]string{"GET " + poolAt, "PATCH " + poolAt}, a.calls()); diff != "" {
@@ -110,17 +110,17 @@ func TestRestoreAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		get   http.HandlerFunc
-		patch http.HandlerFunc // nil: must not be sent
+		patch http.HandlerFunc // nil: a patch fails the test
 		want  string
-		says  string // part of what is said of the first
+		says  string // a part of the first answer
 	}{
 		{"there already", both, nil, "present present", ""},
-		{"there in other words", say(reapedPool(`"4": {"podref": "default/web-0", "ifname": "net1", "id": "c4"},
+		{"there in another form", say(reapedPool(`"4": {"podref": "default/web-0", "ifname": "net1", "id": "c4"},
 			"5": {"since":9007199254740993,"id":"c5","podref":"default\/web-1"},`)), nil, "present present", ""},
 		{"adopted", say(reapedPool(`"4":{"id":"c9","podref":"default/web-0"},`)), say("{}"), "taken back", "by default/web-0"},
-		{"given to somebody", say(reapedPool(`"4":{"id":"c9","podref":"default/web-9"},`)), say("{}"), "taken back", "by default/web-9"},
-		{"given to nobody", say(reapedPool(`"4":{"id":"c9"},`)), say("{}"), "taken back", `names no pod: {"id":"c9"}`},
-		{"held by what is no entry", say(reapedPool(`"4":"?",`)), say("{}"), "taken back", `"?"`},
+		{"given to another pod", say(reapedPool(`"4":{"id":"c9","podref":"default/web-9"},`)), say("{}"), "taken back", "by default/web-9"},
+		{"given to an owner without a pod", say(reapedPool(`"4":{"id":"c9"},`)), say("{}"), "taken back", `names no pod: {"id":"c9"}`},
+		{"held by an unreadable entry", say(reapedPool(`"4":"?",`)), say("{}"), "taken back", `"?"`},
 		{"held under another form of the key", say(reapedPool(`"+4":{"podref":"default/web-9"},`)), say("{}"), "taken back", "default/web-9"},
 		{"a number that differs in its last digit", say(reapedPool(`"5":{"id":"c5","podref":"default/web-1","since":9007199254740992},`)),
 			say("{}"), "back taken", ""},
@@ -131,11 +131,11 @@ func TestRestoreAnswers(t *testing.T) {
 		{"reading is forbidden", forbidden, nil, "final final", ""},
 		{"the range is another", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.1.0/24", 1)), nil, "final final", "10.0.1.4"},
 		{"the range is smaller", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.0.0/30", 1)), nil, "final final", "outside"},
-		{"not understood for a moment", first(say(strings.Replace(reapedPool(""), "10.0.0.0/24", "?", 1)), free), say("{}"), "back back", ""},
+		{"unreadable for a moment", first(say(strings.Replace(reapedPool(""), "10.0.0.0/24", "?", 1)), free), say("{}"), "back back", ""},
 		{"reading fails for a moment", first(broken, free), say("{}"), "back back", ""},
 
-		{"somebody writes between", free, first(refuse(failedTest()), say("{}")), "back back", ""},
-		{"somebody takes it between", first(free, say(reapedPool(`"4":{"podref":"default/web-9"},`))),
+		{"another writer changes the pool", free, first(refuse(failedTest()), say("{}")), "back back", ""},
+		{"another pod takes the address", first(free, say(reapedPool(`"4":{"podref":"default/web-9"},`))),
 			first(refuse(failedTest()), say("{}")), "taken back", "default/web-9"},
 		{"a conflict", free, first(refuse(apierrors.NewConflict(poolResources, "10.0.0.0-24", errors.New("busy"))), say("{}")), "back back", ""},
 		{"asked to wait", free, first(tooMany, say("{}")), "back back", ""},
@@ -153,7 +153,7 @@ func TestRestoreAnswers(t *testing.T) {
 				a.answer("PATCH "+poolAt, tt.patch)
 			}
 			errs := NewPools(client).Restore(t.Context(), aPool, reaped)
-			if got := outcomes(errs); got != tt.want {
+			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
 			if tt.says != "" && (errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says)) {
@@ -163,13 +163,13 @@ func TestRestoreAnswers(t *testing.T) {
 	}
 }
 
-// A pool that never rests is given up, and said so.
+// Restore gives up on a pool that changes before every patch, and says so.
 func TestRestoreGivesUp(t *testing.T) {
 	t.Parallel()
 	a, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: refuse(failedTest()),
 	})
-	if got := outcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "again again" {
+	if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "again again" {
 		t.Errorf("Restore = %s, want again", got)
 	}
 	if n := len(a.bodies("PATCH " + poolAt)); n != 11 {
@@ -191,8 +191,8 @@ func TestNothingIsRestoredUnderACancelledContext(t *testing.T) {
 	}
 }
 
-// A journal is a file that people edit.
-func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
+// People may edit a journal.
+func TestBadPoolRecordsAreRefused(t *testing.T) {
 	with := func(change func(*reaper.Record)) reaper.Record {
 		r := poolRecord("4", entry4)
 		change(&r)
@@ -200,7 +200,7 @@ func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
 	}
 	for name, bad := range map[string]reaper.Record{
 		"another backend":      with(func(r *reaper.Record) { r.Backend = OverlappingName }),
-		"another unit":         with(func(r *reaper.Record) { r.Pool = "kube-system/10.0.1.0-24" }),
+		"another pool":         with(func(r *reaper.Record) { r.Pool = "kube-system/10.0.1.0-24" }),
 		"another address":      with(func(r *reaper.Record) { r.IP = "10.0.0.9" }),
 		"no address":           with(func(r *reaper.Record) { r.IP = "" }),
 		"key with a zero":      with(func(r *reaper.Record) { r.Key = "04" }),
@@ -217,19 +217,19 @@ func TestRecordsThatCannotHaveBeenMadeAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: say("{}")})
-			if got := outcomes(NewPools(client).Restore(t.Context(), aPool, []reaper.Record{reaped[1], bad})); got != "back final" {
-				t.Errorf("Restore = %s, want the good one back", got)
+			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, []reaper.Record{reaped[1], bad})); got != "back final" {
+				t.Errorf("Restore = %s, want the good record back", got)
 			}
 			if body := a.bodies("PATCH " + poolAt)[0].Body; strings.Count(body, `"add"`) != 1 || !strings.Contains(body, entry5) {
-				t.Errorf("patch = %s, want one that adds the good one only", body)
+				t.Errorf("patch = %s, want one that adds the good record only", body)
 			}
 		})
 	}
 	for _, pool := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
 		r := with(func(r *reaper.Record) { r.Pool = pool })
 		a, client := newAPI(t, map[string]http.HandlerFunc{})
-		if got := outcomes(NewPools(client).Restore(t.Context(), pool, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
-			t.Errorf("Restore into %q = %s after %s, want a refusal", pool, got, a.calls())
+		if got := restoreOutcomes(NewPools(client).Restore(t.Context(), pool, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
+			t.Errorf("Restore into %q = %s after %s, want an error", pool, got, a.calls())
 		}
 	}
 }

@@ -1,10 +1,10 @@
-// Package whereabouts releases what the Whereabouts IPAM plugin
-// (github.com/k8snetworkplumbingwg/whereabouts) keeps reserved: the
-// allocations of its IPPools, and its overlapping-range reservations. These are
-// two backends, since either can leak without the other.
+// Package whereabouts has the two backends for the Whereabouts IPAM plugin
+// (github.com/k8snetworkplumbingwg/whereabouts): Pools for the allocations of its
+// IPPools, and Overlapping for its OverlappingRangeIPReservations. They are two,
+// since either can leak without the other.
 //
-// Objects are read and written as raw JSON: an entry is compared and removed as
-// the store has it, fields that this program does not know included.
+// Both read and write objects as raw JSON. So an entry is compared and removed as
+// the store has it, with fields that this program does not know.
 package whereabouts
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The resources and kinds of the group whereabouts.cni.cncf.io. Their full names
-// matter to people: Calico has IPPools too.
+// The resources and kinds of the group whereabouts.cni.cncf.io. Messages use a
+// resource's full name, because Calico has IPPools too.
 const (
 	poolResource        = "ippools"
 	overlappingResource = "overlappingrangeipreservations"
@@ -34,7 +34,7 @@ const (
 	overlappingKind = "OverlappingRangeIPReservation"
 )
 
-// An object is what is read of any stored object.
+// An object has the decoded parts that all stored objects share.
 type object struct {
 	Metadata struct {
 		Namespace         string            `json:"namespace"`
@@ -47,18 +47,18 @@ type object struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
-// pool is the name by which reports call the object.
+// pool returns the name of the object's pool in reports: namespace/name.
 func (o object) pool() string { return o.Metadata.Namespace + "/" + o.Metadata.Name }
 
-// splitUnit undoes pool.
+// splitPool splits a pool's name into namespace and name.
 func splitPool(pool string) (namespace, name string) {
 	namespace, name, _ = strings.Cut(pool, "/")
 	return namespace, name
 }
 
 // list reads every object of a resource, in all namespaces, by quorum reads. It
-// returns an error that wraps reaper.ErrNotInstalled where the resource does
-// not exist.
+// returns an error that wraps reaper.ErrNotInstalled if the API server does not
+// serve the resource.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
 	items, err := kube.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
 	switch {
@@ -89,14 +89,15 @@ func get(ctx context.Context, client rest.Interface, resource, pool string) (obj
 	return o, nil
 }
 
-// gone reports whether the store said that it does not have the pool any more.
+// gone reports whether the error is the API server's answer that this object does
+// not exist.
 func gone(err error, resource, pool string) bool {
 	_, name := splitPool(pool)
 	return kube.Gone(err, resource, name)
 }
 
-// readOwner understands a podref: namespace/name. Anything else is kept as the
-// name of a pod without a namespace, which is no owner but can be reported.
+// readOwner parses a podref, which is namespace/name. Any other text becomes the
+// name of a pod without a namespace: that is no owner, but a report can show it.
 func readOwner(podRef string) reaper.PodRef {
 	namespace, name, ok := strings.Cut(podRef, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -105,16 +106,16 @@ func readOwner(podRef string) reaper.PodRef {
 	return reaper.PodRef{Namespace: namespace, Name: name}
 }
 
-// A pool is an IPPool as it was read.
+// An ipPool is an IPPool as it was read.
 type ipPool struct {
 	object
-	name        string
-	prefix      netip.Prefix
-	allocations map[string]json.RawMessage
+	name        string                     // metadata.name
+	prefix      netip.Prefix               // spec.range, with its address as written
+	allocations map[string]json.RawMessage // by key: the entry as it is stored
 }
 
-// readPool understands an IPPool. The object comes back even with an error, as
-// far as it could be read.
+// readPool decodes an IPPool. With an error, it returns the object as far as it
+// could be decoded.
 func readPool(data json.RawMessage) (ipPool, error) {
 	var p ipPool
 	if err := kube.Decode(data, &p.object); err != nil {
@@ -123,7 +124,7 @@ func readPool(data json.RawMessage) (ipPool, error) {
 	return p, p.readSpec()
 }
 
-// readSpec understands the spec of the object that was read.
+// readSpec decodes the spec of the object.
 func (p *ipPool) readSpec() error {
 	p.name = p.Metadata.Name
 	var spec struct {
@@ -131,7 +132,7 @@ func (p *ipPool) readSpec() error {
 		Allocations map[string]json.RawMessage `json:"allocations"`
 	}
 	if len(p.Spec) == 0 {
-		return errors.New("no spec")
+		return errors.New("the IPPool has no spec")
 	}
 	if err := kube.Decode(p.Spec, &spec); err != nil {
 		return fmt.Errorf("decode spec: %w", err)

@@ -52,7 +52,7 @@ func TestListReadsEveryPage(t *testing.T) {
 	}
 }
 
-// What was read before the token expired belongs to another time.
+// Pages from before the token expired belong to another version of the list.
 func TestExpiredPageRestartsTheList(t *testing.T) {
 	a, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": pages(map[string]http.HandlerFunc{
@@ -64,11 +64,11 @@ func TestExpiredPageRestartsTheList(t *testing.T) {
 		t.Errorf("list = %s, %v, want %s", got, err, want)
 	}
 	if n := len(a.calls()); n != 5 {
-		t.Errorf("%d requests, want 5: two pages, and all three again", n)
+		t.Errorf("%d requests, want 5: two pages, and then all three", n)
 	}
 }
 
-func TestListThatAlwaysExpiresIsAnErrorAndNoPart(t *testing.T) {
+func TestListThatAlwaysExpiresFails(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": pages(map[string]http.HandlerFunc{
 			"page 3": refuse(apierrors.NewResourceExpired("the continue token is too old")),
@@ -88,7 +88,7 @@ func TestListStatuses(t *testing.T) {
 		notInstalled bool
 		says         string
 	}{
-		// The API server answers so where it has no such resource.
+		// The API server answers so if it has no such resource.
 		{"no CRD", plain(http.StatusNotFound), true, "no ippools.whereabouts.cni.cncf.io"},
 		{"forbidden", refuse(forbidden), false, "no such right"},
 		{"unauthorized", refuse(apierrors.NewUnauthorized("who are you")), false, "who are you"},
@@ -110,7 +110,7 @@ func TestListStatuses(t *testing.T) {
 				t.Errorf("list: %v, want %q in it", err, tt.says)
 			}
 			if tt.notInstalled && len(a.calls()) != 1 {
-				t.Errorf("%d requests, want 1: it will not appear by asking again", len(a.calls()))
+				t.Errorf("%d requests, want 1 and no repetition", len(a.calls()))
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestListOfAServerThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestListTriesAgainWhatPasses(t *testing.T) {
+func TestListIsRepeatedAfterPassingFailures(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"busy":   refuse(apierrors.NewTooManyRequestsError("busy")),
 		"broken": refuse(apierrors.NewInternalError(errors.New("etcd is gone"))),
@@ -138,8 +138,8 @@ func TestListTriesAgainWhatPasses(t *testing.T) {
 	}
 }
 
-// pages answers with the items a, b and c on a page each, save for the continue
-// tokens that have another answer.
+// pages answers with the items a, b and c on a page each. A continue token may have
+// another answer.
 func pages(other map[string]http.HandlerFunc) http.HandlerFunc {
 	tokens := []string{"", "page 2", "page 3", ""}
 	return func(w http.ResponseWriter, r *http.Request) {

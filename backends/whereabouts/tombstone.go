@@ -16,30 +16,31 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A tombstone stands in a reservation's podref while it is being released. No
-// pod can have that name, so every pod that asks for the address sees a foreign
-// owner and takes another one. The annotation keeps the owner for the case that
-// it turns out to be alive, or that the release is cut short.
+// A tombstone is the podref of an overlapping reservation while it is being
+// released. No pod can have that name. So a pod that asks for the address sees a
+// foreign owner, and takes another address. The annotation keeps the owner, which
+// is put back if it turns out to be alive, or if the release is interrupted.
 const (
 	tombstone       = "_ip-reaper/_released"
 	ownerAnnotation = "ip-reaper/owner"
 )
 
-// token is what a reservation is compared by: the object and its version.
+// token returns the token of an overlapping reservation: its UID and its version.
 func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceVersion }
 
 // Release implements reaper.Backend, for the one entry of its pool:
 //
-//  1. no pool may hold the address for this owner any more: a reservation that
-//     goes before its pool entry lets another range take the address, and the
-//     ADD of the owner, should it come back, would spin on its old entry;
-//  2. the tombstone is put in, if the object is what was listed;
-//  3. pools and owner are looked at again: whoever saw the reservation as its own
-//     before step 2 exists by now, or has left an entry in a pool;
-//  4. the object is deleted, if it still is what step 2 made of it; or, if the
-//     owner or an entry of its is there, it gets its name back.
+//  1. It keeps the object if a pool holds the address for this owner. Otherwise
+//     another range could take the address, and an ADD of the owner, if it came
+//     back, would loop on its old entry.
+//  2. It puts the tombstone in, if the object is as it was listed.
+//  3. It looks at the pools and at the owner again. A pod that saw the object as
+//     its own before step 2 exists by now, or has left an entry in a pool.
+//  4. It deletes the object, if that is still as step 2 wrote it. If the owner
+//     exists, or has an entry in a pool, it puts the owner back instead.
 //
-// What a crash leaves after step 2 is listed as interrupted and taken up there.
+// If a crash interrupts this after step 2, the object is listed as Interrupted, and
+// the next release continues.
 func (b *Overlapping) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
@@ -48,14 +49,15 @@ func (b *Overlapping) Release(ctx context.Context, pool string, ws []reaper.Warr
 	return errs
 }
 
-// release is the protocol above.
+// release performs these steps.
 func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant) error {
 	r, err := w.Allocation()
 	if err != nil {
 		return err
 	}
 	if _, again := b.begun.Load(pool); !again {
-		// This only spares a tombstone that would not last: an older look will do.
+		// This check only avoids a tombstone that would be removed again, so pools
+		// that were read 10 s ago are recent enough.
 		held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
 		if err != nil {
 			return kube.Transient(err)
@@ -64,11 +66,11 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 			return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
 		}
 		if r, err = w.Allocation(); err != nil {
-			return err // it took too long to read the pools
+			return err // reading the pools took too long
 		}
 	}
 	b.begun.Store(pool, true)
-	buried, err := b.bury(ctx, pool, r)
+	marked, err := b.setTombstone(ctx, pool, r)
 	if gone(err, overlappingResource, pool) {
 		return nil
 	}
@@ -82,11 +84,11 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 	}
 	w, err = w.Renew(ctx)
 	if err == nil && held != "" {
-		// The owner was back for a moment, before the tombstone.
+		// The owner existed for a moment before the tombstone was written.
 		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
-		if back := b.unbury(ctx, pool, buried, r.Owner.Pod); back != nil {
+		if back := b.clearTombstone(ctx, pool, marked, r.Owner.Pod); back != nil {
 			return kube.Transient(back)
 		}
 		return err
@@ -97,13 +99,13 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 	if err != nil {
 		return err
 	}
-	return kube.Transient(b.remove(ctx, pool, buried))
+	return kube.Transient(b.remove(ctx, pool, marked))
 }
 
-// bury puts the tombstone into the object as it was listed, and returns what it
-// is then. It takes up a tombstone that stands there already, for the same
-// owner.
-func (b *Overlapping) bury(ctx context.Context, pool string, r reaper.Allocation) (object, error) {
+// setTombstone puts the tombstone into the object as it was listed, and returns the
+// object as it is then. If the object already has a tombstone for the same owner,
+// it returns that.
+func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Allocation) (object, error) {
 	if !r.Interrupted {
 		var listed object
 		listed.Metadata.UID, listed.Metadata.ResourceVersion, _ = strings.Cut(r.Token, "/")
@@ -121,23 +123,23 @@ func (b *Overlapping) bury(ctx context.Context, pool string, r reaper.Allocation
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
 		return now, nil
 	case token(now) == r.Token:
-		return object{}, fmt.Errorf("%w: a conflict with nobody", reaper.ErrAgain)
+		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", reaper.ErrAgain)
 	default:
 		return object{}, reaper.ErrChanged
 	}
 }
 
-// unbury puts the owner back where the tombstone stands.
-func (b *Overlapping) unbury(ctx context.Context, pool string, buried object, owner reaper.PodRef) error {
-	_, err := b.patch(ctx, pool, buried, owner.String(), nil)
+// clearTombstone puts the owner back in place of the tombstone.
+func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked object, owner reaper.PodRef) error {
+	_, err := b.patch(ctx, pool, marked, owner.String(), nil)
 	if gone(err, overlappingResource, pool) {
 		return nil
 	}
 	return err
 }
 
-// patch sets the owner and the annotation of exactly this version of an object,
-// and nothing else of it. A nil annotation removes it.
+// patch sets the owner and the annotation of exactly this version of an object, and
+// nothing else. A nil annotation removes it.
 func (b *Overlapping) patch(ctx context.Context, pool string, version object, podRef string, annotation any) (object, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -174,8 +176,8 @@ func (b *Overlapping) remove(ctx context.Context, pool string, version object) e
 	return err
 }
 
-// Mend implements reaper.Mender: it puts the owner back where a tombstone
-// stands.
+// Mend implements reaper.Mender: it puts the owner back if the object has a
+// tombstone.
 func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
 	now, err := get(ctx, b.client, overlappingResource, r.Pool)
 	if gone(err, overlappingResource, r.Pool) {
@@ -186,7 +188,7 @@ func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
 	}
 	stands := overlappingPool(now, nil).Allocations[0]
 	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
-		return nil // somebody else mended it
+		return nil // another run has put the owner back
 	}
-	return b.unbury(ctx, r.Pool, now, r.Owner.Pod)
+	return b.clearTombstone(ctx, r.Pool, now, r.Owner.Pod)
 }
