@@ -1,4 +1,4 @@
-// Package backends is the list of the stores that this program knows.
+// Package backends is the list of the backends in this program.
 package backends
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Names returns the names of all backends, as policies use them.
+// Names returns the names of all backends, as policies write them.
 func Names() []string {
 	return []string{whereabouts.PoolsName, whereabouts.OverlappingName, calico.Name}
 }
 
-// Clients are what backends work with.
+// Clients are the connections that the backends use.
 type Clients struct {
-	Whereabouts rest.Interface // of whereabouts.cni.cncf.io/v1alpha1
+	Whereabouts rest.Interface // a client of whereabouts.cni.cncf.io/v1alpha1
 	Calico      *calico.Backend
 }
 
-// All returns every backend, in the order in which they release: a backend
-// whose releases rest on another's comes after it.
+// All returns every backend in the order in which they release. If a release of one
+// backend depends on those of another, it comes after that one.
 func All(c Clients) []reaper.Backend {
 	return []reaper.Backend{
 		whereabouts.NewPools(c.Whereabouts),
@@ -30,9 +30,8 @@ func All(c Clients) []reaper.Backend {
 	}
 }
 
-// Offline returns the backends over what the documents have of their stores, in
-// the order of All, and the documents that are of no store. A backend of which
-// there is nothing is left out.
+// Offline returns the backends over the documents of their stores, in the order of
+// All, and the documents of no store. A backend without a document is left out.
 func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
 	ofWhereabouts, rest := whereabouts.Offline(documents)
 	ofCalico, rest := calico.Offline(rest)

@@ -9,28 +9,27 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-func emptyListing(s *stage) {
+func emptyListing(s *fixture) {
 	b := s.store.Backend()
 	if b.Name() == "" || b.Name() != s.store.Backend().Name() {
-		s.Errorf("the backend's name is %q, want a constant one", b.Name())
+		s.Errorf("the backend's name is %q, want the same non-empty name each time", b.Name())
 	}
 	if listed := s.list(); len(listed) != 0 {
-		s.Errorf("an empty store lists %v", listed)
+		s.Errorf("the listing of an empty store has %v", listed)
 	}
 }
 
-// Promise 7. Nothing is left out, nothing is told twice, and looking changes
-// nothing.
-func completeListing(s *stage) {
+// Promise 7. A listing has every entry, has it once, and changes nothing.
+func completeListing(s *fixture) {
 	want := make(map[string]reaper.Allocation)
 	for _, e := range append(s.live("a", "a-1", "a-2"), s.leak("b", "b-1", "b-2")...) {
 		want[Place(e.Allocation)] = e.Allocation
-		if e.Owner.Pod != e.asks.Pod {
-			s.Errorf("the harness reserved %s for %s, want %s", e.Key, e.Owner.Pod, e.asks.Pod)
+		if e.Owner.Pod != e.requester.Pod {
+			s.Errorf("the harness allocated %s for %s, want %s", e.Key, e.Owner.Pod, e.requester.Pod)
 		}
 	}
 	if len(want) != 4 {
-		s.Fatalf("four reservations are in %d places", len(want))
+		s.Fatalf("four allocations are in %d places", len(want))
 	}
 	before := s.snapshot()
 	listed := s.list()
@@ -50,16 +49,16 @@ func completeListing(s *stage) {
 	}
 	for place, r := range listed {
 		if r.Token == "" {
-			s.Errorf("%s has no token, so that it can never be released", place)
+			s.Errorf("%s has no token, so it can never be released", place)
 		}
 	}
 	if diff := cmp.Diff(listed, s.list(), cmpopts.EquateComparable(reaper.Allocation{})); diff != "" {
-		s.Errorf("the second listing is another (-first +second):\n%s", diff)
+		s.Errorf("the second listing differs (-first +second):\n%s", diff)
 	}
-	s.holds(before)
+	s.wantContent(before)
 }
 
-func earlyEnd(s *stage) {
+func earlyEnd(s *fixture) {
 	s.leak("a", "a-1", "a-2")
 	s.leak("b", "b-1")
 	for _, err := range s.store.Backend().List(s.Context()) {
@@ -70,8 +69,8 @@ func earlyEnd(s *stage) {
 	}
 }
 
-// Promise 2, 11. What could not be read to its end is no empty store.
-func cancelledListing(s *stage) {
+// Promise 2, 11. A listing that was cut off is an error, and never an empty store.
+func cancelledListing(s *fixture) {
 	s.leak("a", "a-1")
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
@@ -80,15 +79,16 @@ func cancelledListing(s *stage) {
 		last = err
 	}
 	if last == nil {
-		s.Error("a listing under a cancelled context looks complete")
+		s.Error("List under a cancelled context yields no error")
 	}
 }
 
-// Promise 2, 6.
-func spoiled(s *stage) {
+// Promise 2, 6. An unreadable entry is listed as such, and a release does not touch
+// it.
+func unreadableEntry(s *fixture) {
 	spoiler, ok := s.store.(Spoiler)
 	if !ok {
-		s.Skip("the harness is no Spoiler")
+		s.Skip("the harness is not a Spoiler")
 	}
 	leaked := s.leak("a", "a-1", "a-2")
 	junk, err := spoiler.Spoil("a")
@@ -97,10 +97,10 @@ func spoiled(s *stage) {
 	}
 	r, ok := s.list()[Place(junk)]
 	if !ok || r.Unreadable == "" {
-		s.Errorf("%s is listed as %+v, want it to be Unreadable", Place(junk), r)
+		s.Errorf("%s is listed as %+v, want it Unreadable", Place(junk), r)
 	}
 	before := s.snapshot()
-	d := s.suspect(leaked...)
-	s.want(d.settle(d.confirm()), nil, nil)
-	s.holds(before, leaked...)
+	d := s.judge(leaked...)
+	s.wantErrors(d.releaseAll(d.confirm()), nil, nil)
+	s.wantContent(before, leaked...)
 }

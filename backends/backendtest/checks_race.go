@@ -9,58 +9,59 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// comeBack creates the pod of an entry again, and lets the plugin reserve for
-// it. Where that adopts the entry, it is the pod's from now on.
-func (s *stage) comeBack(e entry) (entry, error) {
-	owner := s.owner(e.asks.Pod.Name)
+// recreate creates the pod of an entry again, and lets the plugin allocate for it.
+// If the plugin adopts the entry, the result has the same place.
+func (s *fixture) recreate(e entry) (entry, error) {
+	owner := s.owner(e.requester.Pod.Name)
 	s.create(owner)
 	r, err := s.store.Reserve(e.pool, owner)
 	return entry{r, e.pool, owner}, err
 }
 
-// has fails the check unless the entry is listed as its pod's, and whole.
-func (s *stage) has(e entry) {
+// wantListed fails the check unless the entry is listed with its pod, and not as
+// Interrupted.
+func (s *fixture) wantListed(e entry) {
 	s.Helper()
 	r, ok := s.list()[Place(e.Allocation)]
-	if !ok || r.Owner.Pod != e.asks.Pod || r.Interrupted {
-		s.Errorf("%s lives and got %s, which is now listed as %+v", e.asks.Pod, Place(e.Allocation), r)
+	if !ok || r.Owner.Pod != e.requester.Pod || r.Interrupted {
+		s.Errorf("pod %s got %s, which is listed as %+v", e.requester.Pod, Place(e.Allocation), r)
 	}
 }
 
-// Promise 1, 4. An adoption that the store notices is ErrChanged; one that it
-// does not notice has to be found by looking at the owner again.
-func returnedBefore(s *stage) {
+// Promise 1, 4. If the store shows the adoption, the answer is ErrChanged. If it
+// does not, the backend must look at the owner again.
+func returnedBefore(s *fixture) {
 	leaked := s.leak("a", "back", "gone")
-	d := s.suspect(leaked...)
+	d := s.judge(leaked...)
 	ws := d.confirm()
-	back, err := s.comeBack(leaked[0])
+	back, err := s.recreate(leaked[0])
 	if err != nil {
 		s.Fatal(err)
 	}
 	before := s.snapshot()
-	errs := d.settle(ws)
-	s.has(back)
+	errs := d.releaseAll(ws)
+	s.wantListed(back)
 	if Place(back.Allocation) != Place(leaked[0].Allocation) {
-		s.Log("the plugin adopts no entries: the pod got another one")
-		s.holds(before, leaked...)
+		s.Log("the plugin does not adopt entries: the pod got another one")
+		s.wantContent(before, leaked...)
 		return
 	}
-	s.holds(before, leaked[1])
-	s.want(errs[1:], nil)
+	s.wantContent(before, leaked[1])
+	s.wantErrors(errs[1:], nil)
 	if errs[0] == nil {
-		s.Error("an entry that stays counts as released")
+		s.Error("the answer is nil, and the store still has the entry")
 	}
 	for _, final := range []error{reaper.ErrChanged, reaper.ErrReturned, reaper.ErrKept} {
 		if errors.Is(errs[0], final) {
 			return
 		}
 	}
-	s.Errorf("the answer is %v, want that it changed, that its owner returned, or that it is kept", errs[0])
+	s.Errorf("the answer is %v, want ErrChanged, ErrReturned or ErrKept", errs[0])
 }
 
-// renewing calls the hook at the first look at an owner in the midst of the
-// release, and releases. It skips the check if the backend does not look.
-func (d batch) renewing(ctx context.Context, hook func() error) []error {
+// releaseWithHook releases, and calls the hook when the backend first looks at an
+// owner during the release. It skips the check if the backend does not look.
+func (d batch) releaseWithHook(ctx context.Context, hook func() error) []error {
 	d.Helper()
 	ws := d.confirm()
 	var once sync.Once
@@ -75,101 +76,101 @@ func (d batch) renewing(ctx context.Context, hook func() error) []error {
 	errs := d.release(ctx, ws)
 	d.pods.OnCall(nil)
 	if !looked {
-		d.Skip("the backend does not look at owners while it releases")
+		d.Skip("the backend does not look at owners during a release")
 	}
 	return errs
 }
 
-// Promise 1, 8.
-func returnedMeanwhile(s *stage) {
+// Promise 1, 8. If the owner comes back during the release, its entry stays.
+func returnedMeanwhile(s *fixture) {
 	leaked := s.leak("a", "back")
-	d := s.suspect(leaked...)
+	d := s.judge(leaked...)
 	before := s.snapshot()
 	var back entry
 	var failure error
-	errs := d.renewing(s.Context(), func() error {
-		back, failure = s.comeBack(leaked[0])
+	errs := d.releaseWithHook(s.Context(), func() error {
+		back, failure = s.recreate(leaked[0])
 		return nil
 	})
 	if failure != nil {
 		s.Fatal(failure)
 	}
-	s.want(errs, reaper.ErrReturned)
-	s.has(back)
+	s.wantErrors(errs, reaper.ErrReturned)
+	s.wantListed(back)
 	after := s.snapshot()
 	for place, content := range before {
 		if after[place] != content {
-			s.Errorf("%s was %q and is %q", place, content, after[place])
+			s.Errorf("%s was %q and is now %q", place, content, after[place])
 		}
 	}
 }
 
-// Promise 2.
-func unknownMeanwhile(s *stage) {
+// Promise 2. If the owner's state is unknown during the release, its entry stays.
+func unknownMeanwhile(s *fixture) {
 	leaked := s.leak("a", "gone")
-	d := s.suspect(leaked...)
+	d := s.judge(leaked...)
 	before := s.snapshot()
-	errs := d.renewing(s.Context(), func() error { return errors.New("the API server does not answer") })
-	s.want(errs, reaper.ErrAgain)
+	errs := d.releaseWithHook(s.Context(), func() error { return errors.New("the API server does not answer") })
+	s.wantErrors(errs, reaper.ErrAgain)
 	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; !held {
-		s.Error("it was released although nobody knows of its owner")
+		s.Error("the entry was released, although its owner is unknown")
 	}
-	s.want(d.settle(d.confirm()), nil)
-	s.holds(before, leaked[0])
+	s.wantErrors(d.releaseAll(d.confirm()), nil)
+	s.wantContent(before, leaked[0])
 }
 
-// interrupt cuts a release short in its midst, and returns the entry as a new
-// backend lists it then.
-func (s *stage) interrupt(e entry) reaper.Allocation {
+// interrupt cancels a release halfway. It returns the entry as a new backend lists
+// it.
+func (s *fixture) interrupt(e entry) reaper.Allocation {
 	s.Helper()
 	ctx, crash := context.WithCancel(s.Context())
-	errs := s.suspect(e).renewing(ctx, func() error {
+	errs := s.judge(e).releaseWithHook(ctx, func() error {
 		crash()
 		return ctx.Err()
 	})
-	s.want(errs, reaper.ErrAgain)
+	s.wantErrors(errs, reaper.ErrAgain)
 	r, ok := s.list()[Place(e.Allocation)]
-	if !ok || !r.Interrupted || r.Owner.Pod != e.asks.Pod || r.IP != e.IP {
-		s.Fatalf("listed as %+v, want it interrupted, with the owner that it had", r)
+	if !ok || !r.Interrupted || r.Owner.Pod != e.requester.Pod || r.IP != e.IP {
+		s.Fatalf("listed as %+v, want it Interrupted with the same owner", r)
 	}
 	return r
 }
 
-// Promise 8.
-func interruptedFinished(s *stage) {
+// Promise 8. The next release completes an interrupted one.
+func interruptedFinished(s *fixture) {
 	leaked := s.leak("a", "gone", "other")
 	before := s.snapshot()
 	s.interrupt(leaked[0])
-	d := s.suspect(leaked[0])
-	s.want(d.settle(d.confirm()), nil)
-	s.holds(before, leaked[0])
+	d := s.judge(leaked[0])
+	s.wantErrors(d.releaseAll(d.confirm()), nil)
+	s.wantContent(before, leaked[0])
 }
 
-// Promise 6, 8.
-func interruptedMended(s *stage) {
+// Promise 6, 8. Mend undoes an interrupted release.
+func interruptedMended(s *fixture) {
 	leaked := s.leak("a", "gone", "other")
 	before := s.snapshot()
 	r := s.interrupt(leaked[0])
 	mender, ok := s.store.Backend().(reaper.Mender)
 	if !ok {
-		s.Fatal("a backend that writes before it looks has to be a Mender")
+		s.Fatal("the backend leaves an Interrupted entry, and is not a reaper.Mender")
 	}
 	for range 2 {
 		if err := mender.Mend(s.Context(), r); err != nil {
-			s.Errorf("give it back: %v", err)
+			s.Errorf("Mend: %v", err)
 		}
-		s.holds(before)
+		s.wantContent(before)
 	}
-	d := s.suspect(leaked[0])
-	s.want(d.settle(d.confirm()), nil)
+	d := s.judge(leaked[0])
+	s.wantErrors(d.releaseAll(d.confirm()), nil)
 	if err := mender.Mend(s.Context(), r); err != nil {
-		s.Errorf("give back what is gone: %v", err)
+		s.Errorf("Mend of a released entry: %v", err)
 	}
-	s.holds(before, leaked[0])
+	s.wantContent(before, leaked[0])
 }
 
-// Promise 1, 6.
-func concurrent(s *stage) {
+// Promise 1, 6. Writes of the plugin during a release are not lost.
+func concurrent(s *fixture) {
 	const others = 6
 	var leaked, leaving []entry
 	for n := range others {
@@ -177,7 +178,7 @@ func concurrent(s *stage) {
 		leaving = append(leaving, s.live("a", fmt.Sprintf("leaving-%d", n))...)
 	}
 	staying := s.live("a", "staying")
-	d := s.suspect(leaked...)
+	d := s.judge(leaked...)
 	arrived := make([]entry, others)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -186,25 +187,25 @@ func concurrent(s *stage) {
 			s.create(owner)
 			r, err := s.store.Reserve("a", owner)
 			if err != nil {
-				s.Errorf("reserve: %v", err)
+				s.Errorf("allocate: %v", err)
 			}
 			arrived[n] = entry{r, "a", owner}
 		}
 	})
 	wg.Go(func() {
 		for _, e := range leaving {
-			if err := s.store.Free(e.pool, e.asks); err != nil {
+			if err := s.store.Free(e.pool, e.requester); err != nil {
 				s.Errorf("free: %v", err)
 			}
 		}
 	})
-	errs := d.settle(d.confirm())
+	errs := d.releaseAll(d.confirm())
 	wg.Wait()
-	s.want(errs, make([]error, len(leaked))...)
+	s.wantErrors(errs, make([]error, len(leaked))...)
 	for _, e := range append(staying, arrived...) {
-		s.has(e)
+		s.wantListed(e)
 	}
 	if got, want := len(s.list()), len(staying)+others; got != want {
-		s.Errorf("%d entries are left, want %d", got, want)
+		s.Errorf("the store has %d entries, want %d", got, want)
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// recorder is the backend over the store, which has to be able to undo.
-func (s *stage) recorder() reaper.Recorder {
+// recorder returns the backend as a reaper.Recorder, which every backend must be.
+func (s *fixture) recorder() reaper.Recorder {
 	s.Helper()
 	recorder, ok := s.store.Backend().(reaper.Recorder)
 	if !ok {
-		s.Fatal("the backend is no reaper.Recorder: a run would release nothing of it")
+		s.Fatal("the backend is not a reaper.Recorder: a run releases nothing of it")
 	}
 	return recorder
 }
 
-// record returns what the backend writes down of the entries.
-func (s *stage) record(entries ...entry) []reaper.Record {
+// record returns the backend's records of the entries.
+func (s *fixture) record(entries ...entry) []reaper.Record {
 	s.Helper()
 	listed := s.list()
 	rs := make([]reaper.Allocation, len(entries))
@@ -27,7 +27,7 @@ func (s *stage) record(entries ...entry) []reaper.Record {
 	}
 	stored, err := s.recorder().Record(s.Context(), rs)
 	if err != nil || len(stored) != len(rs) {
-		s.Fatalf("%d entries have %d records: %v", len(rs), len(stored), err)
+		s.Fatalf("Record returns %[2]d records for %[1]d entries: %[3]v", len(rs), len(stored), err)
 	}
 	records := make([]reaper.Record, len(rs))
 	for i, r := range rs {
@@ -43,7 +43,7 @@ func (s *stage) record(entries ...entry) []reaper.Record {
 }
 
 // restore puts the records back, pool by pool.
-func (s *stage) restore(ctx context.Context, records []reaper.Record) []error {
+func (s *fixture) restore(ctx context.Context, records []reaper.Record) []error {
 	s.Helper()
 	errs := make([]error, len(records))
 	backend := s.recorder()
@@ -68,55 +68,55 @@ func (s *stage) restore(ctx context.Context, records []reaper.Record) []error {
 }
 
 // release releases the entries.
-func (s *stage) release(entries ...entry) {
+func (s *fixture) release(entries ...entry) {
 	s.Helper()
-	d := s.suspect(entries...)
-	s.want(d.settle(d.confirm()), make([]error, len(entries))...)
+	d := s.judge(entries...)
+	s.wantErrors(d.releaseAll(d.confirm()), make([]error, len(entries))...)
 }
 
-// Promise 10.
-func restored(s *stage) {
+// Promise 10. A restore puts the store's content back.
+func restored(s *fixture) {
 	s.live("a", "live-1", "live-2")
 	leaked := append(s.leak("a", "gone-1", "gone-2", "gone-3"), s.leak("b", "gone-4")...)
 	before := s.snapshot()
 	records := s.record(leaked...)
 	s.release(leaked...)
-	s.holds(before, leaked...)
-	s.want(s.restore(s.Context(), records[1:3]), nil, nil)
-	s.holds(before, leaked[0], leaked[3])
-	s.want(s.restore(s.Context(), records), nil, reaper.ErrPresent, reaper.ErrPresent, nil)
-	s.holds(before)
+	s.wantContent(before, leaked...)
+	s.wantErrors(s.restore(s.Context(), records[1:3]), nil, nil)
+	s.wantContent(before, leaked[0], leaked[3])
+	s.wantErrors(s.restore(s.Context(), records), nil, reaper.ErrPresent, reaper.ErrPresent, nil)
+	s.wantContent(before)
 }
 
-// Promise 10.
-func restoredAgain(s *stage) {
+// Promise 10. A restore of an entry that is there changes nothing.
+func restoredAgain(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2")
 	s.live("a", "live")
 	before := s.snapshot()
 	records := s.record(leaked...)
-	s.want(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
-	s.holds(before)
+	s.wantErrors(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
+	s.wantContent(before)
 	s.release(leaked...)
-	s.want(s.restore(s.Context(), records), nil, nil)
-	s.want(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
-	s.holds(before)
+	s.wantErrors(s.restore(s.Context(), records), nil, nil)
+	s.wantErrors(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
+	s.wantContent(before)
 	s.release(leaked...)
-	s.holds(before, leaked...)
+	s.wantContent(before, leaked...)
 }
 
-// Promise 1, 10.
-func restoredTooLate(s *stage) {
+// Promise 1, 10. A restore does not touch an address that another pod got.
+func restoredTooLate(s *fixture) {
 	leaked := s.leak("a", "gone")
 	records := s.record(leaked...)
 	s.release(leaked...)
-	s.inherit(leaked[0])
+	s.reallocate(leaked[0])
 	before := s.snapshot()
-	s.want(s.restore(s.Context(), records), reaper.ErrTaken)
-	s.holds(before)
+	s.wantErrors(s.restore(s.Context(), records), reaper.ErrTaken)
+	s.wantContent(before)
 }
 
-// Promise 6, 10.
-func strangeRecord(s *stage) {
+// Promise 6, 10. A record that cannot be decoded changes nothing.
+func badRecord(s *fixture) {
 	s.live("a", "live")
 	leaked := s.leak("a", "gone")
 	records := s.record(leaked...)
@@ -128,11 +128,11 @@ func strangeRecord(s *stage) {
 			s.Errorf("the record %s was put back", junk)
 		}
 	}
-	s.holds(before)
+	s.wantContent(before)
 }
 
-// Promise 10.
-func cancelledRestore(s *stage) {
+// Promise 10. Under a cancelled context, nothing is put back.
+func cancelledRestore(s *fixture) {
 	leaked := s.leak("a", "gone")
 	before := s.snapshot()
 	records := s.record(leaked...)
@@ -140,15 +140,16 @@ func cancelledRestore(s *stage) {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	if errs := s.restore(ctx, records); errs[0] == nil {
-		s.Error("it is said to be back")
+		s.Error("Restore under a cancelled context returns nil")
 	}
-	s.holds(before, leaked...)
+	s.wantContent(before, leaked...)
 }
 
-// Promise 10.
-func changedBeforeRecord(s *stage) {
+// Promise 10. Record does not return the entry of a new owner as that of the old
+// one.
+func changedBeforeRecord(s *fixture) {
 	owner := s.owner("gone")
-	e := s.reserve("a", owner)
+	e := s.allocate("a", owner)
 	listed := s.list()[Place(e.Allocation)]
 	s.giveAway(e)
 	stored, err := s.recorder().Record(s.Context(), []reaper.Allocation{listed})
@@ -156,6 +157,6 @@ func changedBeforeRecord(s *stage) {
 		s.Fatalf("%d records: %v", len(stored), err)
 	}
 	if len(stored[0]) != 0 && string(stored[0]) != listed.Token {
-		s.Errorf("the record is %s, and the entry is another pod's", stored[0])
+		s.Errorf("the record is %s, although the entry belongs to another pod", stored[0])
 	}
 }

@@ -1,21 +1,21 @@
-// Package backendtest is the conformance suite that every backend passes, ours
-// or not, and what tests of the engine run on.
+// Package backendtest is the conformance suite that every backend must pass, and
+// the test doubles on which tests of the engine run.
 //
-// A backend is tested by handing [Run] a [Store], the harness of a real one:
+// A test of a backend hands [Run] a [Store], which is the harness of a real store:
 //
 //	func TestConformance(t *testing.T) {
 //		backendtest.Run(t, func(t *testing.T) backendtest.Store { return newHarness(t) })
 //	}
 //
-// The harness plays the IPAM plugin: it reserves and frees addresses as the
-// plugin's ADD and DEL do, or calls the plugin itself. It should rest on the
-// real store. Fakes decide a compare-and-swap the way their author believes it
-// to be, and that belief is what the suite is there to test.
+// The harness plays the IPAM plugin: it allocates and frees addresses as the
+// plugin's ADD and DEL do, or it calls the plugin itself. It should use the real
+// store. A fake decides a compare-and-swap as its author believes the store to do
+// it, and the suite exists to test that belief.
 //
 // The numbers in the comments of checks are those of the promises in
 // docs/design.md.
 //
-// [Memory] is a store in memory that passes, [Pods] a cluster that tests change
-// at will, and [Warrants] the way to a warrant, which is the engine's own:
-// nothing but a confirmation makes one.
+// [Memory] is a store in memory that passes the suite. [Pods] is a cluster that
+// tests can change. [Journal] is a journal in memory. [Warrants] makes warrants in
+// the only way that the engine has: by a confirmation.
 package backendtest

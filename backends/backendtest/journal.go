@@ -15,8 +15,8 @@ type Journal struct {
 	hook    func() error
 }
 
-// OnWrite sets what happens at the beginning of each write; an error is what the
-// write fails with.
+// OnWrite sets a hook that runs at the beginning of each write. If it returns an
+// error, the write fails with it.
 func (j *Journal) OnWrite(hook func() error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -42,7 +42,8 @@ func (j *Journal) Write(_ context.Context, run reaper.JournalRun, records []reap
 // Prune implements reaper.Journals.
 func (*Journal) Prune(context.Context) error { return nil }
 
-// Read returns the journal of the last run that wrote one.
+// Read returns the journal of the last run that wrote one. It is the zero Journal
+// if none did.
 func (j *Journal) Read() reaper.Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,21 +15,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Memory is a store in memory, in which every write compares and swaps.
+// Memory is a store in memory. Every write compares and swaps. A Memory is safe for
+// concurrent use.
 //
-// There are four kinds, by what happens when a pod gets a new sandbox:
+// There are four kinds. They differ in what the plugin does when a pod gets a new
+// sandbox:
 //
-//   - NewMemory: the pod's entry is adopted, and its token changes, as in the
-//     pools of Whereabouts;
-//   - NewTwoStep: the pod's entry is adopted and nothing is written, as in the
-//     overlapping-range reservations of Whereabouts. The backend has to put a
-//     tombstone in the owner's place, and then look at the owner again. Each
-//     address is a pool;
+//   - NewMemory: the sandbox adopts the pod's entry, and its token changes, as in the
+//     IPPools of Whereabouts;
+//   - NewTwoStep: the sandbox adopts the pod's entry without a write, as in the
+//     overlapping reservations of Whereabouts. The backend must put a tombstone in the
+//     owner's place, and then look at the owner again. Each address is a pool;
 //   - NewForgetful: the sandbox gets another address;
-//   - NewHandled: the same, and entries say so and tell their age, as in Calico.
-//     Those of one sandbox are bound by its handle, which is written before its
-//     first address and removed by a request of its own after the last. A handle
-//     without addresses is a empty handle, in a pool of its own.
+//   - NewHandled: the sandbox gets another address, and entries are SandboxOwned and have
+//     a Created, as in Calico. The entries of one sandbox are a group with a handle. The
+//     handle is written before the first address, and removed by a request of its own
+//     after the last. The pool "handles" lists the empty handles.
 type Memory struct {
 	name    string
 	twoStep bool
@@ -40,59 +41,65 @@ type Memory struct {
 	hook    func(request string) error
 	now     func() time.Time
 	pools   []string
-	records []*record
+	entries []*memoryEntry
 	version int
-	handles map[string]int  // by sandbox: the version of the last write
-	begun   map[string]bool // the sandboxes whose ADD has written its handle
+	handles map[string]int  // by sandbox: the version of the handle's last write
+	started map[string]bool // the sandboxes whose ADD has written its handle
 	fumbles bool
 }
 
-// A record is one entry.
-type record struct {
+// A memoryEntry is one entry of a Memory.
+type memoryEntry struct {
 	pool, key string
 	ip        netip.Addr
-	owner     reaper.Owner // as it is stored
-	sandbox   string       // that has the address, stored or not
-	version   int          // of the last write
-	created   time.Time    // where the store tells
-	group     string       // where sandboxes have entries of their own
-	buried    bool
+	owner     reaper.Owner // the owner as it is stored
+	sandbox   string       // the sandbox that has the address, stored or not
+	version   int          // the version of the last write
+	created   time.Time    // zero if the store does not say it
+	group     string       // the handle's sandbox, in a store with handles
+	tombstone bool
 	junk      string
 }
 
-// ErrLost makes a request take effect and its answer get lost, when it comes
-// from the hook.
+// ErrLost is an error for a hook of OnRequest: the request takes effect, and its
+// answer gets lost.
 var ErrLost = errors.New("the answer was lost")
 
-// NewMemory returns an empty store whose backend has that name.
+// NewMemory returns an empty store in which a sandbox adopts its pod's entry. The
+// backend has that name.
 func NewMemory(name string) *Memory { return &Memory{name: name} }
 
-// NewTwoStep returns one in which adoptions leave no trace.
+// NewTwoStep returns an empty store in which adoptions write nothing. The backend
+// has that name.
 func NewTwoStep(name string) *Memory { return &Memory{name: name, twoStep: true} }
 
-// NewForgetful returns one in which nothing is adopted.
+// NewForgetful returns an empty store in which a new sandbox gets another address.
+// The backend has that name.
 func NewForgetful(name string) *Memory { return &Memory{name: name, forgets: true} }
 
-// NewHandled returns one in which nothing is adopted, and sandboxes have handles.
+// NewHandled returns an empty store in which sandboxes have handles. The backend
+// has that name.
 func NewHandled(name string) *Memory {
 	return &Memory{
 		name: name, forgets: true, handled: true, now: time.Now,
-		handles: make(map[string]int), begun: make(map[string]bool),
+		handles: make(map[string]int), started: make(map[string]bool),
 	}
 }
 
-// SetClock sets by what a store with handles tells the age of entries; else it is
-// time.Now.
+// SetClock sets the clock for the Created of entries in a store with handles. The
+// default is time.Now.
 func (m *Memory) SetClock(now func() time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now = now
 }
 
-// OnRequest sets what happens at the beginning of each request of the backend:
-// "list", "release pool", with two steps "bury pool", "remove pool", "restore
-// pool", and with handles "settle sandbox". The hook may change the store; an
-// error is what the request fails with.
+// OnRequest sets a hook that runs at the beginning of each request of the backend.
+// The request is "list", "record", "release pool" or "restore pool". A store with
+// tombstones also has "bury pool", which writes one, and "remove pool"; its Mend is
+// "restore pool", too. A store with handles also has "settle sandbox", which
+// removes a handle. The hook may change the store. If it returns an error, the
+// request fails with it.
 func (m *Memory) OnRequest(hook func(request string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,9 +110,9 @@ func (m *Memory) OnRequest(hook func(request string) error) {
 func (m *Memory) Backend() reaper.Backend {
 	switch {
 	case m.twoStep:
-		return twoSteps{memory{m}}
+		return withTombstones{memory{m}}
 	case m.handled:
-		return handled{memory{m}}
+		return withHandles{memory{m}}
 	default:
 		return memory{m}
 	}
@@ -115,9 +122,9 @@ func (m *Memory) Backend() reaper.Backend {
 func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, e := range m.records {
+	for _, e := range m.entries {
 		mine := e.owner.Pod == owner.Pod && e.owner.Interface == owner.Interface && m.within(e, pool)
-		if !mine || e.buried || m.forgets {
+		if !mine || e.tombstone || m.forgets {
 			continue
 		}
 		e.sandbox = owner.Sandbox
@@ -132,20 +139,20 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, er
 		if !network.Contains(ip.Next()) {
 			return reaper.Allocation{}, fmt.Errorf("pool %s is full", pool)
 		}
-		if slices.ContainsFunc(m.records, func(e *record) bool { return e.ip == ip }) {
+		if slices.ContainsFunc(m.entries, func(e *memoryEntry) bool { return e.ip == ip }) {
 			continue
 		}
-		e := &record{pool: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
+		e := &memoryEntry{pool: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
 		if m.twoStep {
 			e.pool, e.key = pool+"/"+ip.String(), ip.String()
-			e.owner.UID = "" // it would become wrong unnoticed
+			e.owner.UID = "" // an adoption would not update it
 		}
 		if m.handled {
 			m.begin(owner.Sandbox)
 			e.group, e.created = owner.Sandbox, m.now()
 		}
 		m.wrote(e)
-		m.records = append(m.records, e)
+		m.entries = append(m.entries, e)
 		return e.allocation(), nil
 	}
 }
@@ -154,14 +161,14 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, er
 func (m *Memory) Free(pool string, owner reaper.Owner) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records = slices.DeleteFunc(m.records, func(e *record) bool {
+	m.entries = slices.DeleteFunc(m.entries, func(e *memoryEntry) bool {
 		return m.within(e, pool) && e.sandbox == owner.Sandbox && e.owner.Interface == owner.Interface
 	})
-	m.settle(owner.Sandbox)
+	m.removeEmptyHandle(owner.Sandbox)
 	return nil
 }
 
-// Rename makes an entry name another pod, as nothing but a mistake does.
+// Rename makes an entry name another pod.
 func (m *Memory) Rename(r reaper.Allocation, pod reaper.PodRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +182,8 @@ func (m *Memory) Rename(r reaper.Allocation, pod reaper.PodRef) {
 func (m *Memory) Snapshot() (map[string]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	snapshot := make(map[string]string, len(m.records))
-	for _, e := range m.records {
+	snapshot := make(map[string]string, len(m.entries))
+	for _, e := range m.entries {
 		text := e.String()
 		if _, ok := m.handles[e.group]; e.group != "" && !ok {
 			text += " without a handle"
@@ -193,12 +200,12 @@ func (m *Memory) Snapshot() (map[string]string, error) {
 func (m *Memory) Spoil(pool string) (reaper.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := &record{pool: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
+	e := &memoryEntry{pool: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
 	if m.twoStep {
 		e.pool += "/" + e.key
 	}
 	m.wrote(e)
-	m.records = append(m.records, e)
+	m.entries = append(m.entries, e)
 	return e.allocation(), nil
 }
 
@@ -212,40 +219,41 @@ func (m *Memory) network(pool string) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n)}), 24)
 }
 
-// within reports whether the entry is of the pool.
-func (m *Memory) within(e *record, pool string) bool {
+// within reports whether the entry belongs to the pool of the suite.
+func (m *Memory) within(e *memoryEntry, pool string) bool {
 	return e.pool == pool || m.twoStep && strings.HasPrefix(e.pool, pool+"/")
 }
 
-// wrote gives an entry a version that no other ever had.
-func (m *Memory) wrote(e *record) {
+// wrote gives an entry a version that no entry has had.
+func (m *Memory) wrote(e *memoryEntry) {
 	m.version++
 	e.version = m.version
 }
 
 // find returns the entry at the place of the allocation, or nil.
-func (m *Memory) find(r reaper.Allocation) *record {
-	i := slices.IndexFunc(m.records, func(e *record) bool { return e.pool == r.Pool && e.key == r.Key })
+func (m *Memory) find(r reaper.Allocation) *memoryEntry {
+	i := slices.IndexFunc(m.entries, func(e *memoryEntry) bool { return e.pool == r.Pool && e.key == r.Key })
 	if i < 0 {
 		return nil
 	}
-	return m.records[i]
+	return m.entries[i]
 }
 
-// String returns all of the entry but its version. It is called often.
-func (e *record) String() string {
+// String returns the content of the entry without its version. The suite calls it
+// often, so it does not use fmt.
+func (e *memoryEntry) String() string {
 	o := e.owner
 	return strings.Join([]string{
 		e.ip.String(), o.Pod.String(), o.UID, o.Sandbox, o.Interface, o.Node,
-		"of", e.sandbox, strconv.FormatBool(e.buried), e.junk,
+		"of", e.sandbox, strconv.FormatBool(e.tombstone), e.junk,
 	}, " ")
 }
 
-// allocation is the entry as it is listed.
-func (e *record) allocation() reaper.Allocation {
+// allocation returns the entry as it is listed.
+func (e *memoryEntry) allocation() reaper.Allocation {
 	r := reaper.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
-		Token: strconv.Itoa(e.version), Interrupted: e.buried,
+		Token: strconv.Itoa(e.version), Interrupted: e.tombstone,
 		Created: e.created, Group: e.group, SandboxOwned: e.group != "",
 	}
 	if e.junk != "" {
@@ -254,11 +262,11 @@ func (e *record) allocation() reaper.Allocation {
 	return r
 }
 
-// pools are the records as they are listed, in a constant order.
+// listed returns the pools as they are listed, in a constant order.
 func (m *Memory) listed() []reaper.Pool {
 	pools := make(map[string]*reaper.Pool)
 	var names []string
-	for _, e := range m.records {
+	for _, e := range m.entries {
 		u := pools[e.pool]
 		if u == nil {
 			u = &reaper.Pool{Name: e.pool, Network: "-"}
@@ -281,8 +289,8 @@ func (m *Memory) listed() []reaper.Pool {
 	return all
 }
 
-// request is one request of a backend: the hook, and then, in one piece, what
-// it does. That the store did not answer is ErrAgain.
+// request performs one request of a backend: it calls the hook, and then do under
+// the lock. If the hook fails, the error wraps reaper.ErrAgain.
 func (m *Memory) request(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)

@@ -11,8 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// memory is the backend over a Memory whose entries change when they are
-// adopted.
+// memory is the backend over a Memory in which an adoption changes the entry.
 type memory struct{ store *Memory }
 
 // Name implements reaper.Backend.
@@ -38,7 +37,7 @@ func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// Release implements reaper.Backend, in one request for all.
+// Release implements reaper.Backend with one request for all entries.
 func (b memory) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	rs := make([]reaper.Allocation, len(ws))
@@ -65,7 +64,7 @@ func (b memory) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 	return errs
 }
 
-// remove removes an entry if its token is the one that is expected.
+// remove removes an entry if its token is the expected one.
 func (m *Memory) remove(r reaper.Allocation, token string) error {
 	e := m.find(r)
 	switch {
@@ -74,15 +73,15 @@ func (m *Memory) remove(r reaper.Allocation, token string) error {
 	case strconv.Itoa(e.version) != token:
 		return fmt.Errorf("%w: it is now %+v", reaper.ErrChanged, e.owner)
 	}
-	m.records = slices.DeleteFunc(m.records, func(other *record) bool { return other == e })
+	m.entries = slices.DeleteFunc(m.entries, func(other *memoryEntry) bool { return other == e })
 	return nil
 }
 
-// twoSteps is the backend over a Memory in which an adoption leaves no trace.
-type twoSteps struct{ memory }
+// withTombstones is the backend over a Memory in which an adoption writes nothing.
+type withTombstones struct{ memory }
 
 // Release implements reaper.Backend.
-func (b twoSteps) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+func (b withTombstones) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		errs[i] = b.release(ctx, w)
@@ -90,29 +89,29 @@ func (b twoSteps) Release(ctx context.Context, _ string, ws []reaper.Warrant) []
 	return errs
 }
 
-// release puts the tombstone in, looks at the owner again, and then removes the
-// entry or gives it back.
-func (b twoSteps) release(ctx context.Context, w reaper.Warrant) error {
+// release writes the tombstone and looks at the owner again. Then it removes the
+// entry or puts the owner back.
+func (b withTombstones) release(ctx context.Context, w reaper.Warrant) error {
 	r, err := w.Allocation()
 	if err != nil {
 		return err
 	}
-	var buried string // the token of the entry with its tombstone
+	var marked string // the token of the entry with its tombstone
 	err = b.store.request(ctx, "bury "+r.Pool, func() error {
 		e := b.store.find(r)
 		switch {
 		case e == nil:
 			return nil
-		case e.owner.Pod != r.Owner.Pod || !e.buried && strconv.Itoa(e.version) != r.Token:
+		case e.owner.Pod != r.Owner.Pod || !e.tombstone && strconv.Itoa(e.version) != r.Token:
 			return reaper.ErrChanged
-		case !e.buried:
-			e.buried = true
+		case !e.tombstone:
+			e.tombstone = true
 			b.store.wrote(e)
 		}
-		buried = strconv.Itoa(e.version)
+		marked = strconv.Itoa(e.version)
 		return nil
 	})
-	if err != nil || buried == "" {
+	if err != nil || marked == "" {
 		return err
 	}
 
@@ -129,14 +128,14 @@ func (b twoSteps) release(ctx context.Context, w reaper.Warrant) error {
 	if err != nil {
 		return err
 	}
-	return b.store.request(ctx, "remove "+r.Pool, func() error { return b.store.remove(r, buried) })
+	return b.store.request(ctx, "remove "+r.Pool, func() error { return b.store.remove(r, marked) })
 }
 
 // Mend implements reaper.Mender.
-func (b twoSteps) Mend(ctx context.Context, r reaper.Allocation) error {
+func (b withTombstones) Mend(ctx context.Context, r reaper.Allocation) error {
 	return b.store.request(ctx, "restore "+r.Pool, func() error {
-		if e := b.store.find(r); e != nil && e.buried && e.owner.Pod == r.Owner.Pod {
-			e.buried = false
+		if e := b.store.find(r); e != nil && e.tombstone && e.owner.Pod == r.Owner.Pod {
+			e.tombstone = false
 			b.store.wrote(e)
 		}
 		return nil

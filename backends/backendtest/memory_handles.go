@@ -11,27 +11,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// empty handles is the pool of the handles without an address.
+// emptyHandles is the name of the pool that lists the empty handles.
 const emptyHandles = "handles"
 
-// errFumbled is what a fumbled request fails with.
+// errFumbled is the error of the write that Fumble makes fail.
 var errFumbled = errors.New("the second write failed")
 
-// Begin does the first half of what the plugin's ADD does in a store with handles:
-// it writes that of the sandbox. Reserve does the rest.
+// Begin performs the first half of an ADD in a store with handles: it writes the
+// handle of the sandbox. Reserve performs the rest.
 func (m *Memory) Begin(sandbox string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begin(sandbox)
 }
 
-// begin is Begin. The second half does not look for what the first one wrote.
+// begin is Begin under the lock. The second half of an ADD does not look whether
+// the handle still exists.
 func (m *Memory) begin(sandbox string) {
-	if m.begun[sandbox] {
+	if m.started[sandbox] {
 		return
 	}
 	m.version++
-	m.begun[sandbox], m.handles[sandbox] = true, m.version
+	m.started[sandbox], m.handles[sandbox] = true, m.version
 }
 
 // Fumble implements Fumbler.
@@ -41,20 +42,20 @@ func (m *Memory) Fumble() {
 	m.fumbles = true
 }
 
-// settle removes the handle of a sandbox that has no address any more.
-func (m *Memory) settle(sandbox string) {
+// removeEmptyHandle removes the handle of a sandbox that has no address.
+func (m *Memory) removeEmptyHandle(sandbox string) {
 	if !m.hasAddress(sandbox) {
 		delete(m.handles, sandbox)
-		delete(m.begun, sandbox)
+		delete(m.started, sandbox)
 	}
 }
 
 func (m *Memory) hasAddress(sandbox string) bool {
-	return slices.ContainsFunc(m.records, func(e *record) bool { return e.group == sandbox })
+	return slices.ContainsFunc(m.entries, func(e *memoryEntry) bool { return e.group == sandbox })
 }
 
-// empty handles are the sandboxes of the handles without an address, in a constant
-// order.
+// emptyHandles returns the sandboxes of the handles without an address, in a
+// constant order.
 func (m *Memory) emptyHandles() []string {
 	var all []string
 	for _, sandbox := range slices.Sorted(maps.Keys(m.handles)) {
@@ -65,7 +66,7 @@ func (m *Memory) emptyHandles() []string {
 	return all
 }
 
-// empty handles are the empty handles as they are listed.
+// emptyHandlePool returns the pool of the empty handles.
 func (m *Memory) emptyHandlePool() reaper.Pool {
 	u := reaper.Pool{Name: emptyHandles}
 	for _, sandbox := range m.emptyHandles() {
@@ -77,12 +78,12 @@ func (m *Memory) emptyHandlePool() reaper.Pool {
 	return u
 }
 
-// handled is the backend over a Memory whose sandboxes have handles.
-type handled struct{ memory }
+// withHandles is the backend over a Memory whose sandboxes have handles.
+type withHandles struct{ memory }
 
-// Release implements reaper.Backend: in one request for all entries, and in
-// another one for each of their handles.
-func (b handled) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+// Release implements reaper.Backend with one request for all entries, and then one
+// for each of their handles.
+func (b withHandles) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	if pool == emptyHandles {
 		return b.clear(ctx, ws)
 	}
@@ -95,19 +96,19 @@ func (b handled) Release(ctx context.Context, pool string, ws []reaper.Warrant) 
 	errs := b.memory.Release(ctx, pool, ws)
 	for i, sandbox := range sandboxes {
 		if errs[i] == nil {
-			errs[i] = b.settle(ctx, sandbox)
+			errs[i] = b.finish(ctx, sandbox)
 		}
 	}
 	return errs
 }
 
-func (b handled) settle(ctx context.Context, sandbox string) error {
+func (b withHandles) finish(ctx context.Context, sandbox string) error {
 	err := b.store.request(ctx, "settle "+sandbox, func() error {
 		if b.store.fumbles {
 			b.store.fumbles = false
 			return errFumbled
 		}
-		b.store.settle(sandbox)
+		b.store.removeEmptyHandle(sandbox)
 		return nil
 	})
 	if err != nil {
@@ -116,8 +117,8 @@ func (b handled) settle(ctx context.Context, sandbox string) error {
 	return nil
 }
 
-// clear removes handles without an address, if they are what was listed.
-func (b handled) clear(ctx context.Context, ws []reaper.Warrant) []error {
+// clear removes the empty handles that are as they were listed.
+func (b withHandles) clear(ctx context.Context, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		r, err := w.Allocation()
@@ -129,7 +130,7 @@ func (b handled) clear(ctx context.Context, ws []reaper.Warrant) []error {
 			switch version, ok := b.store.handles[r.Key]; {
 			case !ok:
 			case strconv.Itoa(version) != r.Token:
-				return fmt.Errorf("%w: it was written again", reaper.ErrChanged)
+				return fmt.Errorf("%w: the handle was written since it was listed", reaper.ErrChanged)
 			default:
 				delete(b.store.handles, r.Key)
 			}

@@ -12,14 +12,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A kept record is what Record returns of an entry.
-type kept struct {
+// A storedRecord is the Stored of a record.
+type storedRecord struct {
 	IP      netip.Addr
 	Owner   reaper.Owner
 	Sandbox string
 	Created time.Time
 	Group   string
-	Handle  bool // it is one without addresses
+	Handle  bool // the record of an empty handle
 }
 
 // Record implements reaper.Recorder.
@@ -27,12 +27,12 @@ func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawM
 	records := make([]json.RawMessage, len(rs))
 	err := b.store.request(ctx, "record", func() (err error) {
 		for i, r := range rs {
-			k := kept{Sandbox: r.Key, Handle: r.Pool == emptyHandles}
+			k := storedRecord{Sandbox: r.Key, Handle: r.Pool == emptyHandles}
 			version, ok := b.store.handles[r.Key]
 			if !k.Handle {
-				var e *record
+				var e *memoryEntry
 				if e = b.store.find(r); e != nil {
-					k = kept{e.ip, e.owner, e.sandbox, e.created, e.group, false}
+					k = storedRecord{e.ip, e.owner, e.sandbox, e.created, e.group, false}
 					version = e.version
 				}
 				ok = e != nil
@@ -48,12 +48,12 @@ func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawM
 	return records, err
 }
 
-// Restore implements reaper.Recorder, in one request for all.
+// Restore implements reaper.Recorder with one request for all records.
 func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	errs := make([]error, len(rs))
 	err := b.store.request(ctx, "restore "+pool, func() error {
 		for i, r := range rs {
-			errs[i] = b.store.putBack(pool, r)
+			errs[i] = b.store.restore(pool, r)
 		}
 		return nil
 	})
@@ -65,14 +65,14 @@ func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 	return errs
 }
 
-// putBack adds an entry where its place is free.
-func (m *Memory) putBack(pool string, r reaper.Record) error {
-	var k kept
+// restore puts back one record if its place is free.
+func (m *Memory) restore(pool string, r reaper.Record) error {
+	var k storedRecord
 	if err := json.Unmarshal(r.Stored, &k); err != nil {
 		return fmt.Errorf("decode the record: %w", err)
 	}
 	if !k.Handle && k.IP.String() != r.IP {
-		return fmt.Errorf("the record is of %s, and has %s", r.IP, k.IP)
+		return fmt.Errorf("the record is of %s, and its content of %s", r.IP, k.IP)
 	}
 	if k.Handle {
 		if _, ok := m.handles[r.Key]; ok {
@@ -82,22 +82,22 @@ func (m *Memory) putBack(pool string, r reaper.Record) error {
 		m.handles[r.Key] = m.version
 		return nil
 	}
-	back := &record{pool: pool, key: r.Key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
-	switch i := slices.IndexFunc(m.records, func(e *record) bool { return e.pool == pool && e.key == r.Key }); {
+	back := &memoryEntry{pool: pool, key: r.Key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
+	switch i := slices.IndexFunc(m.entries, func(e *memoryEntry) bool { return e.pool == pool && e.key == r.Key }); {
 	case i < 0:
-	case m.records[i].String() == back.String():
+	case m.entries[i].String() == back.String():
 		return reaper.ErrPresent
-	case m.records[i].buried && m.records[i].owner == back.owner:
-		m.records[i].buried = false
-		m.wrote(m.records[i])
+	case m.entries[i].tombstone && m.entries[i].owner == back.owner:
+		m.entries[i].tombstone = false
+		m.wrote(m.entries[i])
 		return nil
 	default:
-		return fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.records[i].owner)
+		return fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.entries[i].owner)
 	}
 	if k.Group != "" {
 		m.begin(k.Group)
 	}
 	m.wrote(back)
-	m.records = append(m.records, back)
+	m.entries = append(m.entries, back)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Pods is a reaper.Cluster that tests change at will. The zero Pods is an empty
+// Pods is a reaper.Cluster that tests can change. The zero Pods is an empty
 // cluster. It is safe for concurrent use.
 type Pods struct {
 	mu    sync.Mutex
@@ -21,7 +21,7 @@ type Pods struct {
 	calls []string
 }
 
-// Add adds pods, or replaces those of the same name.
+// Add adds pods. A pod replaces another of its name.
 func (p *Pods) Add(pods ...reaper.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *Pods) Add(pods ...reaper.Pod) {
 	}
 }
 
-// Remove removes a pod, if it is there.
+// Remove removes a pod, if it exists.
 func (p *Pods) Remove(ref reaper.PodRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,9 +54,9 @@ func (p *Pods) AddNodes(nodes ...reaper.Node) {
 	p.nodes = append(p.nodes, nodes...)
 }
 
-// OnCall sets what happens at the beginning of each call, which is named "list
-// pods", "list statefulsets", "list nodes" or "get pod namespace/name". The hook may change
-// the pods; an error is what the call then returns.
+// OnCall sets a hook that runs at the beginning of each call. The call is "list
+// pods", "list statefulsets", "list nodes" or "get pod namespace/name". The hook
+// may change the pods. If it returns an error, the call fails with it.
 func (p *Pods) OnCall(hook func(call string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *Pods) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.P
 	return reaper.Pod{}, reaper.Absent, nil
 }
 
-// begin counts a call and runs the hook.
+// begin records a call and runs the hook.
 func (p *Pods) begin(ctx context.Context, call string) error {
 	p.mu.Lock()
 	p.calls = append(p.calls, call)

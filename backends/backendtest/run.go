@@ -2,46 +2,46 @@ package backendtest
 
 import "testing"
 
-// Run tests the backend over the stores that open returns, each of them new and
-// empty. It takes little more than two seconds over a fast store: only time
-// makes a warrant expire.
+// Run tests a backend. It calls open once for each check, and each Store must be
+// new and empty. Over a fast store, Run takes little more than two seconds: only
+// time makes a warrant expire.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, c := range []struct {
 		name  string
-		check func(s *stage)
+		check func(s *fixture)
 	}{
 		{"an empty store lists nothing", emptyListing},
 		{"every entry is listed once", completeListing},
 		{"a listing can be left early", earlyEnd},
 		{"a cancelled listing is an error", cancelledListing},
-		{"an entry that is not understood is listed as such and stays", spoiled},
+		{"an unreadable entry is listed as such and stays", unreadableEntry},
 		{"a released entry is gone and no other is touched", releaseOne},
-		{"many are released in one call", releaseMany},
+		{"many entries are released in one call", releaseMany},
 		{"a second release finds nothing to do", releaseTwice},
-		{"a released address can be reserved again", reserveAgain},
+		{"a released address can be allocated again", allocateAgain},
 		{"the zero warrant is refused", zeroWarrant},
 		{"an expired warrant is refused", expiredWarrant},
 		{"nothing is written under a cancelled context", cancelledRelease},
 		{"an entry that is gone already counts as released", goneAlready},
 		{"an address that was given to another pod stays", givenAway},
-		{"each warrant gets its own answer, in order", answers},
+		{"each warrant gets its own answer, in order", answersInOrder},
 		{"an owner who came back before the write keeps its entry", returnedBefore},
-		{"an owner who comes back in the midst keeps its entry", returnedMeanwhile},
-		{"an owner who cannot be looked at keeps its entry", unknownMeanwhile},
-		{"a release that was cut short can be finished", interruptedFinished},
-		{"a release that was cut short can be taken back", interruptedMended},
-		{"what others reserve and free meanwhile is not lost", concurrent},
-		{"what one sandbox got is released together or not at all", bound},
-		{"what a release left behind is cleaned up by later runs", unfinished},
-		{"what was released can be put back as it was", restored},
-		{"what is there already is not put back again", restoredAgain},
-		{"what was given to somebody else is not put back", restoredTooLate},
-		{"a record that is none is not put back", strangeRecord},
-		{"nothing is put back under a cancelled context", cancelledRestore},
-		{"an entry that was given away is not written down as the old one", changedBeforeRecord},
+		{"an owner who comes back during the release keeps its entry", returnedMeanwhile},
+		{"an owner whose state is unknown keeps its entry", unknownMeanwhile},
+		{"an interrupted release can be finished", interruptedFinished},
+		{"an interrupted release can be undone", interruptedMended},
+		{"writes of the plugin during a release are not lost", concurrent},
+		{"a group is released together or not at all", group},
+		{"later runs remove the empty handle of an unfinished release", unfinished},
+		{"a released entry can be restored", restored},
+		{"an entry that is there is not restored again", restoredAgain},
+		{"an address that another pod got is not restored", restoredTooLate},
+		{"a bad record is not restored", badRecord},
+		{"nothing is restored under a cancelled context", cancelledRestore},
+		{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.check(&stage{T: t, store: open(t), pods: &Pods{}})
+			c.check(&fixture{T: t, store: open(t), pods: &Pods{}})
 		})
 	}
 }

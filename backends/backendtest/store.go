@@ -2,53 +2,51 @@ package backendtest
 
 import "github.com/ip-reaper/ip-reaper/reaper"
 
-// A Store is the harness of one store, empty at first. Its methods are safe for
-// concurrent use.
+// A Store is the harness of one store, which is empty at first. Its methods are
+// safe for concurrent use.
 type Store interface {
-	// Backend returns the backend over the store: a new one each time, as
-	// after a restart.
+	// Backend returns a new backend over the store, as after a restart of the
+	// program.
 	Backend() reaper.Backend
 
-	// Reserve does what the plugin's ADD does for this pod, sandbox and
-	// interface. If that means that an entry which the pod had before is
-	// adopted by the new sandbox, then so it is here; else a free address is
-	// taken. Pools are the suite's names, made on first use, with room for 32
-	// addresses each; a pool is a unit, or each of its addresses is one.
+	// Reserve allocates an address as the plugin's ADD does for this pod, sandbox
+	// and interface. If the plugin lets the new sandbox adopt an entry that the pod
+	// had before, so does Reserve. Otherwise it takes a free address. The suite
+	// names the pools. They are made at first use, with room for 32 addresses each.
+	// A pool of the suite is one pool of the backend, or one for each address.
 	//
-	// It returns the entry as the backend should list it: unit, key, address,
-	// and of the owner what the store keeps. Token, Created, Group and SandboxOwned
-	// are not looked at; the other fields are as those of any pod's entry.
+	// Reserve returns the entry as the backend should list it: pool, key, address,
+	// and the parts of the owner that the store keeps. The suite does not compare
+	// Token, Created, Group and SandboxOwned.
 	Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error)
 
-	// Free does what the plugin's DEL does for this pod, sandbox and
-	// interface. An entry that another sandbox has now stays.
+	// Free frees the address as the plugin's DEL does for this pod, sandbox and
+	// interface. An entry that another sandbox has adopted stays.
 	Free(pool string, owner reaper.Owner) error
 
-	// Snapshot returns the content of the store, by Place for entries and by
-	// names of the harness's own for what else there is. It leaves out what
-	// the release of another entry, or a release that is taken back, may
-	// change, such as the version of an object. All else is as it is stored.
+	// Snapshot returns the content of the store: entries by Place, and any other
+	// content by names of the harness. It omits everything that the release of
+	// another entry, or an undone release, may change, such as the version of an
+	// object. Everything else is as it is stored.
 	Snapshot() (map[string]string, error)
 }
 
-// A Spoiler is a Store that can hold entries which its backend cannot
-// understand.
+// A Spoiler is a Store that can hold entries which its backend cannot read.
 type Spoiler interface {
 	Store
 
-	// Spoil puts such an entry into the pool, beside the others, and returns
-	// where it is: its pool and key.
+	// Spoil adds such an entry to the pool. It returns its pool and key.
 	Spoil(pool string) (reaper.Allocation, error)
 }
 
-// A Fumbler is a Store whose backend may take more writes for a release than the
-// one that lets the entry go, and answers ErrUnfinished where a later one fails.
+// A Fumbler is a Store whose backend may release with more writes than the one that
+// frees the entry. If a later one fails, the backend answers reaper.ErrUnfinished.
 type Fumbler interface {
 	Store
 
-	// Fumble has such a write fail in the next release, once.
+	// Fumble makes one such later write fail in the next release.
 	Fumble()
 }
 
-// Place is the key of an entry in a snapshot.
+// Place returns the key of an entry in a snapshot: pool/key.
 func Place(r reaper.Allocation) string { return r.Pool + "/" + r.Key }

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Impatient returns the default policy without its dry run, and without any
-// waiting.
+// Impatient returns the default policy with dryRun false, and with gracePeriod and
+// minAge zero.
 func Impatient() policy.Policy {
 	p := policy.Default()
 	dryRun := false
@@ -17,8 +17,9 @@ func Impatient() policy.Policy {
 	return p
 }
 
-// Orphans returns what an impatient run would be about to release, by Place,
-// and the confirmer to go on with.
+// Orphans returns the orphans of a run with the policy Impatient, by Place, and the
+// confirmer for them. It fails the test if the backend or the cluster cannot be
+// listed.
 func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string]reaper.Orphan, *reaper.Confirmer) {
 	t.Helper()
 	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
@@ -37,8 +38,8 @@ func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string
 	return orphans, reaper.NewConfirmer(cluster, census, len(orphans))
 }
 
-// Warrants returns a warrant for each of the entries, by the engine's own way:
-// they are listed, judged and confirmed. It fails the test where there is none.
+// Warrants returns a warrant for each of the entries. As the engine does, it lists,
+// judges and confirms them. It fails the test if an entry gets none.
 func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reaper.Allocation) []reaper.Warrant {
 	t.Helper()
 	orphans, confirmer := Orphans(t, b, cluster)
@@ -46,7 +47,7 @@ func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reap
 	for i, r := range rs {
 		o, ok := orphans[Place(r)]
 		if !ok {
-			t.Fatalf("%s is no orphan; those are %v", Place(r), orphans)
+			t.Fatalf("%s is not an orphan; the orphans are %v", Place(r), orphans)
 		}
 		chosen[i] = o
 	}

@@ -7,33 +7,33 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A batch is some orphans on their way to being released by one backend.
+// A batch is a few orphans that one backend is to release.
 type batch struct {
-	*stage
+	*fixture
 	backend   reaper.Backend
 	entries   []entry
 	orphans   []reaper.Orphan
 	confirmer *reaper.Confirmer
 }
 
-// suspect lists and judges the entries, and fails the check if they are no
-// orphans.
-func (s *stage) suspect(entries ...entry) batch {
+// judge lists and judges the entries. It fails the check if one of them is not an
+// orphan.
+func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
-	d := batch{stage: s, backend: s.store.Backend(), entries: entries}
+	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
 	var found map[string]reaper.Orphan
 	found, d.confirmer = Orphans(s, d.backend, s.pods)
 	for _, e := range entries {
 		o, ok := found[Place(e.Allocation)]
 		if !ok {
-			s.Fatalf("%s is no orphan", Place(e.Allocation))
+			s.Fatalf("%s is not an orphan", Place(e.Allocation))
 		}
 		d.orphans = append(d.orphans, o)
 	}
 	return d
 }
 
-// confirm returns a fresh warrant for each.
+// confirm returns a fresh warrant for each orphan.
 func (d batch) confirm() []reaper.Warrant {
 	d.Helper()
 	ws, errs := d.confirmer.Confirm(d.Context(), d.orphans)
@@ -45,7 +45,7 @@ func (d batch) confirm() []reaper.Warrant {
 	return ws
 }
 
-// release hands the warrants to the backend, pool by unit, once.
+// release hands the warrants to the backend once, pool by pool.
 func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 	d.Helper()
 	pools := make(map[string][]int)
@@ -69,9 +69,9 @@ func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 	return errs
 }
 
-// settle hands the warrants to the backend, and fresh ones for what it did not
-// decide, as a run does.
-func (d batch) settle(ws []reaper.Warrant) []error {
+// releaseAll hands the warrants to the backend. As a run does, it then tries the
+// undecided ones again with fresh warrants.
+func (d batch) releaseAll(ws []reaper.Warrant) []error {
 	d.Helper()
 	errs := d.release(d.Context(), ws)
 	for range 4 {
@@ -95,8 +95,9 @@ func (d batch) settle(ws []reaper.Warrant) []error {
 	return errs
 }
 
-// want fails the check unless the answers are the wanted ones, nil included.
-func (s *stage) want(got []error, want ...error) {
+// wantErrors fails the check unless the answers wrap the wanted errors; nil wants
+// nil.
+func (s *fixture) wantErrors(got []error, want ...error) {
 	s.Helper()
 	if len(got) != len(want) {
 		s.Fatalf("%d answers, want %d", len(got), len(want))

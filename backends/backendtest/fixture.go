@@ -11,23 +11,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A stage is a store and a cluster beside it, for one check.
-type stage struct {
+// A fixture is a store and a cluster beside it, for one check.
+type fixture struct {
 	*testing.T
 	store Store
 	pods  *Pods
-	made  atomic.Int64
+	made  atomic.Int64 // the number of owners so far
 }
 
-// An entry is what the plugin got for a pod.
+// An entry is an address that the plugin allocated.
 type entry struct {
 	reaper.Allocation
-	pool string
-	asks reaper.Owner // whom it was reserved for
+	pool      string
+	requester reaper.Owner // for whom the plugin allocated it
 }
 
 // owner returns a new pod of that name, with a new sandbox.
-func (s *stage) owner(name string) reaper.Owner {
+func (s *fixture) owner(name string) reaper.Owner {
 	n := s.made.Add(1)
 	return reaper.Owner{
 		Pod:       reaper.PodRef{Namespace: "default", Name: name},
@@ -38,72 +38,74 @@ func (s *stage) owner(name string) reaper.Owner {
 	}
 }
 
-// create makes the pod exist.
-func (s *stage) create(owner reaper.Owner) {
+// create creates the pod in the cluster.
+func (s *fixture) create(owner reaper.Owner) {
 	s.pods.Add(reaper.Pod{Ref: owner.Pod, UID: owner.UID})
 }
 
-// reserve lets the plugin reserve an address.
-func (s *stage) reserve(pool string, owner reaper.Owner) entry {
+// allocate lets the plugin allocate an address.
+func (s *fixture) allocate(pool string, owner reaper.Owner) entry {
 	s.Helper()
 	r, err := s.store.Reserve(pool, owner)
 	if err != nil {
-		s.Fatalf("reserve for %s: %v", owner.Pod, err)
+		s.Fatalf("allocate for %s: %v", owner.Pod, err)
 	}
 	return entry{r, pool, owner}
 }
 
-// free lets the plugin free what it reserved.
-func (s *stage) free(e entry) {
+// free lets the plugin free an entry.
+func (s *fixture) free(e entry) {
 	s.Helper()
-	if err := s.store.Free(e.pool, e.asks); err != nil {
+	if err := s.store.Free(e.pool, e.requester); err != nil {
 		s.Fatalf("free %s: %v", Place(e.Allocation), err)
 	}
 }
 
-// leak reserves an address for each of some pods that do not exist.
-func (s *stage) leak(pool string, pods ...string) []entry {
+// leak allocates an address for each of some pods that do not exist.
+func (s *fixture) leak(pool string, pods ...string) []entry {
 	s.Helper()
 	var leaked []entry
 	for _, name := range pods {
-		leaked = append(leaked, s.reserve(pool, s.owner(name)))
+		leaked = append(leaked, s.allocate(pool, s.owner(name)))
 	}
 	return leaked
 }
 
-// live reserves an address for each of some pods that exist.
-func (s *stage) live(pool string, pods ...string) []entry {
+// live allocates an address for each of some pods that exist.
+func (s *fixture) live(pool string, pods ...string) []entry {
 	s.Helper()
 	var live []entry
 	for _, name := range pods {
 		owner := s.owner(name)
 		s.create(owner)
-		live = append(live, s.reserve(pool, owner))
+		live = append(live, s.allocate(pool, owner))
 	}
 	return live
 }
 
-// giveAway frees an entry and lets others reserve until one has its place.
-func (s *stage) giveAway(e entry) entry {
+// giveAway frees an entry, and lets the plugin allocate until another pod has its
+// place.
+func (s *fixture) giveAway(e entry) entry {
 	s.Helper()
 	s.free(e)
-	return s.inherit(e)
+	return s.reallocate(e)
 }
 
-// inherit lets others reserve until one has the place of an entry that is gone.
-func (s *stage) inherit(e entry) entry {
+// reallocate lets the plugin allocate until another pod has the place of a freed
+// entry.
+func (s *fixture) reallocate(e entry) entry {
 	s.Helper()
 	for n := range 300 {
-		if again := s.live(e.pool, fmt.Sprintf("heir-%d", n))[0]; Place(again.Allocation) == Place(e.Allocation) {
+		if again := s.live(e.pool, fmt.Sprintf("new-owner-%d", n))[0]; Place(again.Allocation) == Place(e.Allocation) {
 			return again
 		}
 	}
-	s.Fatalf("%s is free, but the plugin does not give it again", Place(e.Allocation))
+	s.Fatalf("%s is free, and the plugin does not allocate it again", Place(e.Allocation))
 	return entry{}
 }
 
-// list returns what the backend lists, by Place.
-func (s *stage) list() map[string]reaper.Allocation {
+// list returns the backend's listing, by Place.
+func (s *fixture) list() map[string]reaper.Allocation {
 	s.Helper()
 	inv := reaper.TakeInventory(s.Context(), []reaper.Backend{s.store.Backend()}, func(string) bool { return true })
 	l := inv.Listings[0]
@@ -113,7 +115,7 @@ func (s *stage) list() map[string]reaper.Allocation {
 	listed, pools := make(map[string]reaper.Allocation), make(map[string]bool)
 	for _, u := range l.Pools {
 		if pools[u.Name] {
-			s.Errorf("unit %s is listed twice", u.Name)
+			s.Errorf("pool %s is listed twice", u.Name)
 		}
 		pools[u.Name] = true
 		for _, r := range u.Allocations {
@@ -127,7 +129,7 @@ func (s *stage) list() map[string]reaper.Allocation {
 }
 
 // snapshot returns the content of the store.
-func (s *stage) snapshot() map[string]string {
+func (s *fixture) snapshot() map[string]string {
 	s.Helper()
 	snapshot, err := s.store.Snapshot()
 	if err != nil {
@@ -136,14 +138,14 @@ func (s *stage) snapshot() map[string]string {
 	return snapshot
 }
 
-// holds fails the check unless the store holds what it held before, but for the
-// entries that it should be without.
-func (s *stage) holds(before map[string]string, without ...entry) {
+// wantContent fails the check unless the store's content is the same as before,
+// without the given entries.
+func (s *fixture) wantContent(before map[string]string, without ...entry) {
 	s.Helper()
 	want := maps.Clone(before)
 	for _, e := range without {
 		if _, ok := want[Place(e.Allocation)]; !ok {
-			s.Errorf("the harness's snapshot does not have %s", Place(e.Allocation))
+			s.Errorf("the harness's snapshot lacks %s", Place(e.Allocation))
 		}
 		delete(want, Place(e.Allocation))
 	}
