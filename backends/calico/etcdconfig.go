@@ -96,7 +96,7 @@ func (o EtcdOptions) password(env func(string) string) (string, error) {
 		if path := (*fs.PathError)(nil); errors.As(err, &path) {
 			err = path.Err
 		}
-		return "", fmt.Errorf("backends.calico.etcd.passwordFile cannot be read: %w", err)
+		return "", fmt.Errorf("passwordFile cannot be read: %w", err)
 	}
 	return strings.TrimRight(string(data), "\r\n"), nil
 }

@@ -66,9 +66,12 @@ func fullReport() reaper.Report {
 	r.Entries = []reaper.Entry{
 		{Backend: pools, Pool: pool, Key: "4", IP: "172.18.178.196", Owner: owner("web-0"), Verdict: reaper.InUse, Reason: reaper.PodPresent, Outcome: reaper.Kept},
 		{Backend: pools, Pool: pool, Key: "5", IP: "172.18.178.197", Owner: owner("web-1"), Verdict: reaper.InUse, Reason: reaper.AddressInUse,
-			Note: "shown by pod default/web-9", Outcome: reaper.Kept},
+			Note: "shown by pod default/web-9", Outcome: reaper.Kept,
+			Evidence: []reaper.Evidence{{Source: "pod status", Says: "pod default/web-9 shows the address"}}},
 		{Backend: pools, Pool: pool, Key: "6", IP: "172.18.178.198", Owner: owner("web-2"), Verdict: reaper.Suspected, Reason: reaper.PodAbsent,
-			FirstSeen: &seen, Due: &later, Outcome: reaper.Kept},
+			FirstSeen: &seen, Due: &later, Outcome: reaper.Kept, Evidence: []reaper.Evidence{
+				{Source: "list of pods", Says: "the pod does not exist"}, {Source: "policy", Says: "the grace period is 15m"},
+			}},
 		{Backend: pools, Pool: pool, Key: "7", IP: "172.18.178.199", Owner: owner("web-3"), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent,
 			FirstSeen: &seen, Due: &due, Outcome: reaper.Released},
 		{Backend: pools, Pool: pool, Key: "8", IP: "172.18.178.200", Owner: owner("web-4"), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent,

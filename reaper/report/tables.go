@@ -50,7 +50,7 @@ func tables(r reaper.Report, wide bool) []table {
 	}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
 	if wide {
-		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE")
+		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
 	}
 	for _, e := range r.Entries {
 		entries.rows = append(entries.rows, entryRow(e, wide))
@@ -72,9 +72,18 @@ func entryRow(e reaper.Entry, wide bool) []string {
 		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
 	}
 	if wide {
-		row = append(row, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due))
+		row = append(row, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due), evidenceOf(e))
 	}
 	return row
+}
+
+// evidenceOf is the evidence for a column.
+func evidenceOf(e reaper.Entry) string {
+	said := make([]string, len(e.Evidence))
+	for i, one := range e.Evidence {
+		said[i] = one.Source + ": " + one.Says
+	}
+	return strings.Join(said, "; ")
 }
 
 // nameOf is what an entry is called in a column: by its address if it has one.
