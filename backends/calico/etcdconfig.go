@@ -14,15 +14,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// EtcdOptions say how etcd is reached. What is empty is taken from the variables
-// that Calico's own programs read.
+// EtcdOptions say how Calico's etcd is reached. What is empty is taken from the
+// variables that Calico's own programs read.
+//
+// A policy is kept in a ConfigMap, so there is no field for a password.
 type EtcdOptions struct {
-	Endpoints    []string // ETCD_ENDPOINTS, separated by commas
-	Username     string   // ETCD_USERNAME
-	PasswordFile string   // the password itself: ETCD_PASSWORD
-	CAFile       string   // ETCD_CA_CERT_FILE
-	CertFile     string   // ETCD_CERT_FILE
-	KeyFile      string   // ETCD_KEY_FILE
+	// Endpoints are http or https URLs of a host and a port, and of nothing else;
+	// if nil, ETCD_ENDPOINTS, separated by commas. They are never empty otherwise.
+	Endpoints []string `json:"endpoints,omitzero"`
+
+	Username     string `json:"username,omitzero"`     // ETCD_USERNAME; never empty if PasswordFile is not
+	PasswordFile string `json:"passwordFile,omitzero"` // instead of the password itself, ETCD_PASSWORD
+	CAFile       string `json:"caFile,omitzero"`       // ETCD_CA_CERT_FILE
+
+	// CertFile and KeyFile are both set or both empty.
+	CertFile string `json:"certFile,omitzero"` // ETCD_CERT_FILE
+	KeyFile  string `json:"keyFile,omitzero"`  // ETCD_KEY_FILE
 }
 
 // Config reads the files and returns what NewEtcd needs. No error contains a

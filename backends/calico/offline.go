@@ -20,8 +20,9 @@ type excerpt struct {
 }
 
 // Offline returns the backend over the blocks and handles among the documents, of
-// either datastore, and the other documents. Without any of them it is left out.
-func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
+// either datastore, and the documents that are of no use to it. Without any block
+// or handle the backend is nil.
+func Offline(documents []reaper.Document) (found reaper.Backend, rest []reaper.Document) {
 	e := excerpt{nodes: make(map[string]string)}
 	for _, d := range documents {
 		if !e.take(d) {
@@ -29,7 +30,7 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = append(found, reaper.Excerpt{Store: Name, Pools: e.pools()})
+		found = reaper.Excerpt{Store: Name, Pools: e.pools()}
 	}
 	return found, rest
 }

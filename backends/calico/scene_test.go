@@ -17,7 +17,7 @@ import (
 
 // A scene is a fakeStore with the plugin, and with a backend that has listed it.
 type scene struct {
-	*plugin
+	*ipamPlugin
 	t       *testing.T
 	backend *Backend
 	made    int
@@ -25,7 +25,7 @@ type scene struct {
 
 func newScene(t *testing.T, s shape) *scene {
 	p := newPlugin(newFakeStore(t, s))
-	return &scene{plugin: p, t: t, backend: p.Backend().(*Backend)}
+	return &scene{ipamPlugin: p, t: t, backend: p.Backend().(*Backend)}
 }
 
 // owner returns a pod that does not exist, with a sandbox.
