@@ -65,29 +65,30 @@ func access(settings any) plugin.Access {
 	if s, ok := settings.(*Settings); ok && s.Datastore == DatastoreEtcd {
 		return nil
 	}
-	groups := []string{groupV1, groupV3}
-	rule := func(groups []string, resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: groups, Resources: []string{resource}, Verbs: verbs}
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		r := plugin.Rule(groupV1, resource, verbs...)
+		r.APIGroups = append(r.APIGroups, groupV3)
+		return r
 	}
-	definitions := rule([]string{"apiextensions.k8s.io"}, "customresourcedefinitions", "get")
+	definitions := plugin.Rule("apiextensions.k8s.io", "customresourcedefinitions", "get")
 	definitions.ResourceNames = []string{
 		"ipamblocks." + groupV1, "ipamblocks." + groupV3, "ipreservations." + groupV1, "ipreservations." + groupV3,
 		"datastoremigrations." + migrationGroup,
 	}
-	information := rule(groups, "clusterinformations", "get")
+	information := rule("clusterinformations", "get")
 	information.ResourceNames = []string{"default"}
 	return plugin.Access{
 		plugin.Plan: {
 			definitions, information,
-			rule([]string{migrationGroup}, "datastoremigrations", "list"),
-			rule(groups, "ipreservations", "list"),
-			rule(groups, "ipamblocks", "list"),
-			rule(groups, "ipamhandles", "list"),
+			plugin.Rule(migrationGroup, "datastoremigrations", "list"),
+			rule("ipreservations", "list"),
+			rule("ipamblocks", "list"),
+			rule("ipamhandles", "list"),
 		},
 		plugin.Release: {
-			rule(groups, "ipamblocks", "get", "update"),
-			rule(groups, "ipamhandles", "get", "update", "delete"),
+			rule("ipamblocks", "get", "update"),
+			rule("ipamhandles", "get", "update", "delete"),
 		},
-		plugin.Restore: {rule(groups, "ipamhandles", "create")},
+		plugin.Restore: {rule("ipamhandles", "create")},
 	}
 }

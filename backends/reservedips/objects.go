@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -97,13 +96,8 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	}
 	namespace, name := splitKey(reserved.Key)
 	_, err = kube.Send(ctx, r.request(s.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
-	switch {
-	case kube.Gone(err, r.Resource, name):
-		return nil
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("delete %s %s: %w: %w", r.pool, reserved.Key, reaper.ErrChanged, err)
-	case err != nil:
-		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, kube.Transient(err))
+	if err = kube.Deleted(err, r.Resource, name); err != nil {
+		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, err)
 	}
 	return nil
 }

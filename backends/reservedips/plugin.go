@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
@@ -42,18 +40,13 @@ func access(settings any) plugin.Access {
 		return nil
 	}
 	a := make(plugin.Access)
-	grant := func(right plugin.Right, group, resource string, verbs ...string) {
-		a[right] = append(a[right], rbacv1.PolicyRule{
-			APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs,
-		})
-	}
 	for _, one := range s.Resources {
 		group, resource := one.Resource.Group, one.Resource.Resource
-		grant(plugin.Plan, group, resource, "list")
+		a[plugin.Plan] = append(a[plugin.Plan], plugin.Rule(group, resource, "list"))
 		if one.DeleteExpired {
-			grant(plugin.Release, group, resource, "delete")
-			grant(plugin.Restore, group, resource, "get", "create")
-			grant(plugin.Restore, group, resource+"/status", "update")
+			a[plugin.Release] = append(a[plugin.Release], plugin.Rule(group, resource, "delete"))
+			a[plugin.Restore] = append(a[plugin.Restore],
+				plugin.Rule(group, resource, "get", "create"), plugin.Rule(group, resource+"/status", "update"))
 		}
 	}
 	return a

@@ -58,14 +58,10 @@ func opener(over func(rest.Interface) reaper.Backend) func(context.Context, plug
 
 // rule is about a resource of Whereabouts.
 func rule(resource string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{
-		APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{resource}, Verbs: verbs,
-	}
+	return plugin.Rule(v1alpha1.SchemeGroupVersion.Group, resource, verbs...)
 }
 
 // attachmentRule is for what networks exclude.
 func attachmentRule() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{
-		APIGroups: []string{attachmentGroup}, Resources: []string{attachmentResource}, Verbs: []string{"list"},
-	}
+	return plugin.Rule(attachmentGroup, attachmentResource, "list")
 }

@@ -115,3 +115,8 @@ const (
 // The rules apply in all namespaces. A right that has no rules needs nothing more
 // than those before it.
 type Access map[Right][]rbacv1.PolicyRule
+
+// Rule is a rule for the verbs on a resource of an API group.
+func Rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
