@@ -30,8 +30,8 @@ type room struct {
 // rooms is the table of the design. The first room whose name matches is the
 // package's.
 var rooms = []room{
-	{".", []string{"reaper/cli"},
-		"main starts the program, and does nothing else"},
+	{".", []string{"backends", "reaper/cli"},
+		"main starts the program with the list of backends, and does nothing else"},
 	{"policy", nil,
 		"policy is what the operator wrote, and knows nothing else of ours"},
 	{"reaper", []string{"policy"},
@@ -46,23 +46,32 @@ var rooms = []room{
 		"reaper/report prints; it knows no store and no cluster"},
 	{"reaper/metrics", []string{"policy", "reaper"},
 		"reaper/metrics tells Prometheus what a report says; it knows no store and no cluster"},
-	{"reaper/cli", []string{"policy", "reaper", "reaper/kube", "reaper/journal", "reaper/dump", "reaper/report", "reaper/metrics",
-		"backends", "backends/reservedips", "backends/*"},
-		"reaper/cli wires everything"},
-	{"backends", []string{"policy", "reaper", "backends/*"},
+	{"reaper/plugin", []string{"policy", "reaper"},
+		"reaper/plugin describes backends; it knows none"},
+	{"reaper/cli", []string{"policy", "reaper", "reaper/kube", "reaper/journal", "reaper/dump", "reaper/report", "reaper/metrics", "reaper/plugin"},
+		"reaper/cli is the program for any backends; it knows none"},
+	{"backends", []string{"reaper/plugin", "backends/*"},
 		"backends is the list of backends and nothing else"},
 	{"backends/backendtest", []string{"policy", "reaper"},
 		"the conformance suite is for any backend, ours or not"},
-	{"backends/reservedips", []string{"policy", "reaper", "reaper/kube"},
-		"reservedips reads what the policy names"},
-	{"backends/*", []string{"reaper", "reaper/kube"},
+	{"backends/*", []string{"reaper", "reaper/kube", "reaper/plugin"},
 		"a backend knows the domain and its own store, not the policy and no other backend"},
 	{"deploy", nil,
 		"deploy holds manifests and their tests"},
 }
 
+// A stranger is a package, with those below it, that should not be linked.
+type stranger struct{ prefix, why string }
+
+// clients are packages that the domain does without, so that it can be used and
+// tested without a cluster.
+var clients = []stranger{
+	{"k8s.io/client-go", "reaper is the domain; reaper/kube is its Kubernetes side"},
+	{"net/http", "reaper is the domain; it sends no requests"},
+}
+
 // strangers are packages that no program of ours links.
-var strangers = []struct{ prefix, why string }{
+var strangers = []stranger{
 	{module + "/integration", "integration tests the binary from outside"},
 	{module + "/backends/backendtest", "the conformance suite is for tests"},
 	{"testing", "the binary links no test code"},
@@ -109,7 +118,17 @@ func TestBinaryLinksNoTestCode(t *testing.T) {
 	if last := pkgs[len(pkgs)-1]; last.ImportPath != module || last.Name != "main" || len(last.GoFiles) == 0 {
 		t.Fatalf("the last listed is package %s of %s with files %v, want our main", last.Name, last.ImportPath, last.GoFiles)
 	}
-	for _, broken := range linkedStrangers(pkgs) {
+	for _, broken := range linkedStrangers(pkgs, strangers) {
+		t.Error(broken)
+	}
+}
+
+func TestDomainLinksNoClient(t *testing.T) {
+	pkgs := goList(t, "./reaper")
+	if last := pkgs[len(pkgs)-1]; last.ImportPath != module+"/reaper" || len(last.GoFiles) == 0 {
+		t.Fatalf("the last listed is %s with files %v, want the domain", last.ImportPath, last.GoFiles)
+	}
+	for _, broken := range linkedStrangers(pkgs, clients) {
 		t.Error(broken)
 	}
 }
@@ -162,14 +181,23 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 		{"the metrics import the Kubernetes side", "reaper/metrics", "reaper/kube", 1},
 		{"the domain imports the metrics", "reaper", "reaper/metrics", 1},
 		{"the Kubernetes side imports the metrics", "reaper/kube", "reaper/metrics", 1},
+		{"the domain imports a description", "reaper", "reaper/plugin", 1},
+		{"a description imports the domain", "reaper/plugin", "reaper", 0},
+		{"a description imports a backend", "reaper/plugin", "backends/whereabouts", 1},
+		{"the program imports a description", "reaper/cli", "reaper/plugin", 0},
+		{"the program imports the list", "reaper/cli", "backends", 1},
+		{"the program imports a backend", "reaper/cli", "backends/whereabouts", 1},
 		{"the list imports a backend", "backends", "backends/whereabouts", 0},
+		{"the list imports the policy", "backends", "policy", 1},
 		{"the list imports the suite", "backends", "backends/backendtest", 1},
 		{"the list imports the Kubernetes side", "backends", "reaper/kube", 1},
 		{"a backend imports the domain", "backends/whereabouts", "reaper", 0},
-		{"a backend imports the policy", "backends/whereabouts", "policy", 1},
+		{"a backend imports the policy", "backends/reservedips", "policy", 1},
+		{"a backend describes itself", "backends/whereabouts", "reaper/plugin", 0},
 		{"a backend imports another", "backends/whereabouts", "backends/overlapping", 1},
 		{"a backend imports the suite", "backends/whereabouts", "backends/backendtest", 1},
 		{"the suite imports a backend", "backends/backendtest", "backends/whereabouts", 1},
+		{"main imports the list", ".", "backends", 0},
 		{"main imports a backend", ".", "backends/whereabouts", 1},
 		{"main imports the suite", ".", "backends/backendtest", 1},
 		{"main imports the integration tests", ".", "integration/kit/reap", 1},
@@ -195,7 +223,15 @@ func TestBrokenRulesAreSeen(t *testing.T) {
 			{ImportPath: "testing/fstest"},
 			{ImportPath: "testingx"},
 			{ImportPath: "sigs.k8s.io/controller-runtime/pkg/envtest"},
-		})
+		}, strangers)
+		if len(got) != 2 {
+			t.Errorf("linkedStrangers = %q, want 2", got)
+		}
+	})
+	t.Run("the domain links a client", func(t *testing.T) {
+		got := linkedStrangers([]listed{
+			{ImportPath: "net/http/httptrace"}, {ImportPath: "net/httpx"}, {ImportPath: "k8s.io/client-go/util/jsonpath"},
+		}, clients)
 		if len(got) != 2 {
 			t.Errorf("linkedStrangers = %q, want 2", got)
 		}
@@ -235,14 +271,13 @@ func brokenArrows(pkgs []listed) []string {
 	return broken
 }
 
-// linkedStrangers names the packages among all that a program links which it
-// should not.
-func linkedStrangers(pkgs []listed) []string {
+// linkedStrangers names the strangers among all packages that are linked.
+func linkedStrangers(pkgs []listed, strangers []stranger) []string {
 	var broken []string
 	for _, pkg := range pkgs {
 		for _, s := range strangers {
 			if within(pkg.ImportPath, s.prefix) {
-				broken = append(broken, fmt.Sprintf("the binary links %s: %s", pkg.ImportPath, s.why))
+				broken = append(broken, fmt.Sprintf("%s is linked: %s", pkg.ImportPath, s.why))
 			}
 		}
 	}

@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper/cli"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() { os.Exit(cli.Main(backends.All())) }

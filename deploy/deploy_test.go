@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 func TestManifestsAreOfKnownKindsAndFieldsOnly(t *testing.T) {
@@ -86,7 +88,7 @@ func TestShippedPoliciesLoadAndSayWhatTheirNamesDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := policy.Load(data, []string{"whereabouts", "overlapping", "calico"})
+		p, err := policy.Load(data, plugin.Known(backends.All()))
 		if err != nil {
 			t.Fatalf("%s does not load: %v", file, err)
 		}

@@ -54,20 +54,3 @@ func ledger(verbs ...string) []string {
 	}
 	return all
 }
-
-// calico returns the permissions in both of Calico's groups, with those that are
-// needed to know which of them is in use, and what is kept back there.
-func calico(permissions ...string) []string {
-	all := []string{"migration.projectcalico.org/datastoremigrations: list"}
-	for _, definition := range []string{
-		"datastoremigrations.migration.projectcalico.org",
-		"ipamblocks.crd.projectcalico.org", "ipamblocks.projectcalico.org",
-		"ipreservations.crd.projectcalico.org", "ipreservations.projectcalico.org",
-	} {
-		all = append(all, "apiextensions.k8s.io/customresourcedefinitions/"+definition+": get")
-	}
-	for _, permission := range append(permissions, "clusterinformations/default: get", "ipreservations: list") {
-		all = append(all, "crd.projectcalico.org/"+permission, "projectcalico.org/"+permission)
-	}
-	return all
-}

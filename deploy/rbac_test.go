@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ip-reaper/ip-reaper/backends"
 )
 
 const (
@@ -40,43 +42,32 @@ func TestRolesHaveNoWildcard(t *testing.T) {
 // The run writes only what backends, ledger, journal, lock and events write, and
 // reads only what they and the census read.
 func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
-	const (
-		pools       = "whereabouts.cni.cncf.io/ippools: "
-		overlapping = "whereabouts.cni.cncf.io/overlappingrangeipreservations: "
-		attachments = "k8s.cni.cncf.io/network-attachment-definitions: list"
-		leases      = "coordination.k8s.io/leases"
-	)
+	const leases = "coordination.k8s.io/leases"
 	for mode, want := range map[string]map[string][]string{
 		"plan": {
-			"ClusterRole ip-reaper":             {"/pods: list", "apps/statefulsets: list", "/nodes: list"},
-			"ClusterRole ip-reaper-whereabouts": {attachments, pools + "list"},
-			"ClusterRole ip-reaper-overlapping": {attachments, pools + "list", overlapping + "list"},
-			"ClusterRole ip-reaper-calico":      calico("ipamblocks: list", "ipamhandles: list"),
-			"Role ip-reaper":                    ledger("get"),
+			"ClusterRole ip-reaper": {"/pods: list", "apps/statefulsets: list", "/nodes: list"},
+			"Role ip-reaper":        ledger("get"),
 		},
 		"release": {
 			"ClusterRole ip-reaper": {
 				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", "events.k8s.io/events: create",
 			},
-			"ClusterRole ip-reaper-whereabouts": {attachments, pools + "get", pools + "list", pools + "patch"},
-			"ClusterRole ip-reaper-overlapping": {
-				attachments, pools + "list", overlapping + "delete", overlapping + "get", overlapping + "list", overlapping + "patch",
-			},
-			"ClusterRole ip-reaper-calico": calico(
-				"ipamblocks: get", "ipamblocks: list", "ipamblocks: update",
-				"ipamhandles: delete", "ipamhandles: get", "ipamhandles: list", "ipamhandles: update",
-			),
 			"Role ip-reaper": append(ledger("get", "update"),
 				"/configmaps: create", "/configmaps: delete", "/configmaps: list",
 				leases+": create", leases+"/ip-reaper: get", leases+"/ip-reaper: update",
 			),
 		},
-		"restore": {
-			"ClusterRole ip-reaper-restore": {
-				overlapping + "create", "crd.projectcalico.org/ipamhandles: create", "projectcalico.org/ipamhandles: create",
-			},
-		},
+		"restore": {},
 	} {
+		for _, p := range backends.All() {
+			role := "ClusterRole ip-reaper-" + p.Name
+			if mode == "restore" {
+				role = "ClusterRole ip-reaper-restore" // it is one for all
+			}
+			if needs := access(p, nil, rightsOf(mode)...); len(needs) > 0 {
+				want[role] = append(want[role], needs...)
+			}
+		}
 		got := make(map[string][]string)
 		for key, rules := range roles(installation(t, mode)) {
 			got[key] = permissions(rules)

@@ -12,68 +12,103 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
+// A decoder decodes one policy.
+type decoder struct {
+	known []Known
+
+	// hint ends the message about an unknown field of that name, if it is not
+	// nil: that of the settings which are being decoded.
+	hint func(name string) string
+
+	// secrets are the paths of the fields whose values no message shows.
+	secrets []string
+}
+
 // decode sets v from one JSON value and returns every mistake in it with its
 // path. What was mistaken stays zero. A JSON decoder would return only the
 // first value of a wrong type, and without its path.
 //
 // Fields are matched by their json tags, letter case included. Null and the
 // empty string stand for nothing in a policy and are mistakes.
-func decode(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
+func (d *decoder) decode(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
 	if string(raw) == "null" {
 		return field.ErrorList{field.Required(at, "must not be null; leave the field out for its default")}
 	}
 	if _, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return decodeScalar(raw, v, at)
 	}
+	if backends, ok := v.Addr().Interface().(*map[string]Backend); ok {
+		return d.decodeBackends(raw, backends, at)
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		target := reflect.New(v.Type().Elem())
-		errs := decode(raw, target.Elem(), at)
+		errs := d.decode(raw, target.Elem(), at)
 		if len(errs) == 0 {
 			v.Set(target)
 		}
 		return errs
 	case reflect.Struct:
-		return decodeStruct(raw, v, at)
+		fields, errs := decodeObject(raw, at)
+		return append(errs, d.decodeFields(fields, at, v)...)
 	case reflect.Map:
-		return decodeMap(raw, v, at)
+		return d.decodeMap(raw, v, at)
 	case reflect.Slice:
-		return decodeSlice(raw, v, at)
+		return d.decodeSlice(raw, v, at)
 	default:
 		return decodeScalar(raw, v, at)
 	}
 }
 
-func decodeStruct(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
-	fields, errs := decodeObject(raw, at)
+// decodeFields sets the fields of the structs, which stand side by side in one
+// mapping.
+func (d *decoder) decodeFields(fields map[string]json.RawMessage, at *field.Path, structs ...reflect.Value) field.ErrorList {
+	var errs field.ErrorList
 	var known []string
-	for f, target := range v.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		known = append(known, name)
-		if value, ok := fields[name]; ok {
-			errs = append(errs, decode(value, target, at.Child(name))...)
-			delete(fields, name)
+	for _, v := range structs {
+		for f, target := range v.Fields() {
+			name := jsonName(f)
+			if name == "" {
+				continue
+			}
+			known = append(known, name)
+			if f.Tag.Get("policy") == "secret" {
+				d.secrets = append(d.secrets, at.Child(name).String())
+			}
+			if value, ok := fields[name]; ok {
+				errs = append(errs, d.decode(value, target, at.Child(name))...)
+				delete(fields, name)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		errs = append(errs, field.Forbidden(at.Child(name),
-			"unknown field, known are "+strings.Join(known, ", ")+hints[name]))
+		message := "unknown field, known are " + strings.Join(known, ", ")
+		if d.hint != nil {
+			if hint := d.hint(name); hint != "" {
+				message += "; " + hint
+			}
+		}
+		errs = append(errs, field.Forbidden(at.Child(name), message))
 	}
 	return errs
 }
 
-// hints end the message about an unknown field of that name.
-var hints = map[string]string{
-	"password": "; a policy is no place for a password: " +
-		"name a file that has it in passwordFile, or set ETCD_PASSWORD",
+// jsonName returns the name by which a policy has the field; empty where it
+// has not.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
 }
 
-func decodeMap(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
+func (d *decoder) decodeMap(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
 	fields, errs := decodeObject(raw, at)
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		value := reflect.New(v.Type().Elem()).Elem()
-		errs = append(errs, decode(fields[name], value, at.Key(name))...)
+		errs = append(errs, d.decode(fields[name], value, at.Key(name))...)
 		v.SetMapIndex(reflect.ValueOf(name), value)
 	}
 	return errs
@@ -87,7 +122,7 @@ func decodeObject(raw json.RawMessage, at *field.Path) (map[string]json.RawMessa
 	return fields, nil
 }
 
-func decodeSlice(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
+func (d *decoder) decodeSlice(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return field.ErrorList{field.TypeInvalid(at, valueOf(raw), "must be a list")}
@@ -95,7 +130,7 @@ func decodeSlice(raw json.RawMessage, v reflect.Value, at *field.Path) field.Err
 	var errs field.ErrorList
 	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
 	for i, item := range items {
-		errs = append(errs, decode(item, v.Index(i), at.Index(i))...)
+		errs = append(errs, d.decode(item, v.Index(i), at.Index(i))...)
 	}
 	return errs
 }

@@ -42,9 +42,6 @@ func (p *Policy) setDefaults() {
 	setDefault(&p.Limits.MaxPodDrop, 0.5)
 	setDefault(&p.Limits.MinEntries, 20)
 	p.Protection.StatefulSets = cmp.Or(p.Protection.StatefulSets, OrdinalInRange)
-	if p.Protection.ReservedIPs == nil {
-		p.Protection.ReservedIPs = []ReservedIP{}
-	}
 	setDefault(&p.Journal.Keep, 10)
 }
 

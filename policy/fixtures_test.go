@@ -6,13 +6,71 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 const header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
 
-var known = []string{"calico", "overlapping", "whereabouts"}
+// known are backends of which one has settings.
+var known = []policy.Known{
+	{Name: "calico", Summary: "What `Calico` holds", Settings: func() any { return new(settings) }},
+	{Name: "overlapping"},
+	{Name: "whereabouts", Summary: "Pools"},
+}
+
+// settings are made up, with a field of each kind.
+type settings struct {
+	Mode   string  `json:"mode,omitzero"`
+	Login  login   `json:"login,omitzero" policy:"secret"`
+	Places []place `json:"places,omitzero"`
+}
+
+type login struct {
+	User string `json:"user,omitzero"`
+	Key  string `json:"key,omitzero"`
+}
+
+type place struct {
+	Name string `json:"name"`
+}
+
+var (
+	_ policy.Validator = (*settings)(nil)
+	_ policy.Hinter    = (*settings)(nil)
+	_ policy.Schemer   = (*settings)(nil)
+	_ policy.Exampler  = (*settings)(nil)
+)
+
+func (s *settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+	var errs field.ErrorList
+	if s.Mode == "none" {
+		errs = append(errs, field.Invalid(at.Child("mode"), s.Mode, "must not be none"))
+	}
+	if key := at.Child("login", "key"); s.Login.User != "" && s.Login.Key == "" && !faulty(key) {
+		errs = append(errs, field.Required(key, "must be set where user is"))
+	}
+	if s.Login.Key == "short" {
+		errs = append(errs, field.Invalid(at.Child("login", "key"), s.Login.Key, "must be longer"))
+	}
+	return errs
+}
+
+func (*settings) Hint(name string) string {
+	if name == "password" {
+		return "it is called key"
+	}
+	return ""
+}
+
+func (*settings) Schema() []byte {
+	return []byte(`{"minProperties": 1, "properties": {"places": {"type": "array"}, "mode": {"$ref": "#/$defs/text"}, "login": {"type": "object"}}}`)
+}
+
+func (*settings) Example() []byte {
+	return []byte("# Fast or slow.\nmode: fast   # or slow\n\nplaces:\n- {name: here}\n")
+}
 
 // fullPolicy has every field, each with another value than its default.
 const fullPolicy = header + `
@@ -28,14 +86,9 @@ rules:
 backends:
   calico:
     enabled: auto
-    datastore: etcdv3
-    etcd:
-      endpoints: ["https://etcd-0.etcd:2379", "http://[fd00::1]:2379"]
-      username: ip-reaper
-      passwordFile: /etcd/password
-      caFile: /etcd/ca.crt
-      certFile: /etcd/tls.crt
-      keyFile: /etcd/tls.key
+    mode: slow
+    login: {user: me, key: k}
+    places: [{name: a}]
   overlapping: {enabled: false}
   whereabouts: {enabled: true}
 pods: {finished: release, superseded: hold, unnamed: release}
@@ -43,14 +96,6 @@ nodes: {unreachable: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:
   statefulSets: ignore
-  reservedIPs:
-  - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-    address: "{.spec.ips[*]}"
-    pod: .spec.podName
-    namespace: .spec.podNamespace
-    ttl: .spec.ttl
-    deletedAt: .status.deletedAt
-    deleteExpired: true
 journal: {keep: 3}
 `
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -30,14 +31,14 @@ type Error struct {
 // Error returns the messages, one per line.
 func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 
-// Load reads one policy in YAML or JSON. Backends are the names that this build
-// knows; any other is a mistake. Load returns the complete, valid policy, or
-// the zero Policy and an *Error.
+// Load reads one policy in YAML or JSON. A backend that is not known is a
+// mistake. Load returns the complete, valid policy, or the zero Policy and an
+// *Error.
 //
 // All mistakes are reported together, save that nothing is said about the
 // fields of what is not one well-formed document of the supported apiVersion
 // and kind.
-func Load(data []byte, backends []string) (Policy, error) {
+func Load(data []byte, known []Known) (Policy, error) {
 	raw, duplicates, err := toJSON(data)
 	if err != nil {
 		return Policy{}, mistakes([]string{err.Error()}, nil)
@@ -50,23 +51,30 @@ func Load(data []byte, backends []string) (Policy, error) {
 		return Policy{}, mistakes(duplicates, errs)
 	}
 	var p Policy
-	errs = decode(raw, reflect.ValueOf(&p).Elem(), nil)
+	d := decoder{known: known}
+	errs = d.decode(raw, reflect.ValueOf(&p).Elem(), nil)
 	p.setDefaults()
-	errs = p.validate(backends, errs)
+	errs = p.validate(names(known), errs)
 	if len(errs) > 0 || len(duplicates) > 0 {
-		return Policy{}, mistakes(duplicates, errs)
+		return Policy{}, mistakes(duplicates, d.redact(errs))
 	}
 	return p, nil
 }
 
-// mistakes returns messages and errs as one Error. A password may have been put
-// where it does not belong, and the messages go to a log: no value that stands
-// under etcd is in them, and no user of a URL.
-func mistakes(messages []string, errs field.ErrorList) *Error {
+// redact leaves out the values of the fields that are tagged as secret. A
+// password may have been put where it does not belong, and messages go to a log.
+func (d *decoder) redact(errs field.ErrorList) field.ErrorList {
 	for _, err := range errs {
-		if underEtcd.MatchString(err.Field) {
+		if slices.ContainsFunc(d.secrets, func(at string) bool { return within(err.Field, at) }) {
 			err.BadValue = field.OmitValueType{}
 		}
+	}
+	return errs
+}
+
+// mistakes returns messages and errs as one Error, without the users of URLs.
+func mistakes(messages []string, errs field.ErrorList) *Error {
+	for _, err := range errs {
 		messages = append(messages, err.Error())
 	}
 	for i, m := range messages {
@@ -75,10 +83,7 @@ func mistakes(messages []string, errs field.ErrorList) *Error {
 	return &Error{Messages: messages}
 }
 
-var (
-	underEtcd = regexp.MustCompile(`(?s)^backends\[.*\]\.etcd`)
-	urlUser   = regexp.MustCompile(`://.*@`)
-)
+var urlUser = regexp.MustCompile(`://.*@`)
 
 // printable replaces what would break a line or move the cursor.
 func printable(r rune) rune {

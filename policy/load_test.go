@@ -3,8 +3,6 @@ package policy_test
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +34,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			MaxPodDrop:  new(0.5),
 			MinEntries:  new(20),
 		},
-		Protection: policy.Protection{StatefulSets: policy.OrdinalInRange, ReservedIPs: []policy.ReservedIP{}},
+		Protection: policy.Protection{StatefulSets: policy.OrdinalInRange},
 		Journal:    policy.Journal{Keep: new(10)},
 	}
 	if diff := cmp.Diff(want, policy.Default()); diff != "" {
@@ -45,7 +43,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 	for name, data := range map[string]string{
 		"nothing but the header": header,
 		"empty mappings":         header + "namespaces: {}\nbackends: {}\npods: {}\nnodes: {}\nlimits: {}\nprotection: {}\njournal: {}\nrules: []\n",
-		"empty lists":            header + "rules: []\nprotection: {reservedIPs: []}\n",
+		"empty lists":            header + "rules: []\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := policy.Load([]byte(data), known)
@@ -90,18 +88,9 @@ func TestEveryFieldIsRead(t *testing.T) {
 			Hold:        true,
 		}},
 		Backends: map[string]policy.Backend{
-			"calico": {
-				Enabled:   policy.Auto,
-				Datastore: policy.DatastoreEtcd,
-				Etcd: policy.Etcd{
-					Endpoints:    []string{"https://etcd-0.etcd:2379", "http://[fd00::1]:2379"},
-					Username:     "ip-reaper",
-					PasswordFile: "/etcd/password",
-					CAFile:       "/etcd/ca.crt",
-					CertFile:     "/etcd/tls.crt",
-					KeyFile:      "/etcd/tls.key",
-				},
-			},
+			"calico": {Enabled: policy.Auto, Settings: &settings{
+				Mode: "slow", Login: login{User: "me", Key: "k"}, Places: []place{{Name: "a"}},
+			}},
 			"overlapping": {Enabled: policy.Off},
 			"whereabouts": {Enabled: policy.On},
 		},
@@ -117,19 +106,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 			MaxPodDrop:  new(0.25),
 			MinEntries:  new(0),
 		},
-		Protection: policy.Protection{
-			StatefulSets: policy.Ignore,
-			ReservedIPs: []policy.ReservedIP{{
-				Resource:      policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
-				Address:       "{.spec.ips[*]}",
-				Pod:           ".spec.podName",
-				Namespace:     ".spec.podNamespace",
-				TTL:           ".spec.ttl",
-				DeletedAt:     ".status.deletedAt",
-				DeleteExpired: true,
-			}},
-		},
-		Journal: policy.Journal{Keep: new(3)},
+		Protection: policy.Protection{StatefulSets: policy.Ignore},
+		Journal:    policy.Journal{Keep: new(3)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
@@ -229,40 +207,6 @@ func TestDocuments(t *testing.T) {
 				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
 			}
 		})
-	}
-}
-
-func TestExampleLoadsAsTheDefault(t *testing.T) {
-	got, err := policy.Load(policy.Example(), nil)
-	if diff := cmp.Diff(policy.Default(), got); err != nil || diff != "" {
-		t.Errorf("Load(Example): %v (-want +got):\n%s", err, diff)
-	}
-}
-
-// TestCommentedExampleLoads uncomments what is no prose: prose has one space
-// after its #.
-func TestCommentedExampleLoads(t *testing.T) {
-	prose := regexp.MustCompile(`(?m)^# \S.*\n`)
-	mark := regexp.MustCompile(`(?m)^#`)
-	data := mark.ReplaceAll(prose.ReplaceAll(policy.Example(), nil), nil)
-	p, err := policy.Load(data, known)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != 2 {
-		t.Errorf("rules %+v, backends %+v, want the 2 and the 2 of the comments", p.Rules, p.Backends)
-	}
-	if len(p.Protection.ReservedIPs) != 1 {
-		t.Fatalf("reserved IPs %+v, want the one of the comments", p.Protection.ReservedIPs)
-	}
-	for what, value := range map[string]any{
-		"calico's etcd": p.Backends["calico"].Etcd, "a reserved IP": p.Protection.ReservedIPs[0],
-	} {
-		for f, value := range reflect.ValueOf(value).Fields() {
-			if value.IsZero() {
-				t.Errorf("the comments have no %s of %s", f.Name, what)
-			}
-		}
 	}
 }
 

@@ -16,8 +16,7 @@ const (
 
 // Policy is one policy file. Every pointer, list and map that is directly in
 // it or in its Namespaces, Limits, Protection and Journal is non-nil after Load
-// and Default, and every enum, save the Datastore of a backend, has one of its
-// values. The zero Policy has nothing in scope.
+// and Default, and every enum has one of its values. The zero Policy has nothing in scope.
 type Policy struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -79,37 +78,6 @@ type Match struct {
 	Backends   []string `json:"backends,omitzero"`
 }
 
-// Backend is the settings of one backend. The zero value is Auto in all of
-// them.
-type Backend struct {
-	Enabled Switch `json:"enabled"`
-
-	// Datastore and Etcd are of the backend that is called calico, and zero in
-	// every other. Etcd is also zero where Datastore is DatastoreKubernetes.
-	Datastore Datastore `json:"datastore,omitzero"`
-	Etcd      Etcd      `json:"etcd,omitzero"`
-}
-
-// Etcd says how Calico's etcd is reached. Package main takes what is empty from
-// Calico's own environment variables: ETCD_ENDPOINTS, ETCD_USERNAME,
-// ETCD_PASSWORD, ETCD_CA_CERT_FILE, ETCD_CERT_FILE and ETCD_KEY_FILE.
-//
-// A policy is kept in a ConfigMap, so there is no field for a password. Load
-// opens none of the files.
-type Etcd struct {
-	// Endpoints are http or https URLs of a host and a port, and of nothing
-	// else. Nil if absent; never empty otherwise.
-	Endpoints []string `json:"endpoints,omitzero"`
-
-	Username     string `json:"username,omitzero"`     // never empty if PasswordFile is not
-	PasswordFile string `json:"passwordFile,omitzero"` // instead of ETCD_PASSWORD
-	CAFile       string `json:"caFile,omitzero"`
-
-	// CertFile and KeyFile are both set or both empty.
-	CertFile string `json:"certFile,omitzero"`
-	KeyFile  string `json:"keyFile,omitzero"`
-}
-
 // Pods says what becomes of the allocations of pods in a doubtful state.
 type Pods struct {
 	// Finished is about pods that Succeeded or Failed. Hold if absent.
@@ -155,45 +123,6 @@ type Limits struct {
 type Protection struct {
 	// StatefulSets is OrdinalInRange if absent.
 	StatefulSets StatefulSetProtection `json:"statefulSets,omitzero"`
-
-	// ReservedIPs are resources by which somebody keeps addresses back. None is
-	// named twice, not even in two versions, which would be the same objects.
-	ReservedIPs []ReservedIP `json:"reservedIPs,omitzero"`
-}
-
-// A ReservedIP says what to read of a resource that reserves addresses: of one
-// address, of several, or of a pod. At least one of Address and Pod is set. A
-// path that is empty leads to nothing; after Load each other one can be parsed.
-type ReservedIP struct {
-	Resource Resource `json:"resource"`
-
-	// Address leads to an IP address, or to several.
-	Address FieldPath `json:"address,omitzero"`
-
-	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is
-	// empty where Pod is, leads to its namespace; if that is empty and the name
-	// has none, it is the object's.
-	Pod       FieldPath `json:"pod,omitzero"`
-	Namespace FieldPath `json:"namespace,omitzero"`
-
-	// TTL leads to how long the address is kept after the pod is gone: a duration
-	// such as 24h, or a number of seconds. What has none is kept for good.
-	TTL FieldPath `json:"ttl"`
-
-	// DeletedAt leads to when the pod was deleted, in RFC 3339. Where it is empty,
-	// or leads to nothing, the first run that saw the pod gone counts.
-	DeletedAt FieldPath `json:"deletedAt,omitzero"`
-
-	// DeleteExpired has the object deleted after its addresses were released.
-	DeleteExpired bool `json:"deleteExpired,omitzero"`
-}
-
-// A Resource names a resource of the API server, in a form that the API server
-// accepts in a definition.
-type Resource struct {
-	Group    string `json:"group"`    // never the core group, which has no name
-	Version  string `json:"version"`  // such as v1alpha1
-	Resource string `json:"resource"` // in the plural, such as reservedips
 }
 
 // Journal says how long it is remembered what was released.

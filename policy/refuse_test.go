@@ -22,9 +22,9 @@ func TestRefusals(t *testing.T) {
 		{"unknown field", "node: {unreachable: hold}",
 			"node: Forbidden: unknown field, known are " + topFields},
 		{"unknown field of a backend", "backends: {calico: {datastoreType: etcdv3}}",
-			"backends[calico].datastoreType: Forbidden: unknown field, known are enabled, datastore, etcd"},
+			"backends[calico].datastoreType: Forbidden: unknown field, known are enabled, mode, login, places"},
 		{"unknown field of protection", "protection: {daemonSets: ignore}",
-			"protection.daemonSets: Forbidden: unknown field, known are statefulSets, reservedIPs"},
+			"protection.daemonSets: Forbidden: unknown field, known are statefulSets"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
 			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
@@ -163,10 +163,10 @@ rules:
 - hold: true
 - {match: {pods: ["["]}}
 backends:
-  calico: {enabled: 1}
+  calico: {enabled: 1, mode: none}
   etcd:
 pods: {finished: keep, unnamed: [hold]}
-protection: {statefulSets: all, reservedIPs: [{resource: {group: a}, ttl: b}]}
+protection: {statefulSets: all}
 journal: {keep: -1}
 `), known)
 	wantRefusal(t, p, err,
@@ -187,16 +187,13 @@ journal: {keep: -1}
 		`rules[0].match.backends[0]: Unsupported value: "etcd": `+backends,
 		"rules[2].match: "+noMatch,
 		`rules[3].match.pods[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`,
+		`backends[calico].mode: Invalid value: "none": must not be none`,
 		`backends[etcd]: Unsupported value: "etcd": `+backends,
 		`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`,
 		"limits.maxFraction: Invalid value: 2: must be above 0 and at most 1",
 		"limits.maxPodDrop: Invalid value: 3: must be above 0 and at most 1",
 		"limits.minEntries: Invalid value: -1: must not be negative",
 		`protection.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`,
-		"protection.reservedIPs[0].resource.version: Required value: "+noVersion,
-		"protection.reservedIPs[0].resource.resource: Required value: "+noPlural,
-		"protection.reservedIPs[0]: Required value: must have address or pod",
-		`protection.reservedIPs[0].ttl: Invalid value: "b": `+noPath,
 		"journal.keep: Invalid value: -1: must be from 1 to 100",
 	)
 }

@@ -2,19 +2,15 @@ package policy
 
 import (
 	"maps"
-	"net/netip"
 	"path"
-	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// patternCharacters are those of the names of namespaces, pods and backends,
-// and those of globs. A pattern with any other, as in "Kube-System", "a,b",
+// patternCharacters are those of the names of namespaces and pods, and those of
+// globs. A pattern with any other, as in "Kube-System", "a,b",
 // "!a" or "{a,b}", cannot do what its writer meant: it would protect nothing.
 const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-." + `*?[]^\`
 
@@ -37,11 +33,13 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 		errs = append(errs, r.validate(backends, found, field.NewPath("rules").Index(i))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
-		b, at := p.Backends[name], field.NewPath("backends").Key(name)
+		at := field.NewPath("backends").Key(name)
 		if !slices.Contains(backends, name) {
 			errs = append(errs, field.NotSupported(at, name, backends))
 		}
-		errs = append(errs, b.validate(name, found, at)...)
+		if settings, ok := p.Backends[name].Settings.(Validator); ok {
+			errs = append(errs, settings.Validate(at, func(at *field.Path) bool { return faulty(found, at) })...)
+		}
 	}
 
 	pods := field.NewPath("pods")
@@ -50,7 +48,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
-	errs = append(errs, p.Protection.validate(found, field.NewPath("protection"))...)
+	errs = append(errs, validateEnum(p.Protection.StatefulSets, field.NewPath("protection", "statefulSets"), OrdinalInRange, Ignore)...)
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
 }
 
@@ -65,86 +63,9 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 	}
 	errs = append(errs, validatePatterns(m.Namespaces, match.Child("namespaces"))...)
 	errs = append(errs, validatePatterns(m.Pods, match.Child("pods"))...)
-	errs = append(errs, validatePatterns(m.Backends, match.Child("backends"))...)
-	for i, pattern := range m.Backends {
-		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
-		if pattern != "" && !slices.ContainsFunc(backends, known) {
-			errs = append(errs, field.NotSupported(match.Child("backends").Index(i), pattern, backends))
-		}
-	}
+	errs = append(errs, validateBackendPatterns(m.Backends, backends, match.Child("backends"))...)
 	errs = append(errs, validateDuration(r.GracePeriod, at.Child("gracePeriod"))...)
 	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
-}
-
-// validate looks at the settings of the backend of that name.
-func (b *Backend) validate(name string, found field.ErrorList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	datastore, etcd := at.Child("datastore"), at.Child("etcd")
-	hasEtcd := !reflect.ValueOf(b.Etcd).IsZero()
-	if name != "calico" {
-		if b.Datastore != "" {
-			errs = append(errs, field.Forbidden(datastore, "only the backend calico has it"))
-		}
-		if hasEtcd {
-			errs = append(errs, field.Forbidden(etcd, "only the backend calico has it"))
-		}
-		return errs
-	}
-	if b.Datastore != "" {
-		errs = append(errs, validateEnum(b.Datastore, datastore, DatastoreAuto, DatastoreKubernetes, DatastoreEtcd)...)
-	}
-	if b.Datastore == DatastoreKubernetes && hasEtcd {
-		errs = append(errs, field.Forbidden(etcd, "must not be set where the datastore is kubernetes"))
-	}
-	return append(errs, b.Etcd.validate(found, etcd)...)
-}
-
-func (e *Etcd) validate(found field.ErrorList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	endpoints := at.Child("endpoints")
-	if e.Endpoints != nil && len(e.Endpoints) == 0 {
-		errs = append(errs, field.Required(endpoints, "must have an endpoint; leave the field out for those of ETCD_ENDPOINTS"))
-	}
-	for i, endpoint := range e.Endpoints {
-		switch {
-		case endpoint == "": // decoding found fault with it
-		case strings.Contains(endpoint, "@"):
-			errs = append(errs, field.Invalid(endpoints.Index(i), endpoint,
-				"must not have a user or a password; there are username and passwordFile"))
-		case !isEndpoint(endpoint):
-			errs = append(errs, field.Invalid(endpoints.Index(i), endpoint,
-				"must be http://host:port or https://host:port, and nothing else"))
-		}
-	}
-	for _, pair := range []struct{ name, value, needs, other string }{
-		{"passwordFile", e.PasswordFile, "username", e.Username},
-		{"certFile", e.CertFile, "keyFile", e.KeyFile},
-		{"keyFile", e.KeyFile, "certFile", e.CertFile},
-	} {
-		needed := at.Child(pair.needs)
-		if pair.value != "" && pair.other == "" && !faulty(found, needed) {
-			errs = append(errs, field.Required(needed, "must be set where "+pair.name+" is"))
-		}
-	}
-	return errs
-}
-
-// endpointForm is the form of an endpoint. The schema has it too.
-var endpointForm = regexp.MustCompile(`^https?://([A-Za-z0-9._-]+|\[([0-9A-Fa-f:.]+)\]):([1-9][0-9]{0,4})$`)
-
-func isEndpoint(text string) bool {
-	parts := endpointForm.FindStringSubmatch(text)
-	if parts == nil {
-		return false
-	}
-	ip, port := parts[2], parts[3]
-	if ip != "" {
-		if addr, err := netip.ParseAddr(ip); err != nil || !addr.Is6() {
-			return false
-		}
-	}
-	_, err := strconv.ParseUint(port, 10, 16)
-	return err == nil
 }
 
 // faulty says that one of the mistakes found is at a field, below it, or at
@@ -201,6 +122,7 @@ func validateEnum[T ~string](value T, at *field.Path, values ...T) field.ErrorLi
 	return nil
 }
 
+// validatePatterns looks at patterns of lower-case names.
 func validatePatterns(patterns []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, pattern := range patterns {
@@ -208,9 +130,30 @@ func validatePatterns(patterns []string, at *field.Path) field.ErrorList {
 		if strings.ContainsFunc(pattern, foreign) {
 			errs = append(errs, field.Invalid(at.Index(i), pattern,
 				`must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`))
-		} else if _, err := path.Match(pattern, ""); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), pattern, "must be a glob pattern: "+err.Error()))
+			continue
+		}
+		errs = append(errs, validateGlob(pattern, at.Index(i))...)
+	}
+	return errs
+}
+
+// validateBackendPatterns looks at patterns of names of backends. Each must match
+// one.
+func validateBackendPatterns(patterns, backends []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, pattern := range patterns {
+		errs = append(errs, validateGlob(pattern, at.Index(i))...)
+		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
+		if pattern != "" && !slices.ContainsFunc(backends, known) {
+			errs = append(errs, field.NotSupported(at.Index(i), pattern, backends))
 		}
 	}
 	return errs
+}
+
+func validateGlob(pattern string, at *field.Path) field.ErrorList {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return field.ErrorList{field.Invalid(at, pattern, "must be a glob pattern: "+err.Error())}
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ const (
 	Release Disposition = "release"
 )
 
-// StatefulSetRetention says whether a StatefulSet keeps the allocations of its
+// StatefulSetProtection says whether a StatefulSet keeps the allocations of its
 // absent pods. Only Ignore gives them up; any other value means to keep them.
 type StatefulSetProtection string
 
@@ -84,19 +84,6 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	}
 	return nil
 }
-
-// Datastore says where Calico keeps its addresses. The zero value means
-// DatastoreAuto, and is what a policy that says nothing has.
-type Datastore string
-
-// The datastores of Calico.
-const (
-	// DatastoreAuto is the one that is found.
-	DatastoreAuto Datastore = "auto"
-
-	DatastoreKubernetes Datastore = "kubernetes"
-	DatastoreEtcd       Datastore = "etcdv3"
-)
 
 // Duration is a time.Duration that JSON has as a string, such as "15m".
 type Duration struct{ time.Duration }

@@ -14,16 +14,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// EtcdOptions say how to reach etcd. An empty field is taken from the environment
-// variable that Calico's own programs read, named behind it. The password comes
-// from PasswordFile or, if that is empty, from ETCD_PASSWORD.
+// EtcdOptions say how Calico's etcd is reached. What is empty is taken from the
+// variables that Calico's own programs read.
+//
+// A policy is kept in a ConfigMap, so there is no field for a password.
 type EtcdOptions struct {
-	Endpoints    []string // URLs; ETCD_ENDPOINTS, separated by commas
-	Username     string   // ETCD_USERNAME
-	PasswordFile string   // the path of a file that holds the password
-	CAFile       string   // the path of a PEM file; ETCD_CA_CERT_FILE
-	CertFile     string   // the path of a PEM file; ETCD_CERT_FILE
-	KeyFile      string   // the path of a PEM file; ETCD_KEY_FILE
+	// Endpoints are http or https URLs of a host and a port, and of nothing else;
+	// if nil, ETCD_ENDPOINTS, separated by commas. They are never empty otherwise.
+	Endpoints []string `json:"endpoints,omitzero"`
+
+	Username     string `json:"username,omitzero"`     // ETCD_USERNAME; never empty if PasswordFile is not
+	PasswordFile string `json:"passwordFile,omitzero"` // instead of the password itself, ETCD_PASSWORD
+	CAFile       string `json:"caFile,omitzero"`       // ETCD_CA_CERT_FILE
+
+	// CertFile and KeyFile are both set or both empty.
+	CertFile string `json:"certFile,omitzero"` // ETCD_CERT_FILE
+	KeyFile  string `json:"keyFile,omitzero"`  // ETCD_KEY_FILE
 }
 
 // Config reads the files and returns the configuration that NewEtcd needs. It

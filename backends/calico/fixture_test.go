@@ -17,7 +17,7 @@ import (
 
 // A fixture is a fakeStore with the plugin and a backend over it.
 type fixture struct {
-	*plugin
+	*ipamPlugin
 	t       *testing.T
 	backend *Backend
 	made    int
@@ -25,7 +25,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, s shape) *fixture {
 	p := newPlugin(newFakeStore(t, s))
-	return &fixture{plugin: p, t: t, backend: p.Backend().(*Backend)}
+	return &fixture{ipamPlugin: p, t: t, backend: p.Backend().(*Backend)}
 }
 
 // owner returns the name of a pod that does not exist, with a sandbox.

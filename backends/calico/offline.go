@@ -20,9 +20,9 @@ type excerpt struct {
 }
 
 // Offline returns the backend over the blocks and handles of either datastore among
-// the documents, and the documents that are not Calico's IPAM. It returns no
-// backend if there is neither a block nor a handle.
-func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper.Document) {
+// the documents, and the documents that are not Calico's IPAM. Without a block or a
+// handle, the backend is nil.
+func Offline(documents []reaper.Document) (found reaper.Backend, rest []reaper.Document) {
 	e := excerpt{nodes: make(map[string]string)}
 	for _, d := range documents {
 		if !e.take(d) {
@@ -30,7 +30,7 @@ func Offline(documents []reaper.Document) (found []reaper.Backend, rest []reaper
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = append(found, reaper.Excerpt{Store: Name, Pools: e.pools()})
+		found = reaper.Excerpt{Store: Name, Pools: e.pools()}
 	}
 	return found, rest
 }

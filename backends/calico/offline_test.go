@@ -45,20 +45,21 @@ func resource(k kind, id, value string) reaper.Document {
 func listed(t *testing.T, docs ...reaper.Document) []string {
 	t.Helper()
 	found, _ := Offline(docs)
+	if found == nil {
+		return nil
+	}
 	var lines []string
-	for _, b := range found {
-		for pool, err := range b.List(t.Context()) {
-			if err != nil {
-				lines = append(lines, "error: "+err.Error())
-				continue
+	for pool, err := range found.List(t.Context()) {
+		if err != nil {
+			lines = append(lines, "error: "+err.Error())
+			continue
+		}
+		for _, r := range pool.Allocations {
+			what := r.IP.String()
+			if r.EmptyHandle {
+				what = r.Key
 			}
-			for _, r := range pool.Allocations {
-				what := r.IP.String()
-				if r.EmptyHandle {
-					what = r.Key
-				}
-				lines = append(lines, strings.TrimSpace(fmt.Sprint(pool.Name, " ", what, " ", r.Owner.Pod, " ", r.Unreadable)))
-			}
+			lines = append(lines, strings.TrimSpace(fmt.Sprint(pool.Name, " ", what, " ", r.Owner.Pod, " ", r.Unreadable)))
 		}
 	}
 	return lines
@@ -152,7 +153,7 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, _ := Offline(tt.docs)
-			for pool, err := range found[0].List(t.Context()) {
+			for pool, err := range found.List(t.Context()) {
 				if err != nil || pool.Allocations[0].Owner.Node != tt.want {
 					t.Errorf("node %q, %v, want %q", pool.Allocations[0].Owner.Node, err, tt.want)
 				}
@@ -180,7 +181,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, rest := Offline([]reaper.Document{tt.doc})
-			if got := len(found) > 0; got != tt.backend {
+			if got := found != nil; got != tt.backend {
 				t.Errorf("a backend: %t, want %t", got, tt.backend)
 			}
 			if got := len(rest) > 0; got != tt.rest {

@@ -16,10 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A plugin writes a fakeStore as Calico's IPAM plugin does, in the same order: ADD
+// An ipamPlugin writes a fakeStore as Calico's IPAM plugin does, in the same order: ADD
 // writes the handle and then the block, and DEL the block and then the handle. It
 // is a backendtest.Store.
-type plugin struct {
+type ipamPlugin struct {
 	*fakeStore
 	mu    sync.Mutex
 	pools []string
@@ -49,10 +49,10 @@ type (
 	}
 )
 
-func newPlugin(s *fakeStore) *plugin { return &plugin{fakeStore: s} }
+func newPlugin(s *fakeStore) *ipamPlugin { return &ipamPlugin{fakeStore: s} }
 
 // Backend implements backendtest.Store.
-func (p *plugin) Backend() reaper.Backend { return p.backend() }
+func (p *ipamPlugin) Backend() reaper.Backend { return p.backend() }
 
 // edit reads an object, changes it and writes it, until there is no conflict. An
 // object that does not exist begins with the zero value. If change returns false,
@@ -92,7 +92,7 @@ func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
 }
 
 // count adds n to a handle's count of addresses in a block.
-func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
+func (p *ipamPlugin) count(id string, cidr netip.Prefix, n int) error {
 	return edit(p.fakeStore, handles, id, func(h *calicoHandle) bool {
 		if h.Blocks == nil {
 			h.Blocks = make(map[string]int)
@@ -110,7 +110,7 @@ func (p *plugin) count(id string, cidr netip.Prefix, n int) error {
 func handleID(owner reaper.Owner) string { return "k8s-pod-network." + owner.Sandbox }
 
 // network returns the CIDR of a pool's block: the nth pool has 10.n.0.0/26.
-func (p *plugin) network(pool string) netip.Prefix {
+func (p *ipamPlugin) network(pool string) netip.Prefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := slices.Index(p.pools, pool)
@@ -122,12 +122,12 @@ func (p *plugin) network(pool string) netip.Prefix {
 }
 
 // Reserve implements backendtest.Store.
-func (p *plugin) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *ipamPlugin) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	return p.add(p.network(pool), owner)
 }
 
 // add allocates an address of a block for a sandbox.
-func (p *plugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *ipamPlugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, error) {
 	id := handleID(owner)
 	if err := p.count(id, cidr, 1); err != nil {
 		return reaper.Allocation{}, err
@@ -174,7 +174,7 @@ func newCalicoBlock(cidr netip.Prefix) calicoBlock {
 }
 
 // Free implements backendtest.Store.
-func (p *plugin) Free(pool string, owner reaper.Owner) error {
+func (p *ipamPlugin) Free(pool string, owner reaper.Owner) error {
 	id, cidr := handleID(owner), p.network(pool)
 	freed := 0
 	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
@@ -206,7 +206,7 @@ func (p *plugin) Free(pool string, owner reaper.Owner) error {
 
 // Snapshot implements backendtest.Store. The text of an allocation includes its
 // handle's counts. A handle without an allocation has a text of its own.
-func (p *plugin) Snapshot() (map[string]string, error) {
+func (p *ipamPlugin) Snapshot() (map[string]string, error) {
 	p.fakeStore.mu.Lock()
 	defer p.fakeStore.mu.Unlock()
 	snapshot, counts := make(map[string]string), make(map[string]string)
@@ -243,7 +243,7 @@ func (p *plugin) Snapshot() (map[string]string, error) {
 }
 
 // Fumble implements backendtest.Fumbler.
-func (p *plugin) Fumble() {
+func (p *ipamPlugin) Fumble() {
 	var once sync.Once
 	p.onRequest(func(request string) (err error) {
 		if strings.HasPrefix(request, "delete handle") {

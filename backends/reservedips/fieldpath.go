@@ -5,20 +5,18 @@ import (
 	"reflect"
 
 	"k8s.io/client-go/util/jsonpath"
-
-	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 // A fieldPath leads to a field of an object. One with an empty text leads to
 // nothing. It may be used concurrently.
 type fieldPath struct {
 	name string // the field of the policy
-	text policy.FieldPath
+	text FieldPath
 	path *jsonpath.JSONPath // nil if the text is empty
 }
 
 // newFieldPath understands a path.
-func newFieldPath(name string, text policy.FieldPath) (fieldPath, error) {
+func newFieldPath(name string, text FieldPath) (fieldPath, error) {
 	p := fieldPath{name: name, text: text}
 	if text == "" {
 		return p, nil

@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
-	for path, want := range map[policy.FieldPath]string{
+	for path, want := range map[FieldPath]string{
 		".spec.ips[":      "unterminated array",
 		"spec.ips":        "must be one JSONPath",
 		".spec.ips[0:2]":  "must lead to one item of a list",
@@ -22,8 +20,8 @@ func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
 	} {
 		p := everyPath
 		p.Address = path
-		_, err := New(&rest.Config{}, []policy.ReservedIP{everyPath, p})
-		if err == nil || !strings.Contains(err.Error(), "protection.reservedIPs[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
+		_, err := New(&rest.Config{}, []Resource{everyPath, p})
+		if err == nil || !strings.Contains(err.Error(), "backends.reservedIPs.resources[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("New with %s: %v, want an error with %s", path, err, want)
 		}
 	}
@@ -32,7 +30,7 @@ func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
 func TestReservedPathsLeadToAddresses(t *testing.T) {
 	const fields = `,"spec":{"a":[{"t":"x","v":"10.1.0.1"},{"t":"y","v":"10.1.0.2"},{"v":"10.1.0.3"}],"b.c":"10.1.0.4","l":["10.1.0.5","10.1.0.6"],
 		"n":[{"l":[]},{"l":["10.1.0.7"]},{},{"l":null},{"l":["10.1.0.8"]}]}`
-	for path, want := range map[policy.FieldPath]string{
+	for path, want := range map[FieldPath]string{
 		`.spec.a[?(@.t=="y")].v`:   "[10.1.0.2]",
 		`.spec.a[*].v`:             "[10.1.0.1 10.1.0.2 10.1.0.3]",
 		`{.spec.a[*].v}`:           "[10.1.0.1 10.1.0.2 10.1.0.3]",

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -27,7 +25,7 @@ type Backend struct {
 
 // New returns the reserved addresses of the resources, in the order of
 // the policy. It asks the API server nothing.
-func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
+func New(config *rest.Config, resources []Resource) (*Backend, error) {
 	client, err := kube.RawClient(config)
 	if err != nil {
 		return nil, err
@@ -36,7 +34,7 @@ func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
 	for i, one := range resources {
 		r, err := newReservedResource(one)
 		if err != nil {
-			return nil, fmt.Errorf("protection.reservedIPs[%d].%w", i, err)
+			return nil, fmt.Errorf("backends.reservedIPs.resources[%d].%w", i, err)
 		}
 		s.resources = append(s.resources, r)
 	}
@@ -54,7 +52,7 @@ func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	for i, r := range s.resources {
 		some, err := s.list(ctx, r)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("protection.reservedIPs[%d]: %w", i, err))
+			errs = append(errs, fmt.Errorf("backends.reservedIPs.resources[%d]: %w", i, err))
 		}
 		all = append(all, some...)
 	}
@@ -98,13 +96,8 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	}
 	namespace, name := splitKey(reserved.Key)
 	_, err = kube.Send(ctx, r.request(s.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
-	switch {
-	case kube.Gone(err, r.Resource, name):
-		return nil
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("delete %s %s: %w: %w", r.pool, reserved.Key, reaper.ErrChanged, err)
-	case err != nil:
-		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, kube.Transient(err))
+	if err = kube.Deleted(err, r.Resource, name); err != nil {
+		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, err)
 	}
 	return nil
 }
@@ -117,7 +110,7 @@ func (s *Backend) resource(pool string) (reservedResource, error) {
 			return r, nil
 		}
 	}
-	return reservedResource{}, fmt.Errorf("%s is not among the protection.reservedIPs of the policy", pool)
+	return reservedResource{}, fmt.Errorf("%s is not among the backends.reservedIPs.resources of the policy", pool)
 }
 
 // splitKey undoes key.

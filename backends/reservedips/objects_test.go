@@ -11,13 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // everyPath is a policy that reads all that there is.
-var everyPath = policy.ReservedIP{
-	Resource:  policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
+var everyPath = Resource{
+	Resource:  ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
 	Address:   ".spec.ips[*]",
 	Pod:       ".spec.pod",
 	Namespace: ".spec.podNamespace",
@@ -27,7 +26,7 @@ var everyPath = policy.ReservedIP{
 
 // readOne reads an object of the namespace shop by the policy; of no namespace for
 // an empty one.
-func readOne(t *testing.T, p policy.ReservedIP, namespace, fields string) (ReservedIP, error) {
+func readOne(t *testing.T, p Resource, namespace, fields string) (ReservedIP, error) {
 	t.Helper()
 	r, err := newReservedResource(p)
 	if err != nil {
@@ -146,7 +145,7 @@ func TestReservedObjectsThatNobodyStoredAreErrors(t *testing.T) {
 
 // A path with a mistake in it would protect nothing, and nobody would notice.
 func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
-	only := func(change func(*policy.ReservedIP)) policy.ReservedIP {
+	only := func(change func(*Resource)) Resource {
 		p := everyPath
 		change(&p)
 		return p
@@ -154,7 +153,7 @@ func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 	const someNothing = `,"spec":{"ttl":"1h"}`
 	for _, tt := range []struct {
 		name   string
-		policy policy.ReservedIP
+		policy Resource
 		fields []string
 		want   string // of the error; none if empty
 		number int
@@ -163,9 +162,9 @@ func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 		{"one object reserves nothing yet", everyPath, []string{someNothing, `,"spec":{"pod":"web-0","podNamespace":"db"}`}, "", 1},
 		{"neither path leads anywhere", everyPath, []string{someNothing, someNothing},
 			"neither address .spec.ips[*] nor pod .spec.pod leads to anything in any of 2 objects of reservedips.v1alpha1.network.example.com", 0},
-		{"the address alone", only(func(p *policy.ReservedIP) { p.Pod, p.Namespace, p.Address = "", "", ".spec.pi" }), []string{`,"spec":{"ip":"10.1.0.4"}`},
+		{"the address alone", only(func(p *Resource) { p.Pod, p.Namespace, p.Address = "", "", ".spec.pi" }), []string{`,"spec":{"ip":"10.1.0.4"}`},
 			"address .spec.pi leads to nothing in any of 1 objects of reservedips.v1alpha1.network.example.com", 0},
-		{"the pod alone", only(func(p *policy.ReservedIP) { p.Address, p.Pod = "", ".spec.dop" }), []string{`,"spec":{"pod":"web-0"}`},
+		{"the pod alone", only(func(p *Resource) { p.Address, p.Pod = "", ".spec.dop" }), []string{`,"spec":{"pod":"web-0"}`},
 			"pod .spec.dop leads to nothing in any of 1 objects", 0},
 		{"no object has a namespace", everyPath, []string{`,"spec":{"pod":"web-0"}`, `,"spec":{"ips":["10.1.0.4"],"podNamespace":"db"}`},
 			"namespace .spec.podNamespace leads to nothing in any of 2 objects", 0},

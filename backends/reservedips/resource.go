@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -24,14 +23,14 @@ type reservedResource struct {
 
 // newReservedResource understands the paths. Its errors begin with the field of
 // the policy.
-func newReservedResource(p policy.ReservedIP) (r reservedResource, err error) {
+func newReservedResource(p Resource) (r reservedResource, err error) {
 	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
 	r.pool = r.Resource + "." + r.Version + "." + r.Group
 	r.deleteExpired = p.DeleteExpired
 	for _, path := range []struct {
 		of   *fieldPath
 		name string
-		text policy.FieldPath
+		text FieldPath
 	}{
 		{&r.address, "address", p.Address},
 		{&r.pod, "pod", p.Pod},

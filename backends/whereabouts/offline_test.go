@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // document returns an object of the API group of Whereabouts.
@@ -52,7 +53,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos, slice}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, rest := Offline(tt.docs)
+			found, rest := plugin.Offline(Plugins(), tt.docs)
 			var names []string
 			for _, b := range found {
 				names = append(names, b.Name())
@@ -72,7 +73,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	odd := document("OverlappingRangeIPReservation", `[]`)
 	// Only the pool shows that 2001 is a network and not a part of the address.
 	settled := document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
-	found, _ := Offline([]reaper.Document{settled, document("IPPool", onePool), bad, odd})
+	found, _ := plugin.Offline(Plugins(), []reaper.Document{settled, document("IPPool", onePool), bad, odd})
 	want := [][]string{
 		{
 			"kube-system/2001-db8---64 2 db8::2 default/web-0 ",
@@ -100,7 +101,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 	stored := []reaper.Document{
 		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
-	found, rest := Offline(append(stored, attached(single(`, "exclude": ["db8::/120"]`))))
+	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["db8::/120"]`))))
 	if len(found) != 2 || rest != nil {
 		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 	}
@@ -111,7 +112,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 			}
 		}
 	}
-	found, _ = Offline(append(stored, attached(single(`, "exclude": ["?"]`))))
+	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["?"]`))))
 	for _, b := range found {
 		if got := lines(t, b); len(got) != 1 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
 			t.Errorf("%s: %s, want an error and nothing else", b.Name(), got)

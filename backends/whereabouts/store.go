@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -61,13 +60,7 @@ func splitPool(pool string) (namespace, name string) {
 // serve the resource.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
 	items, err := kube.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, v1alpha1.SchemeGroupVersion.Group)
-	case err != nil:
-		return nil, fmt.Errorf("list %s.%s: %w", resource, v1alpha1.SchemeGroupVersion.Group, err)
-	}
-	return items, nil
+	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 
 // getRaw reads one object by a quorum read, as it is stored.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 const envHelp = `ENVIRONMENT
@@ -38,7 +38,7 @@ func newRoot(w ioStreams) *cobra.Command {
 	})
 	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddCommand(newRun(w), newRestore(w), newInspect(w), newPolicy(w), newVersion())
-	if w.plugin {
+	if w.kubectl {
 		asPlugin(w, root)
 	}
 	root.InitDefaultCompletionCmd()
@@ -103,9 +103,10 @@ func newPolicy(w ioStreams) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	known := plugin.Known(w.backends)
 	cmd.AddCommand(
-		printer("example", "Print a policy with every field explained", policy.Example),
-		printer("schema", "Print the JSON schema of policies, for editors", policy.Schema),
+		printer("example", "Print a policy with every field explained", func() ([]byte, error) { return policy.Example(known), nil }),
+		printer("schema", "Print the JSON schema of policies, for editors", func() ([]byte, error) { return policy.Schema(known) }),
 		&cobra.Command{
 			Use:   "validate FILE",
 			Short: "Check a policy without contacting anything",
@@ -127,12 +128,16 @@ func newPolicy(w ioStreams) *cobra.Command {
 	return cmd
 }
 
-// printer is a command that prints a constant.
-func printer(name, short string, text func() []byte) *cobra.Command {
+// printer is a command that prints a text.
+func printer(name, short string, text func() ([]byte, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(text())
+			data, err := text()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
 			return err
 		},
 	}
@@ -147,7 +152,7 @@ func loadPolicy(w ioStreams, file string) (policy.Policy, error) {
 	if err != nil {
 		return policy.Policy{}, reaper.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
 	}
-	p, err := policy.Load(data, backends.Names())
+	p, err := policy.Load(data, plugin.Known(w.backends))
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("policy %s: %w", file, err)
 	}

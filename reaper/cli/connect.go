@@ -2,12 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -16,12 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // requestTimeout ends a request that hangs, so that it can be tried again. A page
@@ -43,8 +41,8 @@ type connection struct {
 
 // connect prepares the clients; it contacts nobody. Who writes wants to be told
 // into which cluster, unless it runs inside of it.
-func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, env func(string) string) (connection, error) {
-	config, contextName, namespace, err := loadConfig(f, env)
+func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
+	config, contextName, namespace, err := loadConfig(f, w.env)
 	if err != nil {
 		return connection{}, err
 	}
@@ -58,11 +56,11 @@ func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, 
 	config.Wrap(clock.Wrap)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
-	if c.backends, err = connectStores(p, config, env); err != nil {
+	if c.backends, err = plugin.Open(ctx, w.backends, config, w.env, p); err != nil {
 		return connection{}, err
 	}
 	var self reaper.PodRef
-	if name := env("POD_NAME"); name != "" && contextName == "" {
+	if name := w.env("POD_NAME"); name != "" && contextName == "" {
 		self = reaper.PodRef{Namespace: namespace, Name: name}
 	}
 	namespace = cmp.Or(f.namespace, namespace)
@@ -84,63 +82,8 @@ func connect(f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger, 
 	return c, nil
 }
 
-// connectStores prepares the backends, in the order in which they release.
-func connectStores(p policy.Policy, config *rest.Config, env func(string) string) ([]reaper.Backend, error) {
-	whereabouts, err := versioned.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	blocks, err := connectCalico(p.Backends[calico.Name], config, env)
-	if err != nil {
-		return nil, err
-	}
-	stores := backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks})
-	if len(p.Protection.ReservedIPs) == 0 {
-		return stores, nil
-	}
-	reserved, err := reservedips.New(config, p.Protection.ReservedIPs)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	return append(stores, reserved), nil
-}
-
 // controllerName is who reports events.
 const controllerName = "ip-reaper.github.io/ip-reaper"
-
-// connectCalico prepares the backend over the datastore that the policy names. If
-// it names none, that is etcd where its endpoints are known, as to Calico's own
-// programs, and the Kubernetes API elsewhere.
-func connectCalico(b policy.Backend, config *rest.Config, env func(string) string) (*calico.Backend, error) {
-	datastore := b.Datastore
-	if datastore == policy.DatastoreAuto || datastore == "" {
-		datastore = policy.Datastore(env("DATASTORE_TYPE"))
-	}
-	switch datastore {
-	case "", policy.DatastoreKubernetes, policy.DatastoreEtcd:
-	default:
-		return nil, reaper.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
-	}
-	if datastore == "" && (len(b.Etcd.Endpoints) > 0 || env("ETCD_ENDPOINTS") != "") {
-		datastore = policy.DatastoreEtcd
-	}
-	if datastore != policy.DatastoreEtcd || b.Enabled == policy.Off {
-		backend, err := calico.NewKubernetes(config)
-		if err != nil {
-			return nil, fmt.Errorf("client: %w", err)
-		}
-		return backend, nil
-	}
-	e := b.Etcd
-	etcd, err := calico.EtcdOptions{
-		Endpoints: e.Endpoints, Username: e.Username, PasswordFile: e.PasswordFile,
-		CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
-	}.Config(env)
-	if err != nil {
-		return nil, reaper.BadInput(fmt.Errorf("policy: backends.calico.etcd: %w", err), "")
-	}
-	return calico.NewEtcd(etcd), nil
-}
 
 // loadConfig finds the API server and the namespace: inside a cluster by the
 // pod's service account unless a kubeconfig is named, elsewhere by kubeconfig,

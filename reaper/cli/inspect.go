@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -20,14 +21,22 @@ const inspectAbout = `inspect reads what kubectl or etcdctl printed of IPAM stor
 report of a dry run: which addresses are allocated, and to whom. With the pods of
 the same cluster it says too what would be released, and why. It contacts nothing.
 
-It reads, as YAML or JSON, lists and several documents in one file included:
+It reads YAML and JSON, lists and several documents in one file included, and what
+"etcdctl get" prints, with or without keys, also with -w json. It knows these stores:
 
-  Whereabouts  IPPools and OverlappingRangeIPReservations
-  Calico       IPAMBlocks and IPAMHandles; in etcd, what "etcdctl get" prints of
-               them, with or without keys, also with -w json
-
-Dump the pods last: an address that was allocated in between looks leaked.
+%sDump the pods last: an address that was allocated in between looks leaked.
 `
+
+// inspectStores are the stores that inspect knows, for its help.
+func inspectStores(plugins []plugin.Plugin) string {
+	var text strings.Builder
+	for _, p := range plugins {
+		if p.Offline != nil {
+			fmt.Fprintf(&text, "  %s: %s\n", p.Name, strings.ReplaceAll(p.Summary, "`", ""))
+		}
+	}
+	return text.String() + "\n"
+}
 
 // inspectExamples takes the name of the program.
 const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -
@@ -48,7 +57,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
 		Short:   "Look at dumped stores, without contacting anything; - is stdin",
-		Long:    inspectAbout,
+		Long:    fmt.Sprintf(inspectAbout, inspectStores(w.backends)),
 		Example: fmt.Sprintf(inspectExamples, w.name()),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -84,7 +93,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	stores, strange := backends.Offline(read.Stored)
+	stores, strange := plugin.Offline(w.backends, read.Stored)
 	o := reaper.Options{
 		ID: newID(), Version: buildVersion(), Policy: p, Backends: stores,
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),

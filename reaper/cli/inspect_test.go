@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -19,7 +20,7 @@ import (
 func look(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(ctx, ioStreams{
-		env: func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs,
+		env: func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs, backends: backends.All(),
 	}, append([]string{"inspect"}, args...))
 	return code, out.String(), errs.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -49,22 +50,30 @@ type ioStreams struct {
 	stdout   io.Writer
 	stderr   io.Writer
 	terminal bool // stderr is one
-	plugin   bool // of kubectl
+	kubectl  bool // it runs as a plugin of kubectl
+
+	backends []plugin.Plugin
 }
 
-// Main runs the program with the arguments of the process, and returns its exit
-// code.
-func Main() int {
+// Main runs the program with these backends and the arguments of the process, and
+// returns its exit code. The order of the backends is that in which they release:
+// see plugin.Plugin.
+func Main(plugins []plugin.Plugin) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	plugin, args := called(os.Args)
+	kubectl, args := called(os.Args)
 	w := ioStreams{
 		env:      os.Getenv,
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
-		plugin:   plugin,
+		kubectl:  kubectl,
+		backends: plugins,
+	}
+	if err := plugin.Check(plugins); err != nil {
+		printError(w, err)
+		return exitUnexpected
 	}
 	return run(ctx, w, args)
 }

@@ -15,7 +15,7 @@ const (
 
 // called returns by the name that the program was called by, argv[0], whether it is
 // a plugin of kubectl, and its arguments.
-func called(argv []string) (plugin bool, args []string) {
+func called(argv []string) (kubectl bool, args []string) {
 	switch args = argv[1:]; filepath.Base(argv[0]) {
 	case kubectlPlugin:
 		return true, args
@@ -28,7 +28,7 @@ func called(argv []string) (plugin bool, args []string) {
 
 // name is what the user types to call the program.
 func (w ioStreams) name() string {
-	if w.plugin {
+	if w.kubectl {
 		return "kubectl ip-reaper"
 	}
 	return "ip-reaper"

@@ -89,7 +89,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		return err
 	}
 	logger := newLogger(w, f.verbose)
-	conn, err := connect(f.clusterFlags, !f.dryRun, p, logger, w.env)
+	conn, err := connect(ctx, w, f.clusterFlags, !f.dryRun, p, logger)
 	if err != nil {
 		return err
 	}

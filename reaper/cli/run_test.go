@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+
+	"github.com/ip-reaper/ip-reaper/backends"
 )
 
 const (
@@ -52,7 +54,7 @@ func leadTo(t *testing.T, handler http.Handler) []string {
 func start(ctx context.Context, terminal bool, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(ctx, ioStreams{
-		env: func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal,
+		env: func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal, backends: backends.All(),
 	}, args)
 	return code, out.String(), errs.String()
 }
@@ -174,7 +176,7 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 			_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 			var out, errs bytes.Buffer
 			code := run(t.Context(), ioStreams{
-				env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
+				backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
 			}, append(args, "--policy", policyFile, "-v", "-o", "json"))
 			if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
 				t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())

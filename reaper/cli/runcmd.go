@@ -82,7 +82,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error 
 		p.DryRun = &f.dryRun
 	}
 	logger := newLogger(w, f.verbose)
-	conn, err := connect(f.clusterFlags, !*p.DryRun, p, logger, w.env)
+	conn, err := connect(ctx, w, f.clusterFlags, !*p.DryRun, p, logger)
 	if err != nil {
 		return err
 	}

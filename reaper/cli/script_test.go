@@ -20,6 +20,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/backends"
 )
 
 var update = flag.Bool("update", false, "write what the scripts expect anew")
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ip-reaper": program, kubectlPlugin: program, kubectlComplete: program})
 }
 
-func program() { os.Exit(Main()) }
+func program() { os.Exit(Main(backends.All())) }
 
 // TestScripts runs testdata. In each script a server answers by the
 // files in api/ (see stage), and the file kubeconfig leads to it by the context

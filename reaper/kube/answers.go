@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -40,6 +41,31 @@ func Gone(err error, resource, name string) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Kind == resource && details.Name == name && !apierrors.IsUnexpectedServerError(err)
+}
+
+// Listed returns what Backend.List yields for the error of a list request: one that
+// wraps reaper.ErrNotInstalled where the API server does not know the resource.
+func Listed(err error, resource, group string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, group)
+	}
+	return fmt.Errorf("list %s.%s: %w", resource, group, err)
+}
+
+// Deleted returns what a release answers after it deleted an object on the condition
+// that it was unchanged: nil where the object is gone, an error that wraps
+// reaper.ErrChanged where it is another one now, and otherwise Transient's.
+func Deleted(err error, resource, name string) error {
+	switch {
+	case Gone(err, resource, name):
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", reaper.ErrChanged, err)
+	}
+	return Transient(err)
 }
 
 // A refusedError is an answer that the same request will get again.

@@ -44,7 +44,7 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 	pods, err := d.Pods(ctx)
 	want := []reaper.Pod{{
 		Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1", Node: "node-a",
-		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")},
+		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, InStatus: 1,
 	}}
 	if diff := cmp.Diff(want, pods, compareAddresses); diff != "" || err != nil {
 		t.Errorf("Pods: %v (-want +got):\n%s", err, diff)

@@ -126,7 +126,7 @@ func TestReadPodKeepsWhoItIs(t *testing.T) {
 	pod := annotated(calicoContainerID, "c1")
 	pod.DeletionTimestamp = &metav1.Time{}
 	got := readPod(pod)
-	got.Addresses = nil
+	got.Addresses, got.InStatus = nil, 0
 	want := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "web-0"}, UID: "u1", Node: "node-a", Sandbox: "c1"}
 	if diff := cmp.Diff(want, got, compareAddresses); diff != "" {
 		t.Errorf("readPod (-want +got):\n%s", diff)

@@ -73,3 +73,16 @@ Calico's IPAM, where its data is in the Kubernetes API.
   verbs: [list]
 {{- end }}
 {{- end }}
+
+{{/*
+What backends.reservedIPs.resources names. Takes root and release.
+*/}}
+{{- define "ip-reaper.rules.reservedIPs" -}}
+{{- range $i, $reserved := .root.Values.backends.reservedIPs.resources }}
+{{- if $i }}
+{{ end -}}
+- apiGroups: [{{ .resource.group }}]
+  resources: [{{ .resource.resource }}]
+  verbs: {{ ternary "[list, delete]" "[list]" (and $.release (.deleteExpired | default false)) }}
+{{- end }}
+{{- end }}

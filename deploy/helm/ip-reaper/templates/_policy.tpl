@@ -13,12 +13,17 @@ periods.
 {{- end -}}
 {{- $backends := dict -}}
 {{- range $name, $backend := .root.Values.backends -}}
-  {{- $settings := dict "enabled" $backend.enabled -}}
+  {{- $settings := dict -}}
+  {{- range $field := list "enabled" "resources" -}}
+    {{- if hasKey $backend $field -}}
+      {{- $_ := set $settings $field (get $backend $field) -}}
+    {{- end -}}
+  {{- end -}}
   {{- /* Etcd is named by variables, as Calico's own programs have it. */ -}}
   {{- if eq ($backend.datastore | default "") "kubernetes" -}}
     {{- $_ := set $settings "datastore" "kubernetes" -}}
   {{- end -}}
-  {{- if ne (toJson $settings) (toJson (dict "enabled" "auto")) -}}
+  {{- if not (has (toJson $settings) (list `{"enabled":"auto"}` `{"resources":[]}`)) -}}
     {{- $_ := set $backends $name $settings -}}
   {{- end -}}
 {{- end -}}

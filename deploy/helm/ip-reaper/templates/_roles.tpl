@@ -6,12 +6,10 @@ that is on and keeps its data in the Kubernetes API.
 {{- $roles := list "core" -}}
 {{- range $name, $backend := .Values.backends -}}
   {{- $etcd := and (eq $name "calico") (include "ip-reaper.etcd" $) -}}
-  {{- if not (or $etcd (eq (toString $backend.enabled) "false")) -}}
+  {{- $unused := and (eq $name "reservedIPs") (not $backend.resources) -}}
+  {{- if not (or $etcd $unused (eq (toString $backend.enabled) "false")) -}}
     {{- $roles = append $roles $name -}}
   {{- end -}}
-{{- end -}}
-{{- if dig "protection" "reservedIPs" list .Values.policy -}}
-  {{- $roles = append $roles "reserved" -}}
 {{- end -}}
 {{- toJson $roles -}}
 {{- end }}
@@ -88,19 +86,6 @@ What every run needs, whatever the stores are. Takes release.
 {{- end }}
 
 {{/*
-What policy.protection.reservedIPs names. Takes root and release.
-*/}}
-{{- define "ip-reaper.rules.reserved" -}}
-{{- range $i, $reserved := .root.Values.policy.protection.reservedIPs }}
-{{- if $i }}
-{{ end -}}
-- apiGroups: [{{ .resource.group }}]
-  resources: [{{ .resource.resource }}]
-  verbs: {{ ternary "[list, delete]" "[list]" (and $.release (.deleteExpired | default false)) }}
-{{- end }}
-{{- end }}
-
-{{/*
 What a restore needs beside the rights to release: to create what was deleted.
 */}}
 {{- define "ip-reaper.rules.restore" -}}
@@ -115,7 +100,7 @@ What a restore needs beside the rights to release: to create what was deleted.
   resources: [ipamhandles]
   verbs: [create]
 {{- end }}
-{{- range dig "protection" "reservedIPs" list .Values.policy }}
+{{- range .Values.backends.reservedIPs.resources }}
 {{- if .deleteExpired }}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]

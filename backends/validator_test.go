@@ -1,4 +1,4 @@
-package policy_test
+package backends_test
 
 import (
 	"maps"

@@ -1,4 +1,4 @@
-package policy_test
+package reservedips_test
 
 import (
 	"reflect"
@@ -9,8 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 )
+
+// node is a JSON object.
+type node = map[string]any
 
 const noPath = "must be one JSONPath, such as .spec.ip or {.spec.ips[*]}"
 
@@ -30,7 +33,7 @@ var reserved = node{
 
 func TestPathsLeadToFields(t *testing.T) {
 	for _, tt := range []struct {
-		path policy.FieldPath
+		path reservedips.FieldPath
 		want []any
 	}{
 		{".spec.ip", []any{"10.0.0.1"}},
@@ -121,7 +124,7 @@ func TestWhatIsNoPathIsRefused(t *testing.T) {
 		{"several paths", ".a,.b", syntax + "unrecognized character in action: U+002C ','"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path, err := policy.FieldPath(tt.path).Parse()
+			path, err := reservedips.FieldPath(tt.path).Parse()
 			if err == nil || err.Error() != tt.want || path != nil {
 				t.Errorf("Parse(%q) = %v, %v, want the error %q", tt.path, path, err, tt.want)
 			}
@@ -140,8 +143,8 @@ func TestPathsFindNothingInNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{".a", ".", "$", "", "[0]"}).Draw(t, "start") +
 			strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(t, "pieces"), "")
-		path, err := policy.FieldPath(text).Parse()
-		inBraces, errInBraces := policy.FieldPath("{" + text + "}").Parse()
+		path, err := reservedips.FieldPath(text).Parse()
+		inBraces, errInBraces := reservedips.FieldPath("{" + text + "}").Parse()
 		if (err == nil) != (errInBraces == nil) && !strings.HasPrefix(text, "{") {
 			t.Fatalf("%q: %v, in braces: %v", text, err, errInBraces)
 		}
@@ -167,7 +170,7 @@ func TestPathsFindNothingInNothing(t *testing.T) {
 
 // TestPathsMayBeUsedConcurrently is for the race detector.
 func TestPathsMayBeUsedConcurrently(t *testing.T) {
-	path, err := policy.FieldPath(`.spec.interfaces[?(@.name=="eth0")].ip`).Parse()
+	path, err := reservedips.FieldPath(`.spec.interfaces[?(@.name=="eth0")].ip`).Parse()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
-package policy_test
+package backends_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +21,12 @@ type node = map[string]any
 
 func loadSchema(t *testing.T) node {
 	t.Helper()
+	data, err := policy.Schema(known)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var schema node
-	if err := json.Unmarshal(policy.Schema(), &schema); err != nil {
+	if err := json.Unmarshal(data, &schema); err != nil {
 		t.Fatal(err)
 	}
 	return schema
@@ -32,12 +37,8 @@ func TestSchemaHasTheFieldsOfTheTypes(t *testing.T) {
 	compareFields(t, "policy", schema, schema, reflect.TypeFor[policy.Policy]())
 }
 
-// anyBackend has the settings of a backend that has none of its own.
-type anyBackend struct {
-	Enabled policy.Switch `json:"enabled"`
-}
-
-func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
+// compareFields compares a type with its schema, which may have more fields beside.
+func compareFields(t *testing.T, at string, root, s node, typ reflect.Type, beside ...string) {
 	s = resolve(root, s)
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -52,9 +53,12 @@ func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
 			t.Errorf("%s: schema is no closed object", at)
 		}
 		properties, _ := s["properties"].(node)
-		var names []string
+		names := slices.Clone(beside)
 		for _, f := range reflect.VisibleFields(typ) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
 			names = append(names, name)
 			property, _ := properties[name].(node)
 			if property["description"] == nil {
@@ -66,16 +70,8 @@ func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
 		if diff := cmp.Diff(names, slices.Sorted(maps.Keys(properties))); diff != "" {
 			t.Errorf("%s: fields of the type and of the schema (-type +schema):\n%s", at, diff)
 		}
-	case typ.Kind() == reflect.Map:
-		value, ok := s["additionalProperties"].(node)
-		if s["type"] != "object" || !ok {
-			t.Fatalf("%s: schema is no map", at)
-		}
-		properties, _ := s["properties"].(node)
-		for name, property := range properties {
-			compareFields(t, at+"["+name+"]", root, property.(node), typ.Elem())
-		}
-		compareFields(t, at+"[]", root, value, reflect.TypeFor[anyBackend]())
+	case typ == reflect.TypeFor[map[string]policy.Backend]():
+		compareBackends(t, at, root, s)
 	case typ.Kind() == reflect.Slice:
 		items, ok := s["items"].(node)
 		if s["type"] != "array" || !ok {
@@ -92,6 +88,27 @@ func compareFields(t *testing.T, at string, root, s node, typ reflect.Type) {
 		if s["type"] != want {
 			t.Errorf("%s: type %v in the schema, want %s", at, s["type"], want)
 		}
+	}
+}
+
+// compareBackends compares the settings of each backend with their schema.
+func compareBackends(t *testing.T, at string, root, s node) {
+	properties, _ := s["properties"].(node)
+	if s["type"] != "object" || s["additionalProperties"] != false || len(properties) != len(known) {
+		t.Errorf("%s: schema has %d backends, want the %d of the program and no others", at, len(properties), len(known))
+	}
+	for _, k := range known {
+		property, _ := properties[k.Name].(node)
+		if property == nil {
+			t.Errorf("%s[%s]: not in the schema", at, k.Name)
+			continue
+		}
+		at := at + "[" + k.Name + "]"
+		if k.Settings == nil {
+			compareFields(t, at, root, property, reflect.TypeFor[policy.Backend]())
+			continue
+		}
+		compareFields(t, at, root, property, reflect.TypeOf(k.Settings()), "enabled")
 	}
 }
 
@@ -209,7 +226,10 @@ func TestSchemaAgreesWithLoadOnEndpoints(t *testing.T) {
 		"https://etcd:2379/", "https://etcd:2379?a", "https://etcd:2379#a", "https://root:pw@etcd:2379",
 		"https://a:1,https://b:1", "https://a:1,b:1", "https://etcd:0", "https://etcd:100000", "https://etcd:2379\n",
 	} {
-		doc := withCalico(node{"etcd": node{"endpoints": []any{"https://etcd:1", text}}})
+		doc := node{
+			"apiVersion": policy.APIVersion, "kind": policy.Kind,
+			"backends": node{"calico": node{"etcd": node{"endpoints": []any{"https://etcd:1", text}}}},
+		}
 		data, err := json.Marshal(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -221,13 +241,24 @@ func TestSchemaAgreesWithLoadOnEndpoints(t *testing.T) {
 	}
 }
 
-// isOfTheBuild says that all the mistakes are names of backends, which the
-// schema does not know.
+var ofNoBackend = regexp.MustCompile(`^rules\[\d+\]\.match\.backends\[\d+\]: Unsupported value: `)
+
+// isOfTheBuild says that all the mistakes are patterns that match no backend.
 func isOfTheBuild(err error) bool {
 	for message := range strings.Lines(err.Error()) {
-		if !strings.HasSuffix(strings.TrimSpace(message), backends) {
+		if !ofNoBackend.MatchString(message) {
 			return false
 		}
 	}
 	return true
+}
+
+// reservedIP returns an item of backends.reservedIPs.resources with these paths besides
+// its ttl.
+func reservedIP(paths ...string) node {
+	item := node{"resource": node{"group": "a", "version": "v1", "resource": strings.Join(append(paths, "s"), "-")}, "ttl": ".t"}
+	for _, name := range paths {
+		item[name] = ".a"
+	}
+	return item
 }

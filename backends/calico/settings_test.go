@@ -1,15 +1,25 @@
-package policy_test
+package calico_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
+// known has other backends beside Calico's.
+var known = append(plugin.Known([]plugin.Plugin{calico.Plugin()}), policy.Known{Name: "overlapping"}, policy.Known{Name: "whereabouts"})
+
 const (
+	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
+	isNull   = "Required value: must not be null; leave the field out for its default"
+	isEmpty  = "Required value: must not be empty"
+	noString = "must be a string, in quotes if YAML takes it for something else"
 	noURL    = "Invalid value: must be http://host:port or https://host:port, and nothing else"
 	hasUser  = "Invalid value: must not have a user or a password; there are username and passwordFile"
 	ofCalico = "Forbidden: only the backend calico has it"
@@ -18,25 +28,25 @@ const (
 func TestSettingsOfCalicoMayBeLeftOut(t *testing.T) {
 	for _, tt := range []struct {
 		yaml string
-		want policy.Backend
+		want calico.Settings
 	}{
-		{"{}", policy.Backend{}},
-		{"{datastore: auto}", policy.Backend{Datastore: policy.DatastoreAuto}},
-		{"{datastore: kubernetes}", policy.Backend{Datastore: policy.DatastoreKubernetes}},
-		{"{datastore: kubernetes, etcd: {}}", policy.Backend{Datastore: policy.DatastoreKubernetes}},
-		{"{datastore: etcdv3}", policy.Backend{Datastore: policy.DatastoreEtcd}},
-		{"{etcd: {username: a}}", policy.Backend{Etcd: policy.Etcd{Username: "a"}}},
+		{"{}", calico.Settings{}},
+		{"{datastore: auto}", calico.Settings{Datastore: calico.DatastoreAuto}},
+		{"{datastore: kubernetes}", calico.Settings{Datastore: calico.DatastoreKubernetes}},
+		{"{datastore: kubernetes, etcd: {}}", calico.Settings{Datastore: calico.DatastoreKubernetes}},
+		{"{datastore: etcdv3}", calico.Settings{Datastore: calico.DatastoreEtcd}},
+		{"{etcd: {username: a}}", calico.Settings{Etcd: calico.EtcdOptions{Username: "a"}}},
 		{"{datastore: auto, etcd: {caFile: a}}",
-			policy.Backend{Datastore: policy.DatastoreAuto, Etcd: policy.Etcd{CAFile: "a"}}},
-		{"{etcd: {certFile: a, keyFile: b}}", policy.Backend{Etcd: policy.Etcd{CertFile: "a", KeyFile: "b"}}},
+			calico.Settings{Datastore: calico.DatastoreAuto, Etcd: calico.EtcdOptions{CAFile: "a"}}},
+		{"{etcd: {certFile: a, keyFile: b}}", calico.Settings{Etcd: calico.EtcdOptions{CertFile: "a", KeyFile: "b"}}},
 		{"{etcd: {endpoints: ['http://10.0.0.1:1', 'https://ETCD_0.a-b:65535', 'https://[::ffff:10.0.0.1]:80']}}",
-			policy.Backend{Etcd: policy.Etcd{
+			calico.Settings{Etcd: calico.EtcdOptions{
 				Endpoints: []string{"http://10.0.0.1:1", "https://ETCD_0.a-b:65535", "https://[::ffff:10.0.0.1]:80"},
 			}}},
 	} {
 		t.Run(tt.yaml, func(t *testing.T) {
 			p, err := policy.Load([]byte(header+"backends: {calico: "+tt.yaml+"}"), known)
-			if diff := cmp.Diff(tt.want, p.Backends["calico"]); err != nil || diff != "" {
+			if diff := cmp.Diff(&tt.want, p.Backends["calico"].Settings); err != nil || diff != "" {
 				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
 			}
 		})
@@ -119,11 +129,11 @@ func TestRefusalsOfCalico(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			indented := strings.ReplaceAll("\n"+tt.yaml, "\n", "\n    ")
-			p, err := policy.Load([]byte(header+"backends:\n  calico:"+indented), known)
+			_, err := policy.Load([]byte(header+"backends:\n  calico:"+indented), known)
 			for i := range tt.want {
 				tt.want[i] = "backends[calico]." + tt.want[i]
 			}
-			wantRefusal(t, p, err, tt.want...)
+			wantRefusal(t, err, tt.want...)
 		})
 	}
 }
@@ -141,13 +151,25 @@ func TestOnlyCalicoHasADatastore(t *testing.T) {
 			"backends[whereabouts].etcd: " + ofCalico,
 		}},
 		{"an unknown backend", "Calico: {datastore: auto}", []string{
-			`backends[Calico]: Unsupported value: "Calico": ` + backends,
 			"backends[Calico].datastore: " + ofCalico,
+			`backends[Calico]: Unsupported value: "Calico": supported values: "calico", "overlapping", "whereabouts"`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := policy.Load([]byte(header+"backends: {"+tt.yaml+"}"), known)
-			wantRefusal(t, p, err, tt.want...)
+			_, err := policy.Load([]byte(header+"backends: {"+tt.yaml+"}"), known)
+			wantRefusal(t, err, tt.want...)
 		})
+	}
+}
+
+// wantRefusal fails the test unless err is an *Error with exactly these messages.
+func wantRefusal(t *testing.T, err error, messages ...string) {
+	t.Helper()
+	var refusal *policy.Error
+	if !errors.As(err, &refusal) {
+		t.Fatalf("Load: %v, want an *Error", err)
+	}
+	if diff := cmp.Diff(messages, refusal.Messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }

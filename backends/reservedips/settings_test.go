@@ -1,16 +1,28 @@
-package policy_test
+package reservedips_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
+var known = plugin.Known([]plugin.Plugin{reservedips.Plugin()})
+
 const (
+	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
+	isNull   = "Required value: must not be null; leave the field out for its default"
+	isEmpty  = "Required value: must not be empty"
+	noString = "must be a string, in quotes if YAML takes it for something else"
+
 	noGroup   = "must be an API group, such as network.example.com"
 	noVersion = "must be a version without its group, such as v1 or v1alpha1"
 	noPlural  = "must be the plural in lower case, such as reservedips"
@@ -23,7 +35,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, yaml string
-		want       []string // after protection.reservedIPs[0]
+		want       []string // after backends[reservedIPs].resources[0]
 	}{
 		{"no list", "'.spec.ip'", []string{`: Invalid value: ".spec.ip": must be a mapping`}},
 		{"null", "", []string{": " + isNull}},
@@ -92,21 +104,22 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{`.deleteExpired: Invalid value: "expired": must be true or false`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := policy.Load([]byte(header+"protection:\n  reservedIPs:\n  - "+tt.yaml), known)
+			_, err := policy.Load([]byte(header+"backends:\n  reservedIPs:\n    resources:\n    - "+tt.yaml), known)
 			for i := range tt.want {
-				tt.want[i] = "protection.reservedIPs[0]" + tt.want[i]
+				tt.want[i] = "backends[reservedIPs].resources[0]" + tt.want[i]
 			}
-			wantRefusal(t, p, err, tt.want...)
+			wantRefusal(t, err, tt.want...)
 		})
 	}
 }
 
 func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 	for _, version := range []string{"v1", "v1alpha1", "v2beta10", "v1api20240101", "stable"} {
-		data := strings.ReplaceAll(fullPolicy, "version: v1alpha1", "version: "+version)
-		p, err := policy.Load([]byte(data), known)
-		if err != nil || p.Protection.ReservedIPs[0].Resource.Version != version {
-			t.Errorf("Load = %+v, %v, want the version %s", p.Protection, err, version)
+		p, err := policy.Load([]byte(header+"backends: {reservedIPs: {resources: [{resource: "+
+			"{group: a, version: "+version+", resource: b}, address: .a, ttl: .b}]}}"), known)
+		settings, _ := p.Backends["reservedIPs"].Settings.(*reservedips.Settings)
+		if err != nil || settings == nil || settings.Resources[0].Resource.Version != version {
+			t.Errorf("Load = %+v, %v, want the version %s", settings, err, version)
 		}
 	}
 }
@@ -115,44 +128,52 @@ func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 // all its objects.
 func TestAResourceIsNamedOnce(t *testing.T) {
 	list := func(resources ...string) []byte {
-		data := header + "protection:\n  reservedIPs:\n"
+		data := header + "backends:\n  reservedIPs:\n    resources:\n"
 		for _, r := range resources {
-			data += fmt.Sprintf("  - {resource: {%s}, address: .a, ttl: .b}\n", r)
+			data += fmt.Sprintf("    - {resource: {%s}, address: .a, ttl: .b}\n", r)
 		}
 		return []byte(data)
 	}
-	p, err := policy.Load(list("group: a, version: v1, resource: b", "group: b, version: v1, resource: b",
+	_, err := policy.Load(list("group: a, version: v1, resource: b", "group: b, version: v1, resource: b",
 		"group: a, version: v1, resource: a", "group: a, version: v2, resource: b", "group: a, version: v1, resource: b"), known)
-	wantRefusal(t, p, err,
-		`protection.reservedIPs[3].resource: Duplicate value: "b.a"`,
-		`protection.reservedIPs[4].resource: Duplicate value: "b.a"`)
+	wantRefusal(t, err,
+		`backends[reservedIPs].resources[3].resource: Duplicate value: "b.a"`,
+		`backends[reservedIPs].resources[4].resource: Duplicate value: "b.a"`)
 
-	p, err = policy.Load(list("group: a, version: v1", "group: a, version: v2"), known)
-	wantRefusal(t, p, err,
-		"protection.reservedIPs[0].resource.resource: Required value: "+noPlural,
-		"protection.reservedIPs[1].resource.resource: Required value: "+noPlural)
+	_, err = policy.Load(list("group: a, version: v1", "group: a, version: v2"), known)
+	wantRefusal(t, err,
+		"backends[reservedIPs].resources[0].resource.resource: Required value: "+noPlural,
+		"backends[reservedIPs].resources[1].resource.resource: Required value: "+noPlural)
 }
 
-// reservedIP returns an item of protection.reservedIPs with these paths besides
-// its ttl.
-func reservedIP(paths ...string) node {
-	item := node{"resource": node{"group": "a", "version": "v1", "resource": strings.Join(append(paths, "s"), "-")}, "ttl": ".t"}
-	for _, name := range paths {
-		item[name] = ".a"
-	}
-	return item
+func TestMarshalledSettingsLoadAsThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := reservedips.Settings{Resources: drawResources(t)}
+		p := policy.Default()
+		p.Backends["reservedIPs"] = policy.Backend{Settings: &want}
+		for name, marshal := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": yaml.Marshal} {
+			data, err := marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := policy.Load(data, known)
+			if diff := cmp.Diff(p, got); err != nil || diff != "" {
+				t.Fatalf("%s: %v (-want +got):\n%s\n%s", name, err, diff, data)
+			}
+		}
+	})
 }
 
-// drawReservedIPs draws a list as Load returns it.
-func drawReservedIPs(t *rapid.T) []policy.ReservedIP {
+// drawResources draws a list as Load returns it.
+func drawResources(t *rapid.T) []reservedips.Resource {
 	path := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[$]?([.][a-z]{1,3}|[.][.][a-z]|\[[0-9*]\]|\['[a-z]\\[.]b/c'\]){1,3}`), asPath),
 		rapid.Map(rapid.StringMatching(`\{[.]a\[\?\(@[.]b ?(==|!=|<|>=) ?("[x .]y"|'z'|1|true)\)\][.]c\}`), asPath),
 	)
-	optional := rapid.OneOf(rapid.Just(policy.FieldPath("")), path)
-	one := rapid.Custom(func(t *rapid.T) policy.ReservedIP {
-		r := policy.ReservedIP{
-			Resource: policy.Resource{
+	optional := rapid.OneOf(rapid.Just(reservedips.FieldPath("")), path)
+	one := rapid.Custom(func(t *rapid.T) reservedips.Resource {
+		r := reservedips.Resource{
+			Resource: reservedips.ResourceName{
 				Group: rapid.StringMatching(`[a-z0-9]{1,3}([.][a-z0-9]-[a-z]){0,2}`).Draw(t, "group"),
 				// What YAML takes for something else if it is not in quotes.
 				Version:  rapid.SampledFrom([]string{"v1", "v1beta1", "no", "null", "e1"}).Draw(t, "version"),
@@ -168,9 +189,21 @@ func drawReservedIPs(t *rapid.T) []policy.ReservedIP {
 		}
 		return r
 	})
-	return rapid.SliceOfNDistinct(one, 0, 3, func(r policy.ReservedIP) string {
+	return rapid.SliceOfNDistinct(one, 0, 3, func(r reservedips.Resource) string {
 		return r.Resource.Group + "/" + r.Resource.Resource
 	}).Draw(t, "reservedIPs")
 }
 
-func asPath(text string) policy.FieldPath { return policy.FieldPath(text) }
+func asPath(text string) reservedips.FieldPath { return reservedips.FieldPath(text) }
+
+// wantRefusal fails the test unless err is an *Error with exactly these messages.
+func wantRefusal(t *testing.T, err error, messages ...string) {
+	t.Helper()
+	var refusal *policy.Error
+	if !errors.As(err, &refusal) {
+		t.Fatalf("Load: %v, want an *Error", err)
+	}
+	if diff := cmp.Diff(messages, refusal.Messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}

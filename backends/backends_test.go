@@ -1,0 +1,73 @@
+package backends_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// opened returns the names of the backends that are opened with a policy, without
+// any variable.
+func opened(t *testing.T, p policy.Policy) []string {
+	t.Helper()
+	all, err := plugin.Open(t.Context(), backends.All(), &rest.Config{Host: "https://nowhere.invalid"}, func(string) string { return "" }, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Name())
+	}
+	return names
+}
+
+// Promise 1. An overlapping-range reservation goes after the allocation in its pool,
+// and an object that reserves an address after the address.
+func TestBackendsAreInTheOrderOfReleases(t *testing.T) {
+	if err := plugin.Check(backends.All()); err != nil {
+		t.Error(err)
+	}
+	p := policy.Default()
+	if got, want := opened(t, p), []string{"whereabouts", "overlapping", "calico"}; !slices.Equal(got, want) {
+		t.Errorf("by default there are %v, want %v", got, want)
+	}
+	p.Backends[reservedips.Name] = policy.Backend{Settings: &reservedips.Settings{Resources: []reservedips.Resource{
+		{Resource: reservedips.ResourceName{Group: "a", Version: "v1", Resource: "b"}, Address: ".a", TTL: ".b"},
+	}}}
+	if got, want := opened(t, p), []string{"whereabouts", "overlapping", "calico", "reservedIPs"}; !slices.Equal(got, want) {
+		t.Errorf("with resources that reserve addresses there are %v, want %v", got, want)
+	}
+}
+
+// A backend that is off is opened whatever its settings say, for a restore.
+func TestBackendThatIsOffOpens(t *testing.T) {
+	p := policy.Default()
+	for _, one := range backends.All() {
+		p.Backends[one.Name] = policy.Backend{Enabled: policy.Off}
+	}
+	p.Backends[calico.Name] = policy.Backend{Enabled: policy.Off, Settings: &calico.Settings{
+		Datastore: calico.DatastoreEtcd, Etcd: calico.EtcdOptions{CAFile: "no-such-file"},
+	}}
+	if got := opened(t, p); !slices.Contains(got, calico.Name) {
+		t.Errorf("opened are %v, and not %s", got, calico.Name)
+	}
+}
+
+func TestREADMEHasTheTableOfStores(t *testing.T) {
+	table := "| store | backend |\n|---|---|\n"
+	for _, p := range backends.All() {
+		table += fmt.Sprintf("| %s | `%s` |\n", p.Summary, p.Name)
+	}
+	if !strings.Contains(readFile(t, "../README.md"), "\n"+table+"\n") {
+		t.Errorf("README.md does not have this table:\n%s", table)
+	}
+}

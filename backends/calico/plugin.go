@@ -1,0 +1,94 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// Plugin describes the backend over either datastore.
+func Plugin() plugin.Plugin {
+	return plugin.Plugin{
+		Name: Name,
+		Summary: "Calico IPAM blocks and handles, in the Kubernetes datastore " +
+			"(`crd.projectcalico.org` or `projectcalico.org`) or in etcdv3",
+		Settings: func() any { return new(Settings) },
+		Access:   access,
+		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+			s, ok := settings.(*Settings)
+			if !ok {
+				return nil, fmt.Errorf("calico: the settings are %T", settings)
+			}
+			return open(env, s)
+		},
+		Offline: Offline,
+	}
+}
+
+// open prepares the backend over the datastore of the settings. If they name none,
+// that is etcd where its endpoints are known, as to Calico's own programs, and the
+// Kubernetes API elsewhere.
+func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
+	datastore := s.Datastore
+	if datastore == DatastoreAuto || datastore == "" {
+		datastore = Datastore(env.Getenv("DATASTORE_TYPE"))
+	}
+	switch datastore {
+	case "", DatastoreKubernetes, DatastoreEtcd:
+	default:
+		return nil, reaper.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
+	}
+	if datastore == "" && (len(s.Etcd.Endpoints) > 0 || env.Getenv("ETCD_ENDPOINTS") != "") {
+		datastore = DatastoreEtcd
+	}
+	if datastore != DatastoreEtcd || env.Off {
+		b, err := NewKubernetes(env.Config)
+		if err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+		return b, nil
+	}
+	config, err := s.Etcd.Config(env.Getenv)
+	if err != nil {
+		return nil, reaper.BadInput(fmt.Errorf("policy: backends.calico.etcd: %w", err), "")
+	}
+	return NewEtcd(config), nil
+}
+
+// access is about both API groups that the data can be in. Where the datastore is
+// etcd, there is nothing in the API server to ask for.
+func access(settings any) plugin.Access {
+	if s, ok := settings.(*Settings); ok && s.Datastore == DatastoreEtcd {
+		return nil
+	}
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		r := plugin.Rule(groupV1, resource, verbs...)
+		r.APIGroups = append(r.APIGroups, groupV3)
+		return r
+	}
+	definitions := plugin.Rule("apiextensions.k8s.io", "customresourcedefinitions", "get")
+	definitions.ResourceNames = []string{
+		"ipamblocks." + groupV1, "ipamblocks." + groupV3, "ipreservations." + groupV1, "ipreservations." + groupV3,
+		"datastoremigrations." + migrationGroup,
+	}
+	information := rule("clusterinformations", "get")
+	information.ResourceNames = []string{"default"}
+	return plugin.Access{
+		plugin.Plan: {
+			definitions, information,
+			plugin.Rule(migrationGroup, "datastoremigrations", "list"),
+			rule("ipreservations", "list"),
+			rule("ipamblocks", "list"),
+			rule("ipamhandles", "list"),
+		},
+		plugin.Release: {
+			rule("ipamblocks", "get", "update"),
+			rule("ipamhandles", "get", "update", "delete"),
+		},
+		plugin.Restore: {rule("ipamhandles", "create")},
+	}
+}

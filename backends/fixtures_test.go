@@ -1,0 +1,51 @@
+package backends_test
+
+import (
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// known are the backends of the program.
+var known = plugin.Known(backends.All())
+
+// fullPolicy has every field, each with another value than its default.
+const fullPolicy = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n" + `
+dryRun: false
+gracePeriod: 1h30m
+minAge: 0
+namespaces: {include: [team-*], exclude: [team-a]}
+rules:
+- match: {namespaces: ["db-*"], pods: ["pg-[0-9]"], backends: [whereabouts, "over*"]}
+  gracePeriod: 24h
+  minAge: 1.5s
+  hold: true
+backends:
+  calico:
+    enabled: auto
+    datastore: etcdv3
+    etcd:
+      endpoints: ["https://etcd-0.etcd:2379", "http://[fd00::1]:2379"]
+      username: ip-reaper
+      passwordFile: /etcd/password
+      caFile: /etcd/ca.crt
+      certFile: /etcd/tls.crt
+      keyFile: /etcd/tls.key
+  overlapping: {enabled: false}
+  reservedIPs:
+    enabled: auto
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: "{.spec.ips[*]}"
+      pod: .spec.podName
+      namespace: .spec.podNamespace
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
+  whereabouts: {enabled: true}
+pods: {finished: release, superseded: hold, unnamed: release}
+nodes: {unreachable: release}
+limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
+protection:
+  statefulSets: ignore
+journal: {keep: 3}
+`

@@ -1,0 +1,132 @@
+package backends_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pageLines is the most that the example of docs/backends.md may have.
+const pageLines = 120
+
+// TestThePageOfBackendsIsAProgram builds what docs/backends.md says, outside of our
+// module: a backend, which passes the conformance suite, and a program that has it
+// beside ours.
+func TestThePageOfBackendsIsAProgram(t *testing.T) {
+	t.Parallel()
+	m := module{t, t.TempDir()}
+	files := pageFiles(t)
+	if n := strings.Count(files["claims.go"], "\n"); n > pageLines {
+		t.Errorf("the backend has %d lines of Go, want at most %d", n, pageLines)
+	}
+	m.write("go.mod", goMod(t))
+	m.write("go.sum", readFile(t, "../go.sum"))
+	m.write("claims/claims.go", files["claims.go"])
+	m.write("claims/claims_test.go", files["claims_test.go"])
+	m.write("main.go", files["main.go"])
+
+	if said := m.run("gofmt", "-l", "."); said != "" {
+		t.Errorf("gofmt would change %s", said)
+	}
+	if said := m.run("go", "test", "-v", "-count=1", "./claims"); strings.Count(said, "--- PASS: TestConformance/") < 20 {
+		t.Errorf("the suite did not run:\n%s", said)
+	}
+	m.run("go", "build", "-o", "program", ".")
+	var schema struct {
+		Properties struct {
+			Backends struct{ Properties map[string]json.RawMessage }
+		}
+	}
+	if err := json.Unmarshal([]byte(m.run("./program", "policy", "schema")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range known {
+		if schema.Properties.Backends.Properties[k.Name] == nil {
+			t.Errorf("the program does not have our backend %s", k.Name)
+		}
+	}
+	if schema.Properties.Backends.Properties["claims"] == nil {
+		t.Error("the program does not have the backend of the page")
+	}
+	m.write("policy.yaml", "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\nbackends: {claims: {enabled: true}}\n")
+	if said := m.run("./program", "policy", "validate", "policy.yaml"); said != "policy.yaml is valid\n" {
+		t.Errorf("policy validate says %q", said)
+	}
+}
+
+// pageFiles are the files of the page: the blocks of code that have the same name
+// after the language, with a blank line between them.
+func pageFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	for _, found := range regexp.MustCompile("(?ms)^```go (\\S+)\n(.*?)^```$").FindAllStringSubmatch(readFile(t, "../docs/backends.md"), -1) {
+		name, code := found[1], found[2]
+		if files[name] != "" {
+			files[name] += "\n"
+		}
+		files[name] += code
+	}
+	if len(files) != 3 {
+		t.Fatalf("the page has %d files, want 3", len(files))
+	}
+	return files
+}
+
+// goMod is that of a module which uses ours as it is here, and the same versions of
+// all others.
+func goMod(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ours = "github.com/ip-reaper/ip-reaper"
+	own := strings.Replace(readFile(t, "../go.mod"), "module "+ours+"\n", "module example.com/ipam\n", 1)
+	return own + "\nrequire " + ours + " v0.0.0\n\nreplace " + ours + " => " + root + "\n"
+}
+
+// A module is a folder with Go code, outside of ours.
+type module struct {
+	*testing.T
+	dir string
+}
+
+func (m module) write(name, content string) {
+	m.Helper()
+	file := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		m.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// run returns what a command prints. Modules come from the cache alone.
+func (m module) run(name string, args ...string) string {
+	m.Helper()
+	cmd := exec.CommandContext(m.Context(), name, args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		m.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
+	}
+	return string(out)
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,137 @@
+package reservedips
+
+import (
+	_ "embed"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Settings are backends.reservedIPs of a policy.
+type Settings struct {
+	// Resources are those whose objects reserve addresses. None is named twice,
+	// not even in two versions, which would be the same objects.
+	Resources []Resource `json:"resources,omitzero"`
+}
+
+// A Resource says what to read of a resource that reserves addresses: of one
+// address, of several, or of a pod. At least one of Address and Pod is set. A
+// path that is empty leads to nothing; after validation each other one can be
+// parsed.
+type Resource struct {
+	Resource ResourceName `json:"resource"`
+
+	// Address leads to an IP address, or to several.
+	Address FieldPath `json:"address,omitzero"`
+
+	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is
+	// empty where Pod is, leads to its namespace; if that is empty and the name
+	// has none, it is the object's.
+	Pod       FieldPath `json:"pod,omitzero"`
+	Namespace FieldPath `json:"namespace,omitzero"`
+
+	// TTL leads to how long the address is kept after the pod is gone: a duration
+	// such as 24h, or a number of seconds. An object without one keeps its addresses for good.
+	TTL FieldPath `json:"ttl"`
+
+	// DeletedAt leads to when the pod was deleted, in RFC 3339. Where it is empty,
+	// or leads to nothing, the first run that saw the pod gone counts.
+	DeletedAt FieldPath `json:"deletedAt,omitzero"`
+
+	// DeleteExpired has the object deleted after its addresses were released.
+	DeleteExpired bool `json:"deleteExpired,omitzero"`
+}
+
+// A ResourceName names a resource of the API server, in a form that the API server
+// accepts in a definition.
+type ResourceName struct {
+	Group    string `json:"group"`    // never the core group, which has no name
+	Version  string `json:"version"`  // such as v1alpha1
+	Resource string `json:"resource"` // in the plural, such as reservedips
+}
+
+var (
+	//go:embed schema.json
+	schemaPart []byte
+	//go:embed example.yaml
+	examplePart []byte
+)
+
+// Schema implements policy.Schemer.
+func (*Settings) Schema() []byte { return schemaPart }
+
+// Example implements policy.Exampler.
+func (*Settings) Example() []byte { return examplePart }
+
+// Validate implements policy.Validator.
+func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[ResourceName]bool{}
+	for i, one := range s.Resources {
+		at := at.Child("resources").Index(i)
+		errs = append(errs, one.validate(at, faulty)...)
+
+		resource := one.Resource
+		resource.Version = ""
+		if resource.Group != "" && resource.Resource != "" && seen[resource] {
+			errs = append(errs, field.Duplicate(at.Child("resource"), resource.Resource+"."+resource.Group))
+		}
+		seen[resource] = true
+	}
+	return errs
+}
+
+func (r *Resource) validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+	errs := r.Resource.validate(at.Child("resource"), faulty)
+	address, pod, ttl := at.Child("address"), at.Child("pod"), at.Child("ttl")
+	if r.Pod == "" && !faulty(pod) {
+		switch {
+		case r.Namespace != "":
+			errs = append(errs, field.Required(pod, "must be set where namespace is"))
+		case r.Address == "" && !faulty(address):
+			errs = append(errs, field.Required(at, "must have address or pod"))
+		}
+	}
+	if r.TTL == "" && !faulty(ttl) {
+		errs = append(errs, field.Required(ttl, "must lead to how long an address is kept"))
+	}
+	for _, f := range []struct {
+		at   *field.Path
+		path FieldPath
+	}{
+		{address, r.Address}, {pod, r.Pod}, {at.Child("namespace"), r.Namespace},
+		{ttl, r.TTL}, {at.Child("deletedAt"), r.DeletedAt},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := f.path.Parse(); err != nil {
+			errs = append(errs, field.Invalid(f.at, f.path, err.Error()))
+		}
+	}
+	return errs
+}
+
+// validate has the rules of the API server for the names in the definition of a
+// resource. A version need not look like v1: there are some like v1api20240101.
+func (r *ResourceName) validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct {
+		name, value string
+		mistakes    func(string) []string
+		must        string
+	}{
+		{"group", r.Group, validation.IsDNS1123Subdomain, "must be an API group, such as network.example.com"},
+		{"version", r.Version, validation.IsDNS1035Label, "must be a version without its group, such as v1 or v1alpha1"},
+		{"resource", r.Resource, validation.IsDNS1035Label, "must be the plural in lower case, such as reservedips"},
+	} {
+		at := at.Child(part.name)
+		switch {
+		case part.value == "" && !faulty(at):
+			errs = append(errs, field.Required(at, part.must))
+		case part.value != "" && len(part.mistakes(part.value)) > 0:
+			errs = append(errs, field.Invalid(at, part.value, part.must))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,189 @@
+package plugin_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// A store is a backend with a name and nothing else.
+type store struct{ name string }
+
+func (s store) Name() string { return s.name }
+
+func (store) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(func(reaper.Pool, error) bool) {}
+}
+
+func (store) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+
+// A guard is a store that protects others.
+type guard struct{ store }
+
+func (guard) ProtectsOthers() {}
+
+type settings struct{ Size int }
+
+// opens returns a plugin whose Open answers so.
+func opens(name string, b reaper.Backend, err error) plugin.Plugin {
+	return plugin.Plugin{Name: name, Summary: "Something", Open: func(context.Context, plugin.Env, any) (reaper.Backend, error) {
+		return b, err
+	}}
+}
+
+func names(backends []reaper.Backend) []string {
+	var names []string
+	for _, b := range backends {
+		names = append(names, b.Name())
+	}
+	return names
+}
+
+func TestCheck(t *testing.T) {
+	good := opens("a", store{"a"}, nil)
+	for _, tt := range []struct {
+		name    string
+		plugins []plugin.Plugin
+		want    string // of the error; none if empty
+	}{
+		{"none", nil, ""},
+		{"two", []plugin.Plugin{good, opens("b", store{"b"}, nil)}, ""},
+		{"no name", []plugin.Plugin{opens("", store{}, nil)}, "Name, Summary and Open are required"},
+		{"no summary", []plugin.Plugin{{Name: "a", Open: good.Open}}, "Name, Summary and Open are required"},
+		{"nothing to open", []plugin.Plugin{{Name: "a", Summary: "Something"}}, "Name, Summary and Open are required"},
+		{"one name twice", []plugin.Plugin{good, good}, "different names"},
+		{"of a node", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node}}, "scope node"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := plugin.Check(tt.plugins)
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Check = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Promise 2. An address is released before the object that protects it, whatever
+// the place of the protector's plugin.
+func TestProtectorsAreLast(t *testing.T) {
+	got, err := plugin.Open(t.Context(), []plugin.Plugin{
+		opens("a", guard{store{"a"}}, nil), opens("b", store{"b"}, nil), opens("unused", nil, plugin.ErrUnused),
+		opens("c", guard{store{"c"}}, nil), opens("d", store{"d"}, nil),
+	}, &rest.Config{}, nil, policy.Default())
+	if want := []string{"b", "d", "a", "c"}; err != nil || !slices.Equal(names(got), want) {
+		t.Errorf("Open = %v, %v, want %v", names(got), err, want)
+	}
+}
+
+func TestOpenEndsAtAnError(t *testing.T) {
+	refused := reaper.BadInput(errors.New("wrong"), "")
+	got, err := plugin.Open(t.Context(), []plugin.Plugin{opens("a", store{"a"}, nil), opens("b", nil, refused)},
+		&rest.Config{}, nil, policy.Default())
+	if !errors.Is(err, refused) || got != nil {
+		t.Errorf("Open = %v, %v, want the error as it is", got, err)
+	}
+}
+
+func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
+	type opened struct {
+		Off      bool
+		Variable string
+		Settings any
+	}
+	config := &rest.Config{Host: "here"}
+	getenv := func(name string) string { return "value of " + name }
+	for _, tt := range []struct {
+		name     string
+		settings func() any
+		policy   map[string]policy.Backend
+		want     opened
+	}{
+		{"not named", func() any { return new(settings) }, nil, opened{Settings: &settings{}}},
+		{"without settings", nil, map[string]policy.Backend{"x": {}}, opened{}},
+		{"named", func() any { return new(settings) },
+			map[string]policy.Backend{"x": {Enabled: policy.On, Settings: &settings{Size: 3}}, "y": {Enabled: policy.Off}},
+			opened{Settings: &settings{Size: 3}}},
+		{"off", nil, map[string]policy.Backend{"x": {Enabled: policy.Off}}, opened{Off: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got opened
+			p := plugin.Plugin{Name: "x", Settings: tt.settings, Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+				if env.Config != config {
+					t.Errorf("the config is %v", env.Config)
+				}
+				got = opened{env.Off, env.Getenv("A"), settings}
+				return store{"x"}, nil
+			}}
+			in := policy.Default()
+			in.Backends = tt.policy
+			if _, err := plugin.Open(t.Context(), []plugin.Plugin{p}, config, getenv, in); err != nil {
+				t.Fatal(err)
+			}
+			tt.want.Variable = "value of A"
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("opened with (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// of is the Offline of a store that has a use for some kinds. It is there only where
+// the documents have the first.
+func of(name string, kinds ...string) plugin.Plugin {
+	return plugin.Plugin{Name: name, Offline: func(documents []reaper.Document) (reaper.Backend, []reaper.Document) {
+		var found reaper.Backend
+		var rest []reaper.Document
+		for _, d := range documents {
+			if !slices.Contains(kinds, d.Kind) {
+				rest = append(rest, d)
+			}
+			if d.Kind == kinds[0] {
+				found = store{name}
+			}
+		}
+		return found, rest
+	}}
+}
+
+func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
+	document := func(place, kind string) reaper.Document {
+		return reaper.Document{File: "f", Place: place, Kind: kind}
+	}
+	plugins := []plugin.Plugin{of("a", "A", "Shared"), {Name: "online only"}, of("b", "B", "Shared")}
+	for _, tt := range []struct {
+		name      string
+		documents []reaper.Document
+		found     []string
+		strange   []reaper.Document
+	}{
+		{"nothing", nil, nil, nil},
+		{"of one", []reaper.Document{document("1", "B")}, []string{"b"}, nil},
+		{"of both", []reaper.Document{document("1", "B"), document("2", "Shared"), document("3", "A")}, []string{"a", "b"}, nil},
+		{"shared alone", []reaper.Document{document("1", "Shared")}, nil, nil},
+		{"of none", []reaper.Document{document("1", "C"), document("2", "A"), document("3", "C")},
+			[]string{"a"}, []reaper.Document{document("1", "C"), document("3", "C")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, strange := plugin.Offline(plugins, tt.documents)
+			if !slices.Equal(names(found), tt.found) {
+				t.Errorf("found %v, want %v", names(found), tt.found)
+			}
+			if diff := cmp.Diff(tt.strange, strange); diff != "" {
+				t.Errorf("strange (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, strange := plugin.Offline(nil, []reaper.Document{document("1", "A")}); len(strange) != 1 {
+		t.Errorf("without backends, strange are %v, want all", strange)
+	}
+}

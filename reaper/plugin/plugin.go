@@ -1,0 +1,122 @@
+// Package plugin is how a backend joins the program: a [Plugin] describes it, and
+// cli.Main makes the commands, the policy and the run from a list of them.
+//
+// It is a room of its own because a description names client-go's and RBAC's types,
+// and package reaper imports no client of anything.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A Plugin describes one backend. Name, Summary and Open are required.
+//
+// The order of a list of plugins is the order in which their backends list and
+// release; restore goes the other way. If a release of one backend rests on a
+// release of another, it comes after that one. The place of a reaper.Protector does
+// not matter: Open puts it after the others.
+type Plugin struct {
+	// Name is the name of the backend in policies, logs and reports, the same as
+	// the opened backend's. No two plugins have the same.
+	Name string
+
+	// Summary says in one line, in Markdown, what the store holds that the backend
+	// releases. It is the row in the README's table of stores.
+	Summary string
+
+	// Scope says where the store is. The zero value is Cluster.
+	Scope Scope
+
+	// Settings returns what policy's backends.<Name> decodes into: see
+	// policy.Known. Nil means that there is nothing beside enabled.
+	Settings func() any
+
+	// Access returns what the backend needs of the API server, with these
+	// settings: what Settings returned, decoded; nil where Settings is nil. A nil
+	// Access means that it needs nothing.
+	Access func(settings any) Access
+
+	// Open returns the backend. It contacts nothing: what is wrong with the store
+	// shows when the backend lists. It gets the settings as Access does.
+	//
+	// The error names its subject, for the program prints it as it is. It is a
+	// *reaper.InputError where a setting or a variable is wrong. ErrUnused says
+	// that the settings give the backend nothing to do.
+	Open func(ctx context.Context, env Env, settings any) (reaper.Backend, error)
+
+	// Offline returns the backend over what the documents have of its store, and
+	// the documents that are of no use to it, in their order. Without anything of
+	// its store the backend is nil. Every plugin gets all the documents, and a
+	// document that none has a use for is reported. A nil Offline means that
+	// inspect does not know the store.
+	Offline func(documents []reaper.Document) (reaper.Backend, []reaper.Document)
+}
+
+// ErrUnused is Open's answer where the settings give the backend nothing to do. It
+// is then in no report.
+var ErrUnused = errors.New("the policy gives the backend nothing to do")
+
+// Env is what a backend is opened with. Its fields are never nil.
+type Env struct {
+	// Config leads to the API server. It is shared: copy it before a change.
+	Config *rest.Config
+
+	// Getenv returns the value of an environment variable; empty where it is not
+	// set.
+	Getenv func(name string) string
+
+	// Off says that the policy has the backend off. It is opened nevertheless, for
+	// a restore and for its row in the report. Open then must not fail because of
+	// a setting, a variable or a file.
+	Off bool
+}
+
+// Scope says where a store is.
+type Scope int
+
+const (
+	// Cluster is a store that all runs of a cluster share.
+	Cluster Scope = iota
+
+	// Node is a store of one node: the program runs there, with a ledger, a lock
+	// and a journal of its own. This version runs no such backend.
+	Node
+)
+
+// String returns "cluster" or "node".
+func (s Scope) String() string {
+	switch s {
+	case Cluster:
+		return "cluster"
+	case Node:
+		return "node"
+	}
+	return fmt.Sprintf("Scope(%d)", int(s))
+}
+
+// A Right is what an account may do by the rules of an Access.
+type Right string
+
+// Each right comes on top of those before it: a release needs what a plan needs.
+const (
+	Plan    Right = "plan"    // list: a dry run
+	Release Right = "release" // a run that releases
+	Restore Right = "restore" // put back what a run released
+)
+
+// Access is what a backend needs of the API server, by the right for which it does.
+// The rules apply in all namespaces. A right that has no rules needs nothing more
+// than those before it.
+type Access map[Right][]rbacv1.PolicyRule
+
+// Rule is a rule for the verbs on a resource of an API group.
+func Rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
