@@ -22,7 +22,7 @@ func roles(objects map[string]metav1.Object) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// permissions spells rules out, one "group/resource[/name]: verb" each, sorted.
+// permissions returns rules as "group/resource[/name]: verb", sorted.
 func permissions(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -43,7 +43,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return all
 }
 
-// ledger returns the permissions for the verbs on the ledger's ten shards.
+// ledger returns the permissions for the verbs on the ten shards of the ledger.
 func ledger(verbs ...string) []string {
 	var all []string
 	for _, verb := range verbs {
@@ -55,8 +55,8 @@ func ledger(verbs ...string) []string {
 	return all
 }
 
-// calico returns the permissions in both of Calico's groups, with those that are
-// needed to know which of them is in use, and what is kept back there.
+// calico returns the permissions in both of Calico's API groups. It adds those that
+// the backend needs to find the group in use, and to read IPReservations.
 func calico(permissions ...string) []string {
 	all := []string{"migration.projectcalico.org/datastoremigrations: list"}
 	for _, definition := range []string{

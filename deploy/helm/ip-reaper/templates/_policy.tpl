@@ -1,6 +1,6 @@
 {{/*
-The policy of an account. Takes root and release; and now, which does without grace
-periods.
+The policy of an account. Takes root and release. Takes now, which sets the grace
+periods to 0.
 */}}
 {{- define "ip-reaper.policy" -}}
 {{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (not .release) -}}
@@ -14,7 +14,7 @@ periods.
 {{- $backends := dict -}}
 {{- range $name, $backend := .root.Values.backends -}}
   {{- $settings := dict "enabled" $backend.enabled -}}
-  {{- /* Etcd is named by variables, as Calico's own programs have it. */ -}}
+  {{- /* The variables of Calico's own programs select etcd. */ -}}
   {{- if eq ($backend.datastore | default "") "kubernetes" -}}
     {{- $_ := set $settings "datastore" "kubernetes" -}}
   {{- end -}}
