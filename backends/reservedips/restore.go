@@ -13,13 +13,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Restore implements reaper.Recorder. The object that is back has another uid
-// than it had. Its status is put back by a second write where the API server
-// leaves it out of the first, which needs the right to update it: an address that
-// stands in the status is not reserved without.
+// Restore implements reaper.Recorder. The restored object gets a new UID. If the
+// API server ignores the status in a creation, a second write restores the status.
+// That write needs the right to update it; without it, an address in the status is
+// not protected.
 //
-// An object of the same content that is there already is ErrPresent, whatever its
-// labels and its status; one whose status is still empty gets it.
+// If an object of the same content exists, the answer is ErrPresent, even if its
+// labels or its status differ. But if its status is empty, it gets the recorded
+// one.
 func (s *Backend) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
@@ -45,7 +46,8 @@ func (s *Backend) restore(ctx context.Context, pool string, record reaper.Record
 		return err
 	}
 	namespace, name := splitKey(record.Key)
-	// What the schema does not know any more would be dropped without a word.
+	// Without strict validation, the API server would silently drop a field that
+	// the schema does not have any more.
 	data, err := kube.Send(ctx, r.request(s.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -65,7 +67,7 @@ func (s *Backend) restore(ctx context.Context, pool string, record reaper.Record
 	return s.restoreStatus(ctx, r, namespace, name, before, now)
 }
 
-// compare says what it means that there is an object of that name.
+// compare returns the answer if an object of that name exists.
 func (s *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) error {
 	namespace, name := splitKey(key)
 	var now storedObject
@@ -79,13 +81,13 @@ func (s *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	})
 	switch meta := now.Metadata; {
 	case kube.Gone(err, r.Resource, name):
-		return fmt.Errorf("%w: it was there, and is gone again", reaper.ErrAgain)
+		return fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
 	case err != nil:
 		return err
 	case !reflect.DeepEqual(before.content, now.content):
 		return fmt.Errorf("%w: by the object with the uid %s", reaper.ErrTaken, meta.UID)
 	case meta.Deleted != nil:
-		return fmt.Errorf("it is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
+		return fmt.Errorf("the object is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
 	case reflect.DeepEqual(before.status, now.status):
 		return reaper.ErrPresent
 	case now.status == nil:
@@ -94,8 +96,8 @@ func (s *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	return fmt.Errorf("%w, with another status", reaper.ErrPresent)
 }
 
-// restoreStatus gives the object the status that it had, if it is still as it is
-// now.
+// restoreStatus writes the recorded status into the object. The write is
+// conditional on the version that was read.
 func (s *Backend) restoreStatus(ctx context.Context, r reservedResource, namespace, name string, before, now storedObject) error {
 	now.fields["status"] = before.fields["status"]
 	body, err := json.Marshal(now.fields)
@@ -104,7 +106,7 @@ func (s *Backend) restoreStatus(ctx context.Context, r reservedResource, namespa
 	}
 	request := r.request(s.client.Put(), namespace).Name(name).SubResource("status").Param("fieldValidation", "Strict")
 	if _, err := kube.Send(ctx, request.MaxRetries(0).Body(body)); err != nil {
-		return fmt.Errorf("it is back, but without its status: put %s/status: %w", r.Resource, kube.Transient(err))
+		return fmt.Errorf("the object is back, but without its status: put %s/status: %w", r.Resource, kube.Transient(err))
 	}
 	return nil
 }
