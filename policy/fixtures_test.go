@@ -14,7 +14,7 @@ const header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
 
 var known = []string{"calico", "overlapping", "whereabouts"}
 
-// fullPolicy has every field, each with another value than its default.
+// fullPolicy sets every field to another value than its default.
 const fullPolicy = header + `
 dryRun: false
 gracePeriod: 1h30m
@@ -54,8 +54,8 @@ protection:
 journal: {keep: 3}
 `
 
-// wantRefusal fails the test unless err is an *Error with exactly these
-// messages, one per line, and nothing was loaded.
+// wantRefusal fails the test unless err is an *Error with exactly these messages,
+// one per line, and the Policy is zero.
 func wantRefusal(t *testing.T, p policy.Policy, err error, messages ...string) {
 	t.Helper()
 	var refusal *policy.Error
@@ -69,6 +69,6 @@ func wantRefusal(t *testing.T, p policy.Policy, err error, messages ...string) {
 		t.Errorf("error = %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(policy.Policy{}, p); diff != "" {
-		t.Errorf("a refused policy is applied in part:\n%s", diff)
+		t.Errorf("Load returns a part of a refused policy:\n%s", diff)
 	}
 }

@@ -233,8 +233,8 @@ func withCalico(settings node) node {
 	return node{"apiVersion": policy.APIVersion, "kind": policy.Kind, "backends": node{"calico": settings}}
 }
 
-// TestUnknownNamesGetTheMostCarefulTerms compares an unknown name with every
-// name that it may stand for.
+// TestUnknownNamesGetTheMostCarefulTerms compares an unknown name with every name
+// that it may stand for.
 func TestUnknownNamesGetTheMostCarefulTerms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
@@ -247,7 +247,7 @@ func TestUnknownNamesGetTheMostCarefulTerms(t *testing.T) {
 		} {
 			if unknown.InScope && !named.InScope || !unknown.Hold && named.Hold ||
 				unknown.Grace < named.Grace || unknown.MinAge < named.MinAge {
-				t.Fatalf("unknown name: %+v, it may be %s/%s: %+v", unknown, namespace, pod, named)
+				t.Fatalf("the terms of an unknown name are %+v, and those of %s/%s are %+v", unknown, namespace, pod, named)
 			}
 		}
 	})

@@ -17,16 +17,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A Backend reads the resources of a policy that reserve addresses, always by
-// quorum reads. Its methods may be called
-// concurrently.
+// A Backend reads the resources of a policy that protect addresses, by quorum
+// reads. It is safe for concurrent use.
 type Backend struct {
 	client    rest.Interface
 	resources []reservedResource
 }
 
-// New returns the reserved addresses of the resources, in the order of
-// the policy. It asks the API server nothing.
+// New returns the backend over the resources, in the order of the policy. It makes
+// no request.
 func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
 	client, err := kube.RawClient(config)
 	if err != nil {
@@ -43,11 +42,11 @@ func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
 	return s, nil
 }
 
-// All reads every object of every resource. An object in which neither the address nor
-// the pod is there reserves nothing yet, and is passed over. Where that is so in
-// all objects of a resource, it is an error: the paths are wrong, or nobody has
-// filled anything in, and then nobody knows what is kept. The error names one
-// object of each resource that could not be understood.
+// All reads every object of every resource. It omits an object with neither an
+// address nor a pod, which protects nothing yet. If all objects of a resource have
+// neither, that is an error: the paths may be wrong, and then the protected
+// addresses are unknown. The error names one object of each resource that could not
+// be decoded.
 func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	var all []ReservedIP
 	var errs []error
@@ -78,8 +77,8 @@ func (s *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 	return r.readAll(items)
 }
 
-// Delete deletes one object if it is still as it was listed. Where finalizers keep the object, it is
-// deleted as soon as those are gone, and that is an answer of nil.
+// Delete deletes one object if it is as it was listed. If finalizers keep the
+// object, Delete returns nil: the API server deletes the object when they are gone.
 func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	r, err := s.resource(reserved.Pool)
 	if err != nil {
@@ -87,8 +86,8 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	}
 	uid, version, _ := strings.Cut(reserved.Token, "/")
 	if uid == "" || version == "" {
-		// A deletion without conditions would hit whatever is there now.
-		return fmt.Errorf("delete %s %s: %q is no token", r.pool, reserved.Key, reserved.Token)
+		// A deletion without preconditions would delete any object of that name.
+		return fmt.Errorf("delete %s %s: %q is not a token", r.pool, reserved.Key, reserved.Token)
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
@@ -109,8 +108,8 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	return nil
 }
 
-// resource returns what the policy says of a pool. If it has the resource twice,
-// either will do: they differ in what is read.
+// resource returns the resource of a pool. If the policy names it twice, either
+// will do: they differ only in the fields that are read.
 func (s *Backend) resource(pool string) (reservedResource, error) {
 	for _, r := range s.resources {
 		if r.pool == pool {
@@ -120,7 +119,8 @@ func (s *Backend) resource(pool string) (reservedResource, error) {
 	return reservedResource{}, fmt.Errorf("%s is not among the protection.reservedIPs of the policy", pool)
 }
 
-// splitKey undoes key.
+// splitKey splits a key into namespace and name. The namespace is empty if the key
+// has none.
 func splitKey(key string) (namespace, name string) {
 	namespace, name, namespaced := strings.Cut(key, "/")
 	if !namespaced {
