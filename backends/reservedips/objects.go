@@ -31,15 +31,15 @@ func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Backend{client: client}
+	b := &Backend{client: client}
 	for i, one := range resources {
 		r, err := newReservedResource(one)
 		if err != nil {
 			return nil, fmt.Errorf("protection.reservedIPs[%d].%w", i, err)
 		}
-		s.resources = append(s.resources, r)
+		b.resources = append(b.resources, r)
 	}
-	return s, nil
+	return b, nil
 }
 
 // All reads every object of every resource. It omits an object with neither an
@@ -47,11 +47,11 @@ func New(config *rest.Config, resources []policy.ReservedIP) (*Backend, error) {
 // neither, that is an error: the paths may be wrong, and then the protected
 // addresses are unknown. The error names one object of each resource that could not
 // be decoded.
-func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
+func (b *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	var all []ReservedIP
 	var errs []error
-	for i, r := range s.resources {
-		some, err := s.list(ctx, r)
+	for i, r := range b.resources {
+		some, err := b.list(ctx, r)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("protection.reservedIPs[%d]: %w", i, err))
 		}
@@ -64,8 +64,8 @@ func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 }
 
 // list reads the objects of one resource.
-func (s *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request { return r.request(s.client.Get(), "") })
+func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, error) {
+	items, err := kube.ListRaw(ctx, func() *rest.Request { return r.request(b.client.Get(), "") })
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.pool, err)
@@ -79,8 +79,8 @@ func (s *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 
 // Delete deletes one object if it is as it was listed. If finalizers keep the
 // object, Delete returns nil: the API server deletes the object when they are gone.
-func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
-	r, err := s.resource(reserved.Pool)
+func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
+	r, err := b.resource(reserved.Pool)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 		return err
 	}
 	namespace, name := splitKey(reserved.Key)
-	_, err = kube.Send(ctx, r.request(s.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
+	_, err = kube.Send(ctx, r.request(b.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
 	switch {
 	case kube.Gone(err, r.Resource, name):
 		return nil
@@ -110,8 +110,8 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 
 // resource returns the resource of a pool. If the policy names it twice, either
 // will do: they differ only in the fields that are read.
-func (s *Backend) resource(pool string) (reservedResource, error) {
-	for _, r := range s.resources {
+func (b *Backend) resource(pool string) (reservedResource, error) {
+	for _, r := range b.resources {
 		if r.pool == pool {
 			return r, nil
 		}

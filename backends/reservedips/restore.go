@@ -21,10 +21,10 @@ import (
 // If an object of the same content exists, the answer is ErrPresent, even if its
 // labels or its status differ. But if its status is empty, it gets the recorded
 // one.
-func (s *Backend) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
+func (b *Backend) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
-		if err := s.restore(ctx, pool, record); err != nil {
+		if err := b.restore(ctx, pool, record); err != nil {
 			errs[i] = fmt.Errorf("restore %s %s: %w", pool, record.Key, err)
 		}
 	}
@@ -32,8 +32,8 @@ func (s *Backend) Restore(ctx context.Context, pool string, records []reaper.Rec
 }
 
 // restore puts one object back.
-func (s *Backend) restore(ctx context.Context, pool string, record reaper.Record) error {
-	r, err := s.resource(pool)
+func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record) error {
+	r, err := b.resource(pool)
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (s *Backend) restore(ctx context.Context, pool string, record reaper.Record
 	namespace, name := splitKey(record.Key)
 	// Without strict validation, the API server would silently drop a field that
 	// the schema does not have any more.
-	data, err := kube.Send(ctx, r.request(s.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
+	data, err := kube.Send(ctx, r.request(b.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return s.compare(ctx, r, record.Key, before)
+		return b.compare(ctx, r, record.Key, before)
 	case kube.Gone(err, "namespaces", namespace), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w: its namespace is gone: %w", reaper.ErrTaken, err)
 	case err != nil:
@@ -64,15 +64,15 @@ func (s *Backend) restore(ctx context.Context, pool string, record reaper.Record
 	if before.status == nil || reflect.DeepEqual(before.status, now.status) {
 		return nil
 	}
-	return s.restoreStatus(ctx, r, namespace, name, before, now)
+	return b.restoreStatus(ctx, r, namespace, name, before, now)
 }
 
 // compare returns the answer if an object of that name exists.
-func (s *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) error {
+func (b *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) error {
 	namespace, name := splitKey(key)
 	var now storedObject
 	err := kube.Patiently(ctx, func(ctx context.Context) error {
-		data, err := kube.Send(ctx, r.request(s.client.Get(), namespace).Name(name))
+		data, err := kube.Send(ctx, r.request(b.client.Get(), namespace).Name(name))
 		if err != nil {
 			return err
 		}
@@ -91,20 +91,20 @@ func (s *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	case reflect.DeepEqual(before.status, now.status):
 		return reaper.ErrPresent
 	case now.status == nil:
-		return s.restoreStatus(ctx, r, namespace, name, before, now)
+		return b.restoreStatus(ctx, r, namespace, name, before, now)
 	}
 	return fmt.Errorf("%w, with another status", reaper.ErrPresent)
 }
 
 // restoreStatus writes the recorded status into the object. The write is
 // conditional on the version that was read.
-func (s *Backend) restoreStatus(ctx context.Context, r reservedResource, namespace, name string, before, now storedObject) error {
+func (b *Backend) restoreStatus(ctx context.Context, r reservedResource, namespace, name string, before, now storedObject) error {
 	now.fields["status"] = before.fields["status"]
 	body, err := json.Marshal(now.fields)
 	if err != nil {
 		return err
 	}
-	request := r.request(s.client.Put(), namespace).Name(name).SubResource("status").Param("fieldValidation", "Strict")
+	request := r.request(b.client.Put(), namespace).Name(name).SubResource("status").Param("fieldValidation", "Strict")
 	if _, err := kube.Send(ctx, request.MaxRetries(0).Body(body)); err != nil {
 		return fmt.Errorf("the object is back, but without its status: put %s/status: %w", r.Resource, kube.Transient(err))
 	}
