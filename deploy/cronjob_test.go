@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cronJob is the CronJob, and with it the pod template of all Jobs.
+// cronJob returns the CronJob, which has the pod template of all Jobs.
 func cronJob(t *testing.T) *batchv1.CronJob {
 	t.Helper()
 	return find[*batchv1.CronJob](t, installation(t, "plan"), name)
@@ -34,8 +34,8 @@ func TestCronJobRunsOneAtATimeAndEnds(t *testing.T) {
 	if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
 		t.Errorf("concurrencyPolicy = %q, want Forbid", spec.ConcurrencyPolicy)
 	}
-	// The controller looks about every 10 s, and gives up for good when it has
-	// missed 100 starts and there is no deadline.
+	// The controller looks about every 10 s. Without a deadline, it gives up for
+	// good when it has missed 100 starts.
 	if spec.StartingDeadlineSeconds == nil || *spec.StartingDeadlineSeconds < 10 {
 		t.Errorf("startingDeadlineSeconds = %v, want at least 10", spec.StartingDeadlineSeconds)
 	}
@@ -65,7 +65,7 @@ func TestCronJobRunsOneAtATimeAndEnds(t *testing.T) {
 	}
 }
 
-func TestJobDoesNotRetryWhatCannotHelp(t *testing.T) {
+func TestJobIsNotRetriedAfterPermanentFailures(t *testing.T) {
 	job := cronJob(t).Spec.JobTemplate.Spec
 
 	// The API refuses a podFailurePolicy with any other restart policy.
@@ -106,8 +106,8 @@ func argument(c corev1.Container, flag string) string {
 	return ""
 }
 
-// interval returns the shortest time between two starts of a schedule that
-// lists minutes of every hour.
+// interval returns the shortest time between two starts. The schedule must list
+// minutes of every hour.
 func interval(t *testing.T, schedule string) time.Duration {
 	t.Helper()
 	minutes, ok := strings.CutSuffix(schedule, " * * * *")

@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-func TestManifestsAreOfKnownKindsAndFieldsOnly(t *testing.T) {
+func TestManifestsHaveKnownKindsAndFields(t *testing.T) {
 	count := 0
 	err := filepath.WalkDir("kustomize", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
@@ -35,7 +35,7 @@ func TestManifestsAreOfKnownKindsAndFieldsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count == 0 {
-		t.Error("there are no manifests")
+		t.Error("kustomize/ has no manifests")
 	}
 }
 
@@ -72,13 +72,13 @@ func TestNamespaceEnforcesPodSecurity(t *testing.T) {
 	labels := find[*corev1.Namespace](t, installation(t, "plan"), namespace).Labels
 	for _, mode := range []string{"enforce", "audit", "warn"} {
 		if got := labels["pod-security.kubernetes.io/"+mode]; got != "restricted" {
-			t.Errorf("%s = %q, want restricted", mode, got)
+			t.Errorf("pod-security.kubernetes.io/%s = %q, want restricted", mode, got)
 		}
 	}
 }
 
-// Installing changes nothing: what releases has to be asked for.
-func TestShippedPoliciesLoadAndSayWhatTheirNamesDo(t *testing.T) {
+// An installation is a dry run unless another component is chosen.
+func TestShippedPoliciesLoadAndOnlyReleaseReleases(t *testing.T) {
 	for file, dryRun := range map[string]bool{
 		"components/plan/policy.yaml":    true,
 		"components/release/policy.yaml": false,
@@ -109,13 +109,13 @@ func TestThePodReadsThePolicyThatIsMounted(t *testing.T) {
 	pod := cronJob(t).Spec.JobTemplate.Spec.Template.Spec
 	c := container(t)
 	if len(pod.Volumes) != 1 || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != pod.Volumes[0].Name {
-		t.Fatalf("want one volume, mounted: %v, %v", pod.Volumes, c.VolumeMounts)
+		t.Fatalf("volumes %v, mounts %v, want one volume that is mounted", pod.Volumes, c.VolumeMounts)
 	}
 	dir, file := filepath.Split(argument(c, "--policy"))
 	if got := filepath.Clean(dir); got != c.VolumeMounts[0].MountPath {
-		t.Errorf("--policy is in %s, the ConfigMap is at %s", got, c.VolumeMounts[0].MountPath)
+		t.Errorf("--policy is in %s, and the ConfigMap is mounted at %s", got, c.VolumeMounts[0].MountPath)
 	}
 	if !slices.Contains(policies, file) {
-		t.Errorf("--policy names %s, which no component has", file)
+		t.Errorf("--policy names %s, which is in no component", file)
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// modes are the components that give rights, of which an installation has one.
+// modes are the components with rights. An installation has one of them.
 var modes = []string{"plan", "release"}
 
-// installation reads what an installation of a mode has, by kind and name.
+// installation reads the objects of an installation of a mode, by kind and name.
 func installation(t *testing.T, mode string) map[string]metav1.Object {
 	t.Helper()
 	objects := make(map[string]metav1.Object)
@@ -33,7 +33,7 @@ func installation(t *testing.T, mode string) map[string]metav1.Object {
 			for _, object := range read(t, file) {
 				key := kind(object) + " " + object.GetName()
 				if _, twice := objects[key]; twice {
-					t.Errorf("%s: a second %s", file, key)
+					t.Errorf("%s: %s is there twice", file, key)
 				}
 				objects[key] = object
 			}
@@ -42,8 +42,8 @@ func installation(t *testing.T, mode string) map[string]metav1.Object {
 	return objects
 }
 
-// manifests returns the files of a directory of kustomize/ that hold objects of
-// the API, or patches of such. The rest is for kustomize, or is a policy.
+// manifests returns the files of a directory of kustomize/ that contain objects of
+// the API or patches of them. It omits kustomizations and policies.
 func manifests(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("kustomize", dir, "*.yaml"))
@@ -56,10 +56,10 @@ func manifests(t *testing.T, dir string) []string {
 	})
 }
 
-// policies are the names of the files that hold a policy.
+// policies are the names of the files that contain a policy.
 var policies = []string{"policy.yaml", "now.yaml"}
 
-// read reads the objects of a file.
+// read decodes the objects of a file.
 func read(t *testing.T, file string) []metav1.Object {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -83,7 +83,8 @@ func read(t *testing.T, file string) []metav1.Object {
 	}
 }
 
-// decode reads one object and refuses what its type does not know.
+// decode decodes one object. It returns an error for a field that the object's type
+// does not have.
 func decode(doc []byte) (metav1.Object, error) {
 	data, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
@@ -124,7 +125,7 @@ func decode(doc []byte) (metav1.Object, error) {
 	return object, nil
 }
 
-// kind names the type of an object: *v1.ClusterRole is a ClusterRole.
+// kind returns the type of an object: *v1.ClusterRole is a ClusterRole.
 func kind(object any) string {
 	_, after, _ := strings.Cut(fmt.Sprintf("%T", object), ".")
 	return after
@@ -137,7 +138,7 @@ func find[T metav1.Object](t *testing.T, objects map[string]metav1.Object, name 
 	key := kind(none) + " " + name
 	object, ok := objects[key].(T)
 	if !ok {
-		t.Fatalf("there is no %s", key)
+		t.Fatalf("the installation has no %s", key)
 	}
 	return object
 }

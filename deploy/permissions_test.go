@@ -22,7 +22,7 @@ func roles(objects map[string]metav1.Object) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// permissions spells rules out, one "group/resource[/name]: verb" each, sorted.
+// permissions returns rules as "group/resource[/name]: verb", sorted.
 func permissions(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -43,7 +43,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return all
 }
 
-// ledger returns the permissions for the verbs on the ledger's ten shards.
+// ledger returns the permissions for the verbs on the ten shards of the ledger.
 func ledger(verbs ...string) []string {
 	var all []string
 	for _, verb := range verbs {

@@ -30,7 +30,7 @@ func TestPodIsRestricted(t *testing.T) {
 			t.Error("runAsNonRoot is not set")
 		}
 		if s.RunAsUser == nil || *s.RunAsUser == 0 {
-			t.Error("runAsUser is not set or root")
+			t.Error("runAsUser is not set, or is root")
 		}
 		if s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Error("seccompProfile is not RuntimeDefault")
@@ -46,7 +46,7 @@ func TestPodIsRestricted(t *testing.T) {
 			t.Error("readOnlyRootFilesystem is not set")
 		}
 		if s.Privileged != nil && *s.Privileged {
-			t.Error("privileged")
+			t.Error("the container is privileged")
 		}
 		if c := s.Capabilities; c == nil || !slices.Equal(c.Drop, []corev1.Capability{"ALL"}) || len(c.Add) > 0 {
 			t.Errorf("capabilities = %v, want ALL dropped", c)
@@ -68,7 +68,7 @@ func TestOnlyThePodHoldsAToken(t *testing.T) {
 	}
 }
 
-func TestContainerSaysWhatItIsAndWhatItDid(t *testing.T) {
+func TestContainerHasAVersionAndResources(t *testing.T) {
 	c := container(t)
 
 	image := c.Image[strings.LastIndex(c.Image, "/")+1:]

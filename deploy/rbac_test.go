@@ -18,8 +18,8 @@ const (
 	namespace = "ip-reaper"
 )
 
-// reads are the verbs that change nothing. The run holds no watch: it looks
-// once.
+// reads are the verbs that change nothing. "watch" is not one of them: the program
+// holds no watch.
 var reads = []string{"get", "list"}
 
 func TestRolesHaveNoWildcard(t *testing.T) {
@@ -39,9 +39,9 @@ func TestRolesHaveNoWildcard(t *testing.T) {
 	}
 }
 
-// The run writes only what backends, ledger, journal, lock and events write, and
-// reads only what they and the census read.
-func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
+// The roles grant what backends, ledger, journals, lock, events and census need,
+// and nothing else.
+func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 	const leases = "coordination.k8s.io/leases"
 	for mode, want := range map[string]map[string][]string{
 		"plan": {
@@ -81,7 +81,7 @@ func TestRolesHoldWhatIsUsedAndNothingElse(t *testing.T) {
 	}
 }
 
-// A dry run changes nothing, by RBAC also where the program has a bug.
+// A dry run cannot change anything, even if the program has a bug.
 func TestPlanRolesOnlyRead(t *testing.T) {
 	for key, rules := range roles(installation(t, "plan")) {
 		for _, rule := range rules {
@@ -94,9 +94,9 @@ func TestPlanRolesOnlyRead(t *testing.T) {
 	}
 }
 
-// Whoever may release may plan. The roles have the same names, so that applying
-// one component after the other leaves nothing of it behind.
-func TestPlanIsPartOfTheRelease(t *testing.T) {
+// The roles of components/release include those of components/plan. They have the
+// same names, so applying one component after the other leaves no role behind.
+func TestReleaseRolesIncludePlanRoles(t *testing.T) {
 	plan, release := roles(installation(t, "plan")), roles(installation(t, "release"))
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(plan)), slices.Sorted(maps.Keys(release))); diff != "" {
 		t.Errorf("the roles have other names (-plan +release):\n%s", diff)
@@ -133,12 +133,12 @@ func TestEveryRoleIsBoundToTheServiceAccount(t *testing.T) {
 				t.Errorf("%s: %s refers to %v", mode, key, ref)
 			}
 			if diff := cmp.Diff(want, subjects); diff != "" {
-				t.Errorf("%s: %s is for (-want +got):\n%s", mode, key, diff)
+				t.Errorf("%s: subjects of %s (-want +got):\n%s", mode, key, diff)
 			}
 		}
 		for role := range roles(objects) {
 			if !bound[role] {
-				t.Errorf("%s: nobody has the %s", mode, role)
+				t.Errorf("%s: no binding has the %s", mode, role)
 			}
 		}
 	}

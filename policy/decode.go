@@ -24,12 +24,12 @@ type decoder struct {
 	secrets []string
 }
 
-// decode sets v from one JSON value and returns every mistake in it with its
-// path. What was mistaken stays zero. A JSON decoder would return only the
-// first value of a wrong type, and without its path.
+// decode sets v from one JSON value. It returns every mistake with its path, and
+// leaves a mistaken value zero. A JSON decoder would return only the first value of
+// a wrong type, without its path.
 //
-// Fields are matched by their json tags, letter case included. Null and the
-// empty string stand for nothing in a policy and are mistakes.
+// Fields are matched by their json tags, and letter case matters. Null and the
+// empty string are mistakes, because they do not mean anything in a policy.
 func (d *decoder) decode(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
 	if string(raw) == "null" {
 		return field.ErrorList{field.Required(at, "must not be null; leave the field out for its default")}
@@ -150,8 +150,8 @@ func decodeScalar(raw json.RawMessage, v reflect.Value, at *field.Path) field.Er
 	return field.ErrorList{field.TypeInvalid(at, valueOf(raw), must)}
 }
 
-// musts says what a field of a kind must be. YAML takes an unquoted no, 007 or
-// 1e3 for something other than a string.
+// musts say what a field of a kind must be. YAML reads an unquoted no, 007 or 1e3
+// as something other than a string.
 var musts = map[reflect.Kind]string{
 	reflect.Bool:    "must be true or false",
 	reflect.Int:     "must be a whole number",
@@ -159,8 +159,8 @@ var musts = map[reflect.Kind]string{
 	reflect.String:  "must be a string, in quotes if YAML takes it for something else",
 }
 
-// valueOf returns a JSON value as an error message shows it: lists and mappings
-// are left out.
+// valueOf returns a JSON value as an error message shows it. It omits lists and
+// mappings.
 func valueOf(raw json.RawMessage) any {
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {

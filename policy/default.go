@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Default returns the policy that a file with nothing but its apiVersion and
-// kind means. Each call returns a value of its own.
+// Default returns the policy of a file that has only apiVersion and kind. Each call
+// returns a new value.
 func Default() Policy {
 	p := Policy{APIVersion: APIVersion, Kind: Kind}
 	p.setDefaults()
 	return p
 }
 
-// setDefaults fills in what is absent. What is present is left as it is, also
-// where it is not valid.
+// setDefaults sets absent fields. It does not change a field that is present, even
+// if its value is not valid.
 func (p *Policy) setDefaults() {
 	setDefault(&p.DryRun, true)
 	setDefault(&p.GracePeriod, Duration{15 * time.Minute})
-	// The CNI ADD of a pod may take 4 minutes from its allocation to the
-	// address in the pod's status.
+	// The CNI ADD of a pod may take 4 minutes from the allocation to the address in
+	// the pod's status.
 	setDefault(&p.MinAge, Duration{5 * time.Minute})
 	if p.Namespaces.Include == nil {
 		p.Namespaces.Include = []string{"*"}

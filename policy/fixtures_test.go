@@ -72,7 +72,7 @@ func (*settings) Example() []byte {
 	return []byte("# Fast or slow.\nmode: fast   # or slow\n\nplaces:\n- {name: here}\n")
 }
 
-// fullPolicy has every field, each with another value than its default.
+// fullPolicy sets every field to another value than its default.
 const fullPolicy = header + `
 dryRun: false
 gracePeriod: 1h30m
@@ -99,8 +99,8 @@ protection:
 journal: {keep: 3}
 `
 
-// wantRefusal fails the test unless err is an *Error with exactly these
-// messages, one per line, and nothing was loaded.
+// wantRefusal fails the test unless err is an *Error with exactly these messages,
+// one per line, and the Policy is zero.
 func wantRefusal(t *testing.T, p policy.Policy, err error, messages ...string) {
 	t.Helper()
 	var refusal *policy.Error
@@ -114,6 +114,6 @@ func wantRefusal(t *testing.T, p policy.Policy, err error, messages ...string) {
 		t.Errorf("error = %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(policy.Policy{}, p); diff != "" {
-		t.Errorf("a refused policy is applied in part:\n%s", diff)
+		t.Errorf("Load returns a part of a refused policy:\n%s", diff)
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSize is the largest policy that is read, in bytes. It is also the most
-// that a ConfigMap holds.
+// maxSize is the largest policy that Load reads, in bytes. It is also the largest
+// ConfigMap.
 const maxSize = 1 << 20
 
-// Error is every mistake that was found in one policy.
+// An Error has every mistake that Load found in one policy.
 type Error struct {
-	// Messages has one mistake each, with the path of the field where there is
-	// one. It is never empty, and no message has a line break.
+	// Messages are the mistakes, each with the path of its field if it has one.
+	// Messages is never empty, and no message has a line break.
 	Messages []string
 }
 
@@ -85,7 +85,7 @@ func mistakes(messages []string, errs field.ErrorList) *Error {
 
 var urlUser = regexp.MustCompile(`://.*@`)
 
-// printable replaces what would break a line or move the cursor.
+// printable replaces a character that would break a line or move the cursor.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return unicode.ReplacementChar
@@ -93,12 +93,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// toJSON returns the only document in data, a mapping, as JSON, and a message
-// for each key that a mapping has twice. The JSON has the last value of such a
-// key.
+// toJSON returns the only document in data, which is a mapping, as JSON. It returns
+// a message for each key that a mapping has twice. The JSON has the last value of
+// such a key.
 func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
 	if len(data) > maxSize {
-		return nil, nil, fmt.Errorf("policy has %d bytes, the limit is %d", len(data), maxSize)
+		return nil, nil, fmt.Errorf("policy has %d bytes, and must have at most %d", len(data), maxSize)
 	}
 	raw, err = yaml.YAMLToJSONStrict(data)
 	var duplicate *goyaml.TypeError
@@ -117,7 +117,7 @@ func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, nil, errors.New("policy must be one YAML document, has more")
+		return nil, nil, errors.New("policy must be one YAML document, and has more")
 	case string(raw) == "null":
 		return nil, nil, fmt.Errorf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
 	case raw[0] != '{':
@@ -126,9 +126,9 @@ func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
 	return raw, duplicates, nil
 }
 
-// checkHeader looks at apiVersion and kind alone: in another kind of file, or
-// in another version, every other field may mean something else. An error says
-// that the JSON cannot be read, as when it is nested too deeply.
+// checkHeader checks only apiVersion and kind. In another kind of file, or in
+// another version, every other field may have another meaning. It returns an error
+// if the JSON cannot be decoded, for example if it is nested too deeply.
 func checkHeader(raw []byte) (errs field.ErrorList, err error) {
 	var fields map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {

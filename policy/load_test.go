@@ -60,7 +60,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	policy.Default().Namespaces.Include[0] = "changed"
 	p := policy.Default()
 	if !*p.DryRun || *p.Journal.Keep != 10 || p.Namespaces.Include[0] != "*" {
-		t.Errorf("a change to one Default shows in the next: %+v", p)
+		t.Errorf("a change to one Default changes the next: %+v", p)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// TestDryRun proves promise 5 as far as it is the policy's: nothing but an
-// explicit false is taken for one. YAML 1.1 has more words for it.
+// TestDryRun proves the policy's part of promise 5: only an explicit false is read
+// as false. YAML 1.1 has more words for it.
 func TestDryRun(t *testing.T) {
 	for _, tt := range []struct {
 		yaml    string
@@ -154,7 +154,7 @@ func TestDryRun(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	const (
-		more  = "policy must be one YAML document, has more"
+		more  = "policy must be one YAML document, and has more"
 		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
 	)
 	for _, tt := range []struct {
@@ -178,7 +178,7 @@ func TestDocuments(t *testing.T) {
 		{"second document malformed", header + "---\n[", []string{more}},
 		{"first document empty", "---\n---\n" + header, []string{more}},
 		{"second document without a mark", header + "...\ndryRun: false\n", []string{more}},
-		{"over the size limit", header + strings.Repeat("#", 1<<20), []string{"policy has 1048624 bytes, the limit is 1048576"}},
+		{"over the size limit", header + strings.Repeat("#", 1<<20), []string{"policy has 1048624 bytes, and must have at most 1048576"}},
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
 		{"no YAML", header + "\tdryRun: false", []string{"yaml: line 3: found a tab character that violates indentation"}},
@@ -222,8 +222,7 @@ func TestDurationsAreWrittenAsByHand(t *testing.T) {
 	}
 }
 
-// TestValuesRefuseNull is about decoders other than Load, which would leave a
-// zero and no error.
+// A decoder other than Load would leave a zero value and return no error.
 func TestValuesRefuseNull(t *testing.T) {
 	var d policy.Duration
 	var s policy.Switch

@@ -110,7 +110,7 @@ func TestUnknownNamesGetTheMostCarefulTerms(t *testing.T) {
 		} {
 			if unknown.InScope && !named.InScope || !unknown.Hold && named.Hold ||
 				unknown.Grace < named.Grace || unknown.MinAge < named.MinAge {
-				t.Fatalf("unknown name: %+v, it may be %s/%s: %+v", unknown, namespace, pod, named)
+				t.Fatalf("the terms of an unknown name are %+v, and those of %s/%s are %+v", unknown, namespace, pod, named)
 			}
 		}
 	})

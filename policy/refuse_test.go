@@ -10,7 +10,7 @@ const (
 	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, protection, journal"
 	isNull    = "Required value: must not be null; leave the field out for its default"
 	isEmpty   = "Required value: must not be empty"
-	noMatch   = "Required value: must have namespaces, pods or backends; what is meant for all reservations goes outside the rules"
+	noMatch   = "Required value: must have namespaces, pods or backends; set the terms of all allocations outside the rules"
 	noString  = "must be a string, in quotes if YAML takes it for something else"
 	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
 	noPools   = `must be a duration in units from h to ns, such as "1h30m"`
@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNoBackendIsKnown shows that an empty list of backends is a list.
+// An empty list of backends means that no backend is known.
 func TestNoBackendIsKnown(t *testing.T) {
 	p, err := policy.Load([]byte(header+"backends: {calico: {}}"), nil)
 	wantRefusal(t, p, err, `backends[calico]: Unsupported value: "calico"`)

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Terms is what a policy says of one allocation. The zero value keeps it: it
-// is not in scope.
+// Terms are what a policy says of one allocation. The zero value keeps the
+// allocation: it is not in scope.
 type Terms struct {
-	InScope bool // its namespace is included and not excluded
-	Hold    bool // a rule says never to release it
-	Rule    int  // the index of the rule that decided, -1 if none did
-	Grace   time.Duration
-	MinAge  time.Duration
+	InScope bool          // the namespace is included and not excluded
+	Hold    bool          // a rule holds it: it is never released
+	Rule    int           // the index of the rule that decided; -1 if none did
+	Grace   time.Duration // the grace period
+	MinAge  time.Duration // the minimum age
 }
 
-// Terms returns what p says of a allocation that backend holds for a pod. It
-// answers for a Policy that came from Load or Default.
+// Terms returns the terms of an allocation that the backend holds for a pod. The
+// Policy must come from Load or Default.
 //
-// An empty name is one that the store does not tell, and only a pattern that
-// matches every name is sure to match it. So Terms gives such a allocation the
-// most careful terms of all that it may fall under: excluded if its namespace
-// may be, held if a rule that may match it says so, and otherwise with the
-// longest times. Its Rule is the first that holds it, or the first that may
-// match it.
+// An empty name is one that the store does not say. Only a pattern that matches
+// every name is sure to match it. So an allocation with an empty name gets the most
+// careful of all the terms that it may fall under. It is out of scope if its
+// namespace may be excluded. It is held if a rule that may match holds it.
+// Otherwise it gets the longest times. Its Rule is the first that holds it, or else
+// the first that may match it.
 func (p Policy) Terms(namespace, pod, backend string) Terms {
 	t := Terms{
 		InScope: matchAny(p.Namespaces.Include, namespace) == yes &&
@@ -50,9 +50,9 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 	return t
 }
 
-// BackendTerms returns what p says of something that backend holds and that is no
-// pod's address, so that no name of a pod or a namespace speaks for or against it:
-// the rules that match by the backend alone. It is in scope.
+// BackendTerms returns the terms of an entry that is no pod's address, such as an
+// empty handle. No name of a pod or a namespace applies to it, so only rules that
+// match by the backend alone do. The entry is in scope.
 func (p Policy) BackendTerms(backend string) Terms {
 	t := Terms{InScope: true, Rule: -1, Grace: first(p.GracePeriod), MinAge: first(p.MinAge)}
 	for i, r := range p.Rules {
@@ -65,7 +65,7 @@ func (p Policy) BackendTerms(backend string) Terms {
 	return t
 }
 
-// first returns the first duration that is set, and 0 if none is.
+// first returns the first duration that is set; 0 if none is.
 func first(durations ...*Duration) time.Duration {
 	for _, d := range durations {
 		if d != nil {
@@ -75,8 +75,8 @@ func first(durations ...*Duration) time.Duration {
 	return 0
 }
 
-// answer says whether a pattern matches a name. The zero value is ignorance,
-// and of two answers the lesser one is their conjunction.
+// An answer says whether a pattern matches a name. The zero value means that it is
+// unknown. The lesser of two answers is their conjunction.
 type answer int
 
 const (
@@ -98,9 +98,9 @@ func (m Match) covers(namespace, pod, backend string) answer {
 	return covered
 }
 
-// matchAny says whether one of the patterns matches the name. It may match an
-// empty name, which stands for an unknown one, and a pattern that cannot be
-// read may match any.
+// matchAny says whether one of the patterns matches the name. A pattern may match
+// an empty name, which stands for an unknown one. A pattern that cannot be parsed
+// may match any name.
 func matchAny(patterns []string, name string) answer {
 	matched := no
 	for _, pattern := range patterns {

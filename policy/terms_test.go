@@ -132,6 +132,7 @@ rules:
 	}
 }
 
+// TestZeroValuesKeep proves the policy's part of promise 2.
 func TestZeroValuesKeep(t *testing.T) {
 	if (policy.Terms{}).InScope {
 		t.Error("the zero Terms are in scope")
@@ -147,15 +148,14 @@ func TestZeroValuesKeep(t *testing.T) {
 		t.Errorf("zero Disposition of nodes = %q", got)
 	}
 	if got := (policy.Policy{}).Protection.StatefulSets; got == policy.Ignore {
-		t.Errorf("zero StatefulSetRetention = %q", got)
+		t.Errorf("zero StatefulSetProtection = %q", got)
 	}
 	if got := policy.Default().Backends["calico"].Enabled; got != policy.Auto {
-		t.Errorf("a backend that is not named is %v, want auto", got)
+		t.Errorf("a backend that the policy does not name is %v, want auto", got)
 	}
 }
 
-// TestUnreadablePatternMayMatch shows that a pattern that Load would refuse
-// errs on the careful side.
+// A pattern that Load would refuse leads to the most careful terms.
 func TestUnreadablePatternMayMatch(t *testing.T) {
 	p := policy.Default()
 	p.Namespaces.Exclude = []string{"a["}

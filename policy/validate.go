@@ -9,13 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// patternCharacters are those of the names of namespaces and pods, and those of
-// globs. A pattern with any other, as in "Kube-System", "a,b",
-// "!a" or "{a,b}", cannot do what its writer meant: it would protect nothing.
+// patternCharacters are the characters of the names of namespaces, pods and
+// backends, and of globs. A pattern with any other character, such as
+// "Kube-System", "a,b", "!a" or "{a,b}", does not match what its author meant, and
+// would protect nothing.
 const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-." + `*?[]^\`
 
-// validate returns found, the mistakes that decoding found, and after them
-// those in the values of a policy with its defaults.
+// validate returns the mistakes that decoding found, followed by those in the
+// values of a policy with its defaults.
 func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorList {
 	errs := slices.Clone(found)
 	errs = append(errs, validateDuration(p.GracePeriod, field.NewPath("gracePeriod"))...)
@@ -55,11 +56,11 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	m, match := r.Match, at.Child("match")
-	// A rule that decoding found fault with may have been meant to match
-	// something.
+	// If decoding found a mistake in the rule, its author may have meant it to
+	// match something.
 	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty(found, at) {
 		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
-			"what is meant for all reservations goes outside the rules"))
+			"set the terms of all allocations outside the rules"))
 	}
 	errs = append(errs, validatePatterns(m.Namespaces, match.Child("namespaces"))...)
 	errs = append(errs, validatePatterns(m.Pods, match.Child("pods"))...)
@@ -68,15 +69,15 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
 }
 
-// faulty says that one of the mistakes found is at a field, below it, or at
-// what it stands in.
+// faulty reports whether one of the mistakes is at the field, below it, or at a
+// field that contains it.
 func faulty(found field.ErrorList, at *field.Path) bool {
 	return slices.ContainsFunc(found, func(err *field.Error) bool {
 		return within(err.Field, at.String()) || within(at.String(), err.Field)
 	})
 }
 
-// within says that a path of fields is that of outer or leads on from there.
+// within reports whether the path of fields is outer, or continues it.
 func within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -8,41 +8,42 @@ import (
 	"time"
 )
 
-// Disposition is what becomes of a allocation. Only Release releases; any
-// other value, the zero value included, means to hold.
+// A Disposition says whether an allocation may be released. Only Release allows it.
+// Any other value, the zero value included, means Hold.
 type Disposition string
 
-// Hold reports a allocation, Release releases it.
+// Hold keeps and reports an allocation. Release allows its release.
 const (
 	Hold    Disposition = "hold"
 	Release Disposition = "release"
 )
 
-// StatefulSetProtection says whether a StatefulSet keeps the allocations of its
-// absent pods. Only Ignore gives them up; any other value means to keep them.
+// A StatefulSetProtection says whether a StatefulSet protects the allocations of
+// its absent pods. Only Ignore means that it does not. Any other value means that
+// it does.
 type StatefulSetProtection string
 
-// The rules by which a StatefulSet keeps allocations.
+// The values of a StatefulSetProtection.
 const (
-	// OrdinalInRange keeps what belongs to an ordinal that the StatefulSet
-	// still wants: that pod is coming back.
+	// OrdinalInRange protects the allocations of an ordinal that the StatefulSet
+	// still wants, because that pod will come back.
 	OrdinalInRange StatefulSetProtection = "ordinalInRange"
 
-	// Ignore treats the pods of StatefulSets as all others.
+	// Ignore treats the pods of StatefulSets like all others.
 	Ignore StatefulSetProtection = "ignore"
 )
 
-// Switch says whether a backend is used. In JSON it is "auto" or a boolean.
+// A Switch says whether a backend is used. In JSON it is "auto" or a boolean.
 type Switch int
 
 const (
-	// Auto is on where the store is there; elsewhere the backend is skipped.
+	// Auto uses the backend if its store is installed, and skips it otherwise.
 	Auto Switch = iota
 
-	// On is on, and a store that is not there is a failure.
+	// On uses the backend. A store that is not installed is a failure.
 	On
 
-	// Off is off.
+	// Off does not use the backend.
 	Off
 )
 
@@ -67,10 +68,10 @@ func (s Switch) MarshalJSON() ([]byte, error) {
 	case On, Off:
 		return []byte(s.String()), nil
 	}
-	return nil, fmt.Errorf("%v is no switch", s)
+	return nil, fmt.Errorf("%v is not a Switch", s)
 }
 
-// UnmarshalJSON reads "auto" or a boolean, and refuses a boolean in quotes.
+// UnmarshalJSON reads "auto" or a boolean. It refuses a boolean in quotes.
 func (s *Switch) UnmarshalJSON(data []byte) error {
 	switch string(data) {
 	case `"auto"`:
@@ -85,10 +86,10 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Duration is a time.Duration that JSON has as a string, such as "15m".
+// A Duration is a time.Duration that is a string in JSON, such as "15m".
 type Duration struct{ time.Duration }
 
-// String returns the duration as it is written by hand: "15m" and not "15m0s".
+// String returns the duration as people write it: "15m" and not "15m0s".
 func (d Duration) String() string {
 	s := d.Duration.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -100,13 +101,13 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalJSON writes the string that UnmarshalJSON reads back unchanged.
+// MarshalJSON writes a string that UnmarshalJSON reads as the same duration.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// UnmarshalJSON reads what time.ParseDuration accepts. A number is refused,
-// for it has no unit, unless it is 0.
+// UnmarshalJSON reads a string for time.ParseDuration. It refuses a number other
+// than 0, because a number has no unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var number float64
 	if json.Unmarshal(data, &number) == nil && string(data) != "null" {

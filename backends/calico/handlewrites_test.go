@@ -108,7 +108,7 @@ func TestHandlesThatReleaseLeavesAlone(t *testing.T) {
 	}
 }
 
-// A release does not undo the count of an ADD of the same owner meanwhile, be it in
+// A release does not undo the count of an ADD of the same owner meanwhile, in
 // this block or in another one.
 func TestCountsOfOthersAreKept(t *testing.T) {
 	for name, cidr := range map[string]string{"another block": "10.0.1.0/26", "the same block": "10.0.0.0/30"} {

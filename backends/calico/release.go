@@ -66,7 +66,7 @@ func (r *release) attempt(ctx context.Context) {
 	}
 	before, err := readBlock(o)
 	if err == nil && before.deleted {
-		err = errors.New("Calico is deleting it")
+		err = errors.New("its field deleted is set, so Calico is deleting it")
 	}
 	if err != nil {
 		r.answer(fmt.Errorf("%w: block %s cannot be written: %w", reaper.ErrKept, r.pool, err))

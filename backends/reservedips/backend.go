@@ -1,6 +1,6 @@
-// Package reservedips is the backend over resources of the operator's own that
+// Package reservedips is the backend for resources of the operator's own that
 // protect addresses while their pod is gone. Every resource is a pool, and every
-// object an allocation, which is released after the addresses that it protects.
+// object an allocation. An object is released after the addresses that it protects.
 package reservedips
 
 import (
@@ -16,26 +16,27 @@ import (
 // Name is the name of the backend.
 const Name = "reservedIPs"
 
-// A ReservedIP is an object by which somebody keeps addresses back while their
-// pod is gone: one of a resource that the policy names.
+// A ReservedIP is an object that protects addresses while their pod is gone. Its
+// resource is one that the policy names.
 type ReservedIP struct {
-	Pool string // the resource, as resource.version.group
+	Pool string // resource.version.group
 	Key  string // namespace/name of the object, or its name alone
 
-	// Whose addresses it keeps: these, or those of the pod. Either may be empty,
-	// not both.
+	// The object protects these addresses, or those of the pod. One of the two may
+	// be empty.
 	IPs []netip.Addr
 	Pod reaper.PodRef
 
-	// TTL is how long the addresses are kept after the pod is gone; nil is for
-	// good. Deleted is when that was, as the object says; zero where it does not.
+	// TTL is how long the addresses are kept after the pod is gone; nil means
+	// forever. Deleted is when the pod was deleted, and zero if the object does not
+	// say it.
 	TTL     *time.Duration
 	Deleted time.Time
 
-	DeleteExpired bool // the policy has the object deleted after its addresses
+	DeleteExpired bool // the object is to be deleted after its addresses are released
 
-	Token  string          // what Delete compares
-	Stored json.RawMessage // the object, whole
+	Token  string          // the UID and the resourceVersion, which Delete compares
+	Stored json.RawMessage // the whole object
 }
 
 var (
@@ -49,7 +50,7 @@ func (*Backend) ProtectsOthers() {}
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
 
-// List implements reaper.Backend: every resource is a pool, every object an
+// List implements reaper.Backend. Every resource is a pool, and every object an
 // allocation.
 func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
@@ -74,7 +75,8 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// allocation is the object as an entry. Its address is shown where it has one.
+// allocation returns the object as an allocation. It has an IP if it protects
+// exactly one.
 func (r ReservedIP) allocation() reaper.Allocation {
 	entry := reaper.Allocation{
 		Key: r.Key, Token: r.Token, Owner: reaper.Owner{Pod: r.Pod},
@@ -99,7 +101,7 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	return errs
 }
 
-// Record implements reaper.Recorder: the objects are read once more.
+// Record implements reaper.Recorder. It reads the objects again.
 func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	all, err := b.All(ctx)
 	if err != nil {

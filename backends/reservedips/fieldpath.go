@@ -7,15 +7,15 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A fieldPath leads to a field of an object. One with an empty text leads to
-// nothing. It may be used concurrently.
+// A fieldPath leads to a field of an object. A fieldPath with an empty text leads
+// to no field. It is safe for concurrent use.
 type fieldPath struct {
 	name string // the field of the policy
 	text FieldPath
 	path *jsonpath.JSONPath // nil if the text is empty
 }
 
-// newFieldPath understands a path.
+// newFieldPath parses a path.
 func newFieldPath(name string, text FieldPath) (fieldPath, error) {
 	p := fieldPath{name: name, text: text}
 	if text == "" {
@@ -28,10 +28,10 @@ func newFieldPath(name string, text FieldPath) (fieldPath, error) {
 	return p, nil
 }
 
-// String names the path as the policy has it.
+// String returns the name and the text of the path, as the policy has them.
 func (p fieldPath) String() string { return p.name + " " + string(p.text) }
 
-// mistake is an error about a value that the path led to.
+// mistake returns an error about a value of the field.
 func (p fieldPath) mistake(value any, err error) error {
 	// An object can be of any size.
 	text := fmt.Sprintf("%.80s", fmt.Sprint(value))
@@ -41,8 +41,8 @@ func (p fieldPath) mistake(value any, err error) error {
 	return fmt.Errorf("%v: %s %w", p, text, err)
 }
 
-// values returns all that the path leads to, with lists taken apart. Nulls and
-// empty strings are nothing. An index beyond the end of a list is an error.
+// values returns all values of the field, with lists flattened. It omits nulls and
+// empty strings. An index beyond the end of a list is an error.
 func (p fieldPath) values(object any) ([]any, error) {
 	if p.path == nil {
 		return nil, nil
@@ -60,7 +60,7 @@ func (p fieldPath) values(object any) ([]any, error) {
 	return all, nil
 }
 
-// appendValues appends what is there.
+// appendValues appends a value, or the elements of a list.
 func appendValues(all []any, result reflect.Value) []any {
 	if !result.IsValid() {
 		return all
@@ -81,14 +81,15 @@ func appendValues(all []any, result reflect.Value) []any {
 	return all
 }
 
-// value returns the one value that the path leads to; nil if there is none.
+// value returns the one value of the field; nil if there is none. More than one
+// value is an error.
 func (p fieldPath) value(object any) (any, error) {
 	all, err := p.values(object)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	if len(all) > 1 {
-		return nil, fmt.Errorf("%v leads to %d values, and there can be only one", p, len(all))
+		return nil, fmt.Errorf("%v leads to %d values, and must lead to at most one", p, len(all))
 	}
 	return all[0], nil
 }

@@ -15,42 +15,41 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A Backend reads the resources of a policy that reserve addresses, always by
-// quorum reads. Its methods may be called
-// concurrently.
+// A Backend reads the resources of a policy that protect addresses, by quorum
+// reads. It is safe for concurrent use.
 type Backend struct {
 	client    rest.Interface
 	resources []reservedResource
 }
 
-// New returns the reserved addresses of the resources, in the order of
-// the policy. It asks the API server nothing.
+// New returns the backend over the resources, in the order of the policy. It makes
+// no request.
 func New(config *rest.Config, resources []Resource) (*Backend, error) {
 	client, err := kube.RawClient(config)
 	if err != nil {
 		return nil, err
 	}
-	s := &Backend{client: client}
+	b := &Backend{client: client}
 	for i, one := range resources {
 		r, err := newReservedResource(one)
 		if err != nil {
 			return nil, fmt.Errorf("backends.reservedIPs.resources[%d].%w", i, err)
 		}
-		s.resources = append(s.resources, r)
+		b.resources = append(b.resources, r)
 	}
-	return s, nil
+	return b, nil
 }
 
-// All reads every object of every resource. An object in which neither the address nor
-// the pod is there reserves nothing yet, and is passed over. Where that is so in
-// all objects of a resource, it is an error: the paths are wrong, or nobody has
-// filled anything in, and then nobody knows what is kept. The error names one
-// object of each resource that could not be understood.
-func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
+// All reads every object of every resource. It omits an object with neither an
+// address nor a pod, which protects nothing yet. If all objects of a resource have
+// neither, that is an error: the paths may be wrong, and then the protected
+// addresses are unknown. The error names one object of each resource that could not
+// be decoded.
+func (b *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	var all []ReservedIP
 	var errs []error
-	for i, r := range s.resources {
-		some, err := s.list(ctx, r)
+	for i, r := range b.resources {
+		some, err := b.list(ctx, r)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("backends.reservedIPs.resources[%d]: %w", i, err))
 		}
@@ -63,8 +62,8 @@ func (s *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 }
 
 // list reads the objects of one resource.
-func (s *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request { return r.request(s.client.Get(), "") })
+func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, error) {
+	items, err := kube.ListRaw(ctx, func() *rest.Request { return r.request(b.client.Get(), "") })
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.pool, err)
@@ -76,17 +75,17 @@ func (s *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 	return r.readAll(items)
 }
 
-// Delete deletes one object if it is still as it was listed. Where finalizers keep the object, it is
-// deleted as soon as those are gone, and that is an answer of nil.
-func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
-	r, err := s.resource(reserved.Pool)
+// Delete deletes one object if it is as it was listed. If finalizers keep the
+// object, Delete returns nil: the API server deletes the object when they are gone.
+func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
+	r, err := b.resource(reserved.Pool)
 	if err != nil {
 		return err
 	}
 	uid, version, _ := strings.Cut(reserved.Token, "/")
 	if uid == "" || version == "" {
-		// A deletion without conditions would hit whatever is there now.
-		return fmt.Errorf("delete %s %s: %q is no token", r.pool, reserved.Key, reserved.Token)
+		// A deletion without preconditions would delete any object of that name.
+		return fmt.Errorf("delete %s %s: %q is not a token", r.pool, reserved.Key, reserved.Token)
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
@@ -95,17 +94,17 @@ func (s *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 		return err
 	}
 	namespace, name := splitKey(reserved.Key)
-	_, err = kube.Send(ctx, r.request(s.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
+	_, err = kube.Send(ctx, r.request(b.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
 	if err = kube.Deleted(err, r.Resource, name); err != nil {
 		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, err)
 	}
 	return nil
 }
 
-// resource returns what the policy says of a pool. If it has the resource twice,
-// either will do: they differ in what is read.
-func (s *Backend) resource(pool string) (reservedResource, error) {
-	for _, r := range s.resources {
+// resource returns the resource of a pool. If the policy names it twice, either
+// will do: they differ only in the fields that are read.
+func (b *Backend) resource(pool string) (reservedResource, error) {
+	for _, r := range b.resources {
 		if r.pool == pool {
 			return r, nil
 		}
@@ -113,7 +112,8 @@ func (s *Backend) resource(pool string) (reservedResource, error) {
 	return reservedResource{}, fmt.Errorf("%s is not among the backends.reservedIPs.resources of the policy", pool)
 }
 
-// splitKey undoes key.
+// splitKey splits a key into namespace and name. The namespace is empty if the key
+// has none.
 func splitKey(key string) (namespace, name string) {
 	namespace, name, namespaced := strings.Cut(key, "/")
 	if !namespaced {

@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// everyPath is a policy that reads all that there is.
+// everyPath is a policy that reads every field.
 var everyPath = Resource{
 	Resource:  ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
 	Address:   ".spec.ips[*]",
@@ -35,7 +35,7 @@ func readOne(t *testing.T, p Resource, namespace, fields string) (ReservedIP, er
 	return r.read(reservedObject("web-0", namespace, fields), map[string]bool{})
 }
 
-// reservedObject is an object of which the fields, in JSON, are a part.
+// reservedObject returns an object with these fields, in JSON.
 func reservedObject(name, namespace, fields string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP",
 		"metadata":{"name":%q,"namespace":%q,"uid":"u1","resourceVersion":"7"}%s}`, name, namespace, fields))
@@ -91,9 +91,8 @@ func TestReservedObjectIsRead(t *testing.T) {
 	}
 }
 
-// Promise 2. What cannot be understood is an error, and never something that
-// reserves less.
-func TestReservedObjectThatCannotBeUnderstoodIsAnError(t *testing.T) {
+// Promise 2. An object that cannot be decoded is an error. It never protects less.
+func TestUnreadableReservedObjectsAreErrors(t *testing.T) {
 	for _, tt := range []struct{ name, namespace, fields, want string }{
 		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`},
 		{"a range", "shop", `,"spec":{"ips":["10.1.0.0/24"]}`, `"10.1.0.0/24" is a range, not an address`},
@@ -109,7 +108,7 @@ func TestReservedObjectThatCannotBeUnderstoodIsAnError(t *testing.T) {
 		{"a kind for a namespace", "shop", `,"spec":{"pod":"Pod/web-0"}`, `"Pod/web-0" is in "Pod", which is not the name of a namespace`},
 		{"an empty name", "shop", `,"spec":{"pod":"db/"}`, `"db/" is not the name of a pod, nor namespace/name`},
 		{"an empty namespace", "shop", `,"spec":{"pod":"/web-0"}`, `"/web-0" has no namespace`},
-		{"two pods", "shop", `,"spec":{"pod":["web-0","web-1"]}`, `pod .spec.pod leads to 2 values, and there can be only one`},
+		{"two pods", "shop", `,"spec":{"pod":["web-0","web-1"]}`, `pod .spec.pod leads to 2 values, and must lead to at most one`},
 		{"a number for a pod", "shop", `,"spec":{"pod":7}`, `pod .spec.pod: 7 is not the name of a pod`},
 		{"a number for a namespace", "shop", `,"spec":{"pod":"web-0","podNamespace":7}`, `"web-0" has a namespace that is no name`},
 		{"two namespaces", "shop", `,"spec":{"pod":"web-0","podNamespace":["a","b"]}`, `namespace .spec.podNamespace leads to 2 values`},
@@ -130,7 +129,7 @@ func TestReservedObjectThatCannotBeUnderstoodIsAnError(t *testing.T) {
 	}
 }
 
-func TestReservedObjectsThatNobodyStoredAreErrors(t *testing.T) {
+func TestImpossibleReservedObjectsAreErrors(t *testing.T) {
 	r, err := newReservedResource(everyPath)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +142,8 @@ func TestReservedObjectsThatNobodyStoredAreErrors(t *testing.T) {
 	}
 }
 
-// A path with a mistake in it would protect nothing, and nobody would notice.
+// A path with a mistake would protect nothing, and without an error the operator
+// would not notice.
 func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 	only := func(change func(*Resource)) Resource {
 		p := everyPath
@@ -214,8 +214,8 @@ func TestTTLs(t *testing.T) {
 	}
 }
 
-// Whatever stands in an object: it reserves only what can be compared, and every
-// address of a plain list is among it.
+// Of any object, every address compares with others, and every address of a plain
+// list is protected.
 func FuzzReservedObject(f *testing.F) {
 	f.Add(`{"ips":["10.1.0.4"],"pod":"web-0","ttl":3600}`, `{"deletedAt":"2026-01-02T15:04:05+02:00"}`)
 	f.Add(`{"ips":"10.1.0.4","pod":["a","b"],"ttl":1e400}`, `{"deletedAt":7}`)
@@ -246,8 +246,8 @@ func FuzzReservedObject(f *testing.F) {
 	})
 }
 
-// plainAddresses returns the addresses of the list spec.ips, without the help of
-// what is tested.
+// plainAddresses returns the addresses of the list spec.ips. It does not use the
+// code under test.
 func plainAddresses(item json.RawMessage) []netip.Addr {
 	var object map[string]any
 	if json.Unmarshal(item, &object) != nil {

@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// FieldPath leads to fields of an object, as a JSONPath of kubectl's kind:
+// A FieldPath leads to fields of an object. It is a JSONPath as in kubectl:
 // .spec.ip, or {.spec.ips[*]}. It is one expression and no template. A dot in a
 // name is escaped: .metadata.annotations.example\.com/ip.
 type FieldPath string
 
-// Parse understands the path. What it returns may be used concurrently. Where a
-// field is missing it finds nothing, and that is no error; an index that a list
-// does not have is one. The error of Parse itself says what the path must be,
-// and the caller which path it is.
+// Parse parses the path. The result is safe for concurrent use. It finds nothing if
+// a field is missing, which is no error. An index beyond the end of a list is an
+// error. The error of Parse says what the path must be; the caller must add which
+// path it is.
 func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	text := string(p)
 	switch {
@@ -40,30 +40,30 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	if err != nil {
 		return nil, fmt.Errorf("must be a JSONPath: %w", err)
 	}
-	// At an empty list, [*] forgets all lists that come after it (evalArray returns
-	// early), and what stands there would not be kept. The fields of a list are all
-	// its items, and forget nothing.
+	// For an empty list, [*] drops all lists that come after it (evalArray returns
+	// early), and their addresses would not be kept. The fields of a list are all
+	// of its items, and .* drops nothing.
 	path := jsonpath.New("path").AllowMissingKeys(true)
 	return path, path.Parse(strings.ReplaceAll(text, "[*]", ".*"))
 }
 
 var (
 	// pathForm is the form of a path: one expression that begins at a field or a
-	// list. The schema has it too.
+	// list. The schema has the same form.
 	pathForm = regexp.MustCompile(`^([{][$]?[.\[][^{}]*[}]|[$]?[.\[][^{}]*)$`)
 
-	// partOfList is a part of a list, such as [1:], also among several indexes. At an
-	// empty list it has the same fault as [*].
+	// partOfList is a slice of a list, such as [1:], also among several indexes.
+	// For an empty list it has the same fault as [*].
 	partOfList = regexp.MustCompile(`\[[-0-9, ]*:`)
 
-	// bareDot is how a name in quotes begins that has a dot in it. The parser
+	// bareDot is the beginning of a name in quotes with a dot in it. The parser
 	// takes such a dot for the step to the next field.
 	bareDot = regexp.MustCompile(`[\[,] *'([^'.\\]|\\.)*[.]`)
 )
 
-// checkSteps refuses what the parser accepts although it leads to no field: a
-// constant, which only an operand of a filter can be, and what fails whenever
-// it is used.
+// checkSteps returns an error for a step that the parser accepts although it leads
+// to no field: a constant, which only an operand of a filter can be, or a step that
+// always fails.
 func checkSteps(list *jsonpath.ListNode, operand bool) error {
 	for _, step := range list.Nodes {
 		var err error
@@ -76,7 +76,7 @@ func checkSteps(list *jsonpath.ListNode, operand bool) error {
 			}
 		case *jsonpath.ArrayNode:
 			if start, end := step.Params[0], step.Params[1]; !start.Known && end.Derived {
-				// The parser takes it for [0], which would leave out all the others.
+				// The parser takes it for [0], which would drop all other items.
 				err = errors.New("nothing in [], all items are [*]")
 			}
 		case *jsonpath.WildcardNode, *jsonpath.RecursiveNode:
@@ -103,5 +103,6 @@ func checkSteps(list *jsonpath.ListNode, operand bool) error {
 	return nil
 }
 
-// operators are those of a filter; "exists" is the parser's word for none.
+// operators are the operators of a filter. "exists" is the parser's word for no
+// operator.
 var operators = []string{"exists", "==", "!=", "<", "<=", ">", ">="}

@@ -17,7 +17,7 @@ type node = map[string]any
 
 const noPath = "must be one JSONPath, such as .spec.ip or {.spec.ips[*]}"
 
-// reserved is an object as the dynamic client returns one.
+// reserved is an object in the form that the dynamic client returns.
 var reserved = node{
 	"metadata": node{"annotations": node{"example.com/ttl": "24h"}},
 	"spec": node{
@@ -132,8 +132,8 @@ func TestWhatIsNoPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestPathsFindNothingInNothing shows that no path that is accepted yields a
-// constant or the object itself, and that braces make no difference.
+// TestPathsFindNothingInNothing shows that no accepted path yields a constant or
+// the object itself, and that braces make no difference.
 func TestPathsFindNothingInNothing(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		".a", ".", "..", ".*", "[0]", "[*]", "[", "]", "['b']", `['b\.c']`, "['b.c']", "['b','c']", "[?(@.a==1)]", "[?(@.a)]",

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A reservedResource is a resource of a policy, and where its objects have what is
-// read of them.
+// A reservedResource is a resource of a policy, with the paths to the fields that
+// are read.
 type reservedResource struct {
 	schema.GroupVersionResource
 	pool          string // resource.version.group
@@ -21,7 +21,7 @@ type reservedResource struct {
 	address, pod, namespace, ttl, deletedAt fieldPath
 }
 
-// newReservedResource understands the paths. Its errors begin with the field of
+// newReservedResource parses the paths. Its errors begin with the field of
 // the policy.
 func newReservedResource(p Resource) (r reservedResource, err error) {
 	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
@@ -45,8 +45,8 @@ func newReservedResource(p Resource) (r reservedResource, err error) {
 	return r, nil
 }
 
-// request leads a request to the resource in a namespace; in all of them, or where
-// there is none, for an empty one.
+// request directs a request to the resource in a namespace. An empty namespace
+// means all namespaces, or a resource without namespaces.
 func (r reservedResource) request(request *rest.Request, namespace string) *rest.Request {
 	root := "/apis/" + r.Group + "/" + r.Version
 	if r.Group == "" {
@@ -56,7 +56,7 @@ func (r reservedResource) request(request *rest.Request, namespace string) *rest
 		SetHeader("Content-Type", "application/json")
 }
 
-// readAll understands the objects of the whole list.
+// readAll decodes the objects of a complete list.
 func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error) {
 	var all []ReservedIP
 	led := map[string]bool{}
@@ -72,7 +72,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 	switch nowhere := fmt.Sprintf("leads to nothing in any of %d objects of %s", len(items), r.pool); {
 	case len(items) == 0:
 	case r.namespace.text != "" && led[r.pod.name] && !led[r.namespace.name]:
-		return nil, fmt.Errorf("%v %s: correct it, or take it out where objects are in the namespace of their pod", r.namespace, nowhere)
+		return nil, fmt.Errorf("%v %s: correct it, or remove it if objects are in the namespace of their pod", r.namespace, nowhere)
 	case len(all) > 0:
 	case r.address.text == "":
 		return nil, fmt.Errorf("%v %s", r.pod, nowhere)
@@ -84,8 +84,8 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 	return all, nil
 }
 
-// read understands one object. It has neither IPs nor a pod where the object has
-// not. Paths that led to something are noted, by their names.
+// read decodes one object. The result has no IPs and no pod if the object has none.
+// read adds to led the names of the paths that led to a value.
 func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ReservedIP, error) {
 	head, err := readHead(item)
 	if err != nil {
@@ -129,7 +129,8 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	return reserved, nil
 }
 
-// readPod finds the pod, in this namespace where the object says no other.
+// readPod returns the pod of an object. Its namespace is the given one unless the
+// object names another.
 func (r reservedResource) readPod(object any, namespace string, led map[string]bool) (reaper.PodRef, error) {
 	pod, err := r.pod.value(object)
 	if err != nil || pod == nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// serverMetadata is what the API server writes into the metadata of an object, and
-// refuses or replaces in one that is new.
+// serverMetadata are the metadata fields that the API server fills in. It refuses
+// or replaces them in a new object.
 var serverMetadata = []string{
 	"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
 }
 
-// A head is what is read of any object.
+// A head has the decoded parts that all objects share.
 type head struct {
-	APIVersion string `json:"apiVersion"` // lists of built-in resources leave it out
+	APIVersion string `json:"apiVersion"` // empty in lists of built-in resources
 	Metadata   struct {
 		Namespace       string   `json:"namespace"`
 		Name            string   `json:"name"`
@@ -30,7 +30,8 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// readHead refuses what no API server has stored.
+// readHead decodes a head. It returns an error for an object that no API server can
+// have stored.
 func readHead(data json.RawMessage) (head, error) {
 	var h head
 	if err := kube.Decode(data, &h); err != nil {
@@ -42,7 +43,7 @@ func readHead(data json.RawMessage) (head, error) {
 	return h, nil
 }
 
-// key is namespace/name, or the name alone.
+// key returns namespace/name, or the name alone.
 func (h head) key() string {
 	if h.Metadata.Namespace == "" {
 		return h.Metadata.Name
@@ -50,15 +51,15 @@ func (h head) key() string {
 	return h.Metadata.Namespace + "/" + h.Metadata.Name
 }
 
-// A storedObject is a whole object, ready to be compared and written again.
+// A storedObject is a whole object that can be compared and written again.
 type storedObject struct {
 	head
-	fields  map[string]json.RawMessage // as they are stored
-	content map[string]any             // but for its type, its metadata and its status
-	status  any                        // nil where there is none, or an empty one
+	fields  map[string]json.RawMessage // the top-level fields as they are stored
+	content map[string]any             // the decoded fields without type, metadata and status
+	status  any                        // nil if there is none, or an empty one
 }
 
-// readStored understands an object.
+// readStored decodes an object.
 func readStored(data json.RawMessage) (storedObject, error) {
 	var o storedObject
 	var err error
@@ -81,7 +82,7 @@ func readStored(data json.RawMessage) (storedObject, error) {
 	return o, nil
 }
 
-// creation is the object as it is created again.
+// creation returns the body of the request that creates the object again.
 func (o storedObject) creation() ([]byte, error) {
 	var metadata map[string]json.RawMessage
 	if err := kube.Decode(o.fields["metadata"], &metadata); err != nil {
@@ -99,8 +100,8 @@ func (o storedObject) creation() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// readRecord understands what a journal has of an object of the resource, and
-// refuses what List cannot have returned.
+// readRecord decodes the record of an object of the resource. It returns an error
+// for a record that Record cannot have returned.
 func (r reservedResource) readRecord(record reaper.Record) (storedObject, error) {
 	o, err := readStored(record.Stored)
 	if err != nil {
@@ -109,11 +110,11 @@ func (r reservedResource) readRecord(record reaper.Record) (storedObject, error)
 	version := r.GroupVersion().String()
 	switch {
 	case record.Backend != Name || record.Pool != r.pool:
-		return o, fmt.Errorf("the record is of %s %s", record.Backend, record.Pool)
+		return o, fmt.Errorf("the record is of %s %s, not of %s %s", record.Backend, record.Pool, Name, r.pool)
 	case o.APIVersion != "" && o.APIVersion != version:
 		return o, fmt.Errorf("the record has an object of %q, not of %s", o.APIVersion, version)
 	case o.key() != record.Key:
-		return o, fmt.Errorf("the record has the object %q", o.key())
+		return o, fmt.Errorf("the record is of %q and has the object %q", record.Key, o.key())
 	}
 	return o, nil
 }

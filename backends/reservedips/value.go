@@ -13,11 +13,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The errors below continue the sentence that begins with the value.
+// Each error below continues a sentence that begins with the value.
 
-// readAddress reads an address, alone or with the prefix length of one address, in
-// the form in which addresses compare equal. 10.1.0.4/24 may be an address with
-// its network, or meant as the network: it is an error.
+// readAddress parses an address, alone or with the prefix length of a single
+// address. It returns the form in which addresses compare equal. It returns an
+// error for 10.1.0.4/24, which may be an address with its network, or the network.
 func readAddress(value any) (netip.Addr, error) {
 	if _, code := value.(uint8); code {
 		return netip.Addr{}, errors.New("is the code of a character, not an address: the path has [*] after a text")
@@ -44,9 +44,9 @@ func readAddress(value any) (netip.Addr, error) {
 	return ip.Unmap().WithZone(""), nil
 }
 
-// readPodRef reads the name of a pod, or namespace/name. The namespace is the one
-// in the name, else the one that is named, else that of the object; named may be
-// nil. Two namespaces that differ are an error.
+// readPodRef parses the name of a pod, or namespace/name. The namespace is the one
+// in the name, or else the named one, or else the object's. named may be nil. Two
+// different namespaces are an error.
 func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 	text, ok := pod.(string)
 	if !ok {
@@ -69,7 +69,7 @@ func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 		return reaper.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
 	}
 	if namespace == "" {
-		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set protection.reservedIPs.namespace")
+		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set backends.reservedIPs.resources[].namespace")
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return reaper.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
@@ -77,20 +77,20 @@ func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 	return reaper.PodRef{Namespace: namespace, Name: name}, nil
 }
 
-// readTTL reads a duration with pools, or whole seconds. It is nil, which is for
-// good, where there is no value, and for never and forever.
+// readTTL parses a duration with units, or a number of seconds. It returns nil,
+// which means forever, if there is no value, and for "never" and "forever".
 func readTTL(value any) (*time.Duration, error) {
-	wrong := errors.New(`is not how long to keep an address: a duration such as "24h", a number of seconds, or "never"`)
+	wrong := errors.New(`is not how long to keep an address: use a duration such as "24h", a number of seconds, or "never"`)
 	var ttl time.Duration
 	switch v := value.(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // for good
+		return nil, nil //nolint:nilnil // forever
 	case int64:
 		return seconds(v)
 	case string:
 		switch strings.ToLower(v) {
 		case "never", "forever":
-			return nil, nil //nolint:nilnil // for good
+			return nil, nil //nolint:nilnil // forever
 		}
 		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
 			return seconds(n)
@@ -108,22 +108,23 @@ func readTTL(value any) (*time.Duration, error) {
 	return &ttl, nil
 }
 
-// errNegative is a time to live that is below zero, which some take for "for
-// good", and others for "over".
+// errNegative is the error for a negative TTL: some programs take it for "forever",
+// and others for "expired".
 var errNegative = errors.New("is negative")
 
-// seconds is a time to live in seconds.
+// seconds returns a TTL in seconds.
 func seconds(n int64) (*time.Duration, error) {
 	switch {
 	case n < 0:
 		return nil, errNegative
 	case n > math.MaxInt64/int64(time.Second):
-		return nil, errors.New("is more seconds than there are in 292 years; for good is \"never\"")
+		return nil, errors.New("is more than 292 years of seconds: use \"never\" to keep an address forever")
 	}
 	return new(time.Duration(n) * time.Second), nil
 }
 
-// readTime reads a time in RFC 3339. It is zero where there is no value.
+// readTime parses a time in RFC 3339. It returns the zero time if there is no
+// value.
 func readTime(value any) (time.Time, error) {
 	if value == nil {
 		return time.Time{}, nil

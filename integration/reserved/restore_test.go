@@ -132,7 +132,7 @@ func TestRestoringWithoutTheRightToTheStatusSaysSo(t *testing.T) {
 	may := map[string][]string{"reservedips": {"create", "get"}}
 	limited := s.reservedAs(s.account("creator", may), spaced)
 	err := s.restoreOne(limited, record(before))
-	const want = "it is back, but without its status: put reservedips/status: "
+	const want = "the object is back, but without its status: put reservedips/status: "
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}

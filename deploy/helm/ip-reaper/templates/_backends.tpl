@@ -1,22 +1,22 @@
 {{/*
-The allocations in Whereabouts' IPPools. Takes release, as those below do.
+The rules for Whereabouts' IPPools. They, and the templates below, take release.
 */}}
 {{- define "ip-reaper.rules.whereabouts" -}}
-# A release takes entries out of a pool by patch; a pool is never deleted.
+# A release patches an IPPool, and never deletes one.
 - apiGroups: [whereabouts.cni.cncf.io]
   resources: [ippools]
   verbs: {{ ternary "[get, list, patch]" "[list]" .release }}
-# Which addresses do networks exclude?
+# Which addresses do network attachments exclude?
 - apiGroups: [k8s.cni.cncf.io]
   resources: [network-attachment-definitions]
   verbs: [list]
 {{- end }}
 
 {{/*
-Whereabouts' OverlappingRangeIPReservations.
+The rules for Whereabouts' OverlappingRangeIPReservations.
 */}}
 {{- define "ip-reaper.rules.overlapping" -}}
-# A release marks a reservation by patch, then deletes it.
+# A release first patches an overlapping reservation, and then deletes it.
 - apiGroups: [whereabouts.cni.cncf.io]
   resources: [overlappingrangeipreservations]
   verbs: {{ ternary "[get, list, patch, delete]" "[list]" .release }}
@@ -24,19 +24,19 @@ Whereabouts' OverlappingRangeIPReservations.
 - apiGroups: [whereabouts.cni.cncf.io]
   resources: [ippools]
   verbs: [list]
-# Which addresses do networks exclude?
+# Which addresses do network attachments exclude?
 - apiGroups: [k8s.cni.cncf.io]
   resources: [network-attachment-definitions]
   verbs: [list]
 {{- end }}
 
 {{/*
-Calico's IPAM, where its data is in the Kubernetes API.
+The rules for Calico's IPAM, if its data are in the Kubernetes API.
 */}}
 {{- define "ip-reaper.rules.calico" -}}
-# What of Calico is installed, and in which API group? Only definitions tell for
-# sure what there is not: IPReservations are missing from old Calicos, and
-# migrations from most.
+# Which of Calico's resources exist, and in which API group? Only a missing
+# definition proves that a resource does not exist. Old versions of Calico have no
+# IPReservations, and most have no migrations.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   resourceNames:
@@ -46,7 +46,7 @@ Calico's IPAM, where its data is in the Kubernetes API.
   - ipreservations.projectcalico.org
   - datastoremigrations.migration.projectcalico.org
   verbs: [get]
-# Is the datastore locked, or its data on the move to another API group?
+# Is the datastore locked, or do its data move to another API group?
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [clusterinformations]
   resourceNames: [default]
@@ -54,16 +54,16 @@ Calico's IPAM, where its data is in the Kubernetes API.
 - apiGroups: [migration.projectcalico.org]
   resources: [datastoremigrations]
   verbs: [list]
-# Which addresses are kept back?
+# Which addresses do IPReservations protect?
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipreservations]
   verbs: [list]
 {{- if .release }}
-# Addresses are taken out of a block by update; a block is never deleted.
+# A release updates a block, and never deletes one.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipamblocks]
   verbs: [get, list, update]
-# A handle without an address is deleted, as Calico does it.
+# A release deletes a handle without an address, as Calico does.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipamhandles]
   verbs: [get, list, update, delete]

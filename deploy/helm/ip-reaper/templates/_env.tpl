@@ -1,12 +1,12 @@
 {{/*
-The Secret with what etcd's TLS takes, or nothing.
+The name of the Secret with etcd's certificates and key, or nothing.
 */}}
 {{- define "ip-reaper.etcdSecret" -}}
 {{- if include "ip-reaper.etcd" . }}{{ .Values.backends.calico.etcd.secretName }}{{ end -}}
 {{- end }}
 
 {{/*
-The variables of the container.
+The environment variables of the container.
 */}}
 {{- define "ip-reaper.env" -}}
 {{- if include "ip-reaper.etcd" . -}}
@@ -27,13 +27,14 @@ The variables of the container.
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
-# Whose Job this is: the summary becomes an event on it.
+# The pod's name leads to its Job, on which the run writes its summary as an event.
 - name: POD_NAME
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
 {{- with .Values.goMemLimit }}
-# Go collects harder before it reaches the limit of the memory.
+# The Go runtime collects garbage more often as the memory approaches this limit,
+# which is below the container's.
 - name: GOMEMLIMIT
   value: {{ . }}
 {{- end }}

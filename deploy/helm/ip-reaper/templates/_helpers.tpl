@@ -1,6 +1,6 @@
 {{/*
-The prefix of all names: ip-reaper for a release of that name. A CronJob's name has 52
-characters at most, of which -outage-plan takes 12.
+The prefix of all names: ip-reaper, if the release has that name. The name of a CronJob
+has at most 52 characters, and -outage-plan takes 12 of them.
 */}}
 {{- define "ip-reaper.fullname" -}}
 {{- $name := .Values.fullnameOverride -}}
@@ -11,8 +11,8 @@ characters at most, of which -outage-plan takes 12.
 {{- end }}
 
 {{/*
-The accounts, as a JSON list. The suffix is that of their names; release says whether
-the rights and the policy are those of runs that release.
+The accounts, as a JSON list. suffix is the end of their names. release says whether
+their rights and policy are those of runs that release.
 */}}
 {{- define "ip-reaper.accounts" -}}
 {{- $accounts := list (dict "suffix" "" "release" (eq .Values.mode "release")) -}}
@@ -23,7 +23,7 @@ the rights and the policy are those of runs that release.
 {{- end }}
 
 {{/*
-Labels of Jobs and pods. Takes root and account.
+The labels of Jobs and pods. Takes root and account.
 */}}
 {{- define "ip-reaper.jobLabels" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
@@ -34,9 +34,9 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{/*
-Name and labels of an object. Takes root, account, and part, which the name has between
-the prefix and the account's suffix: "" or such as -policy; and job, which the name of
-an outage's CronJob ends in.
+The name and labels of an object. Takes root and account. Takes part, which stands in the
+name between the prefix and the account's suffix: "", or for example -policy. Takes job,
+which is the end of the name of an outage's CronJob.
 */}}
 {{- define "ip-reaper.metadata" -}}
 name: {{ include "ip-reaper.fullname" .root }}{{ .part }}{{ .account.suffix }}{{ .job }}
@@ -48,7 +48,7 @@ labels:
 {{- end }}
 
 {{/*
-The image, by its digest if there is one.
+The image, by its digest if it is set.
 */}}
 {{- define "ip-reaper.image" -}}
 {{- with .Values.image -}}
@@ -57,7 +57,7 @@ The image, by its digest if there is one.
 {{- end }}
 
 {{/*
-Whether Calico's data is in etcd: "true" or nothing.
+"true" if Calico's data are in etcd, or nothing.
 */}}
 {{- define "ip-reaper.etcd" -}}
 {{- with .Values.backends.calico -}}

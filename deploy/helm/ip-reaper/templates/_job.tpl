@@ -1,14 +1,14 @@
 {{/*
-The fields that both kinds of CronJobs have, and their jobTemplate. Takes root and
-account; policy, the file of the ConfigMap; args, more of the program's; and deadline,
-retries and final, the exit codes that are not tried again.
+The fields that both kinds of CronJobs share, and their jobTemplate. Takes root and
+account; policy, the file of the ConfigMap; args, further arguments of the program;
+deadline, retries, and final, the exit codes that are not tried again.
 */}}
 {{- define "ip-reaper.cronjob" -}}
 {{- $values := .root.Values -}}
 timeZone: {{ $values.timeZone | quote }}
-# A Job ends only when its pod is gone. One on a node that died is in the way of the
-# next start until the node is back, deleted, or tainted out-of-service, or the pod
-# is deleted by force.
+# A Job ends only when its pod is gone. If the pod's node has died, the Job blocks
+# the next start until the node is back, deleted or tainted out-of-service, or until
+# the pod is deleted by force.
 concurrencyPolicy: Forbid
 startingDeadlineSeconds: {{ $values.startingDeadlineSeconds }}
 successfulJobsHistoryLimit: {{ $values.successfulJobsHistoryLimit }}
@@ -18,18 +18,18 @@ jobTemplate:
     labels:
       {{- include "ip-reaper.jobLabels" . | nindent 6 }}
   spec:
-    # Over the run's own --timeout, so that a run ends itself and reports.
+    # This must be longer than --timeout, so that a run ends by itself and reports.
     activeDeadlineSeconds: {{ .deadline }}
     backoffLimit: {{ .retries }}
     ttlSecondsAfterFinished: {{ $values.ttlSecondsAfterFinished }}
     podFailurePolicy:
       rules:
-      # Evicted or preempted: that was not the run's fault.
+      # An eviction or a preemption is not a failure of the run.
       - action: Ignore
         onPodConditions:
         - type: DisruptionTarget
           status: "True"
-      # The same would happen again.
+      # Another try would fail in the same way.
       - action: FailJob
         onExitCodes:
           containerName: ip-reaper

@@ -1,6 +1,6 @@
 {{/*
-The pod of a Job, as Pod Security "restricted" wants it. Takes what ip-reaper.cronjob
-takes.
+The pod of a Job, which satisfies Pod Security "restricted". Takes the same as
+ip-reaper.cronjob.
 */}}
 {{- define "ip-reaper.pod" -}}
 {{- $values := .root.Values -}}
@@ -43,7 +43,8 @@ containers:
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
-  # The run writes its summary there; where it could not, the end of its log stands in.
+  # The run writes its summary to the termination message. If it could not, the end
+  # of its log is used.
   terminationMessagePolicy: FallbackToLogsOnError
   volumeMounts:
   {{- if include "ip-reaper.etcdSecret" .root }}

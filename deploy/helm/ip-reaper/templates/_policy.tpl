@@ -1,6 +1,6 @@
 {{/*
-The policy of an account. Takes root and release; and now, which does without grace
-periods.
+The policy of an account. Takes root and release. Takes now, which sets the grace
+periods to 0.
 */}}
 {{- define "ip-reaper.policy" -}}
 {{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (not .release) -}}
@@ -19,7 +19,7 @@ periods.
       {{- $_ := set $settings $field (get $backend $field) -}}
     {{- end -}}
   {{- end -}}
-  {{- /* Etcd is named by variables, as Calico's own programs have it. */ -}}
+  {{- /* The variables of Calico's own programs select etcd. */ -}}
   {{- if eq ($backend.datastore | default "") "kubernetes" -}}
     {{- $_ := set $settings "datastore" "kubernetes" -}}
   {{- end -}}

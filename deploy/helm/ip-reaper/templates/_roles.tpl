@@ -1,6 +1,6 @@
 {{/*
-The ClusterRoles that every account has, as a JSON list: core, and one for each backend
-that is on and keeps its data in the Kubernetes API.
+The ClusterRoles of every account, as a JSON list: core, and one for each backend that
+is enabled and keeps its data in the Kubernetes API.
 */}}
 {{- define "ip-reaper.clusterRoles" -}}
 {{- $roles := list "core" -}}
@@ -15,7 +15,8 @@ that is on and keeps its data in the Kubernetes API.
 {{- end }}
 
 {{/*
-What follows the metadata of a binding. Takes root, account, the role's kind, and part.
+The fields of a binding after its metadata. Takes root, account, kind (of the role) and
+part.
 */}}
 {{- define "ip-reaper.binds" -}}
 {{- $name := include "ip-reaper.fullname" .root -}}
@@ -34,13 +35,13 @@ The rules of the Role. Takes an account.
 */}}
 {{- define "ip-reaper.rules.local" -}}
 {{- if .release -}}
-# Creation cannot be limited by name, which is not known to RBAC by then; nor can
-# the journals, which are named by their runs.
+# RBAC cannot limit a creation by name, because it does not know the name yet. It
+# cannot limit the journals by name either, because they are named by their runs.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create, list, delete]
 {{ end -}}
-# The ledger, which remembers since when an entry has had no owner.
+# The ledger has since when each allocation has been ownerless.
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames:
@@ -50,7 +51,7 @@ The rules of the Role. Takes an account.
   {{- end }}
   verbs: {{ ternary "[get, update]" "[get]" .release }}
 {{- if .release }}
-# The lease that keeps two runs apart.
+# The lease keeps two runs apart.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
@@ -62,23 +63,23 @@ The rules of the Role. Takes an account.
 {{- end }}
 
 {{/*
-What every run needs, whatever the stores are. Takes release.
+The rules that every run needs for any store. Takes release.
 */}}
 {{- define "ip-reaper.rules.core" -}}
-# Who is alive?
+# Which pods exist, and which do StatefulSets want?
 - apiGroups: [""]
   resources: [pods]
   verbs: {{ ternary "[get, list]" "[list]" .release }}
 - apiGroups: [apps]
   resources: [statefulsets]
   verbs: [list]
-# May its node still be running what the API server does not know any more?
+# May a node still run a pod that the API server has deleted?
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list]
 {{- if .release }}
-# What was released is told by events: on its object, in whatever namespace that
-# is, and on the Job.
+# A run writes events about its releases: on each pool, in that object's namespace,
+# and on the Job.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
@@ -86,7 +87,8 @@ What every run needs, whatever the stores are. Takes release.
 {{- end }}
 
 {{/*
-What a restore needs beside the rights to release: to create what was deleted.
+The rules that a restore needs in addition to those of a release: to create deleted
+objects.
 */}}
 {{- define "ip-reaper.rules.restore" -}}
 {{- $roles := include "ip-reaper.clusterRoles" . | fromJsonArray -}}
