@@ -84,7 +84,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	stores, strange := backends.Offline(read.Stored)
+	stores, unknown := backends.Offline(read.Stored)
 	o := reaper.Options{
 		ID: newID(), Version: buildVersion(), Policy: p, Backends: stores,
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -93,7 +93,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 		o.Cluster = &read.Cluster
 	}
 	found, lookErr := reaper.Inspect(ctx, o)
-	found.Warnings = slices.Concat(dump.PassedOver(strange), found.Warnings)
+	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
 		found.Warnings = append(found.Warnings, "the files have nothing of a store that ip-reaper knows")
 	}
