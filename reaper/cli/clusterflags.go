@@ -30,7 +30,7 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside of a cluster, nothing is written without it")
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of ledger, journal and lock; by default that of the pod or of the context")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision")
 }
@@ -64,7 +64,7 @@ func newLogger(w ioStreams, verbose bool) *slog.Logger {
 // checkOutput finds a format that there is not.
 func checkOutput(format string) error {
 	if !slices.Contains(report.Formats(), format) {
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use table, wide, json, yaml or markdown")
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use "+report.FormatList())
 	}
 	return nil
 }

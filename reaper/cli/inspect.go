@@ -66,7 +66,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
 	flags.BoolVar(&f.all, "all", false, "report the entries that are in use too, as -o wide does")
 	return cmd
 }
