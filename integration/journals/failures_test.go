@@ -235,7 +235,7 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		s.write("run-2", 2, threeParts())
 		strange := s.stored()["run-2-1-2"].BinaryData["journal.json.gz"]
 		s.replace("run-1-1-2", data(strange))
-		s.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is of the run "run-2"`)
+		s.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is part of run "run-2"`)
 		s.wantRead("run-2", threeParts())
 	})
 }

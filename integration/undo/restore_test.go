@@ -129,7 +129,7 @@ func TestWhatIsNotThereCannotBeRestored(t *testing.T) {
 		{"run", []string{"--run=20260101-000000-ABCDEF"}, "there are 1, the latest of " + id},
 		{"ID", []string{"--run=a b"}, `"a b" is not the ID of a run`},
 		{"file", []string{"--journal=" + w.dir + "/nowhere"}, "no such file"},
-		{"run in the file", []string{"--journal=" + empty}, "it holds no run"},
+		{"run in the file", []string{"--journal=" + empty}, "the file is empty, so its run released nothing"},
 		{"journal", nil, "one of --run and --journal is wanted"},
 		{"one journal", []string{"--run=" + id, "--journal=" + empty}, "one of --run and --journal is wanted"},
 	} {

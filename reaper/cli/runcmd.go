@@ -52,7 +52,7 @@ func newRun(w ioStreams) *cobra.Command {
 	flags.IntVar(&f.concurrency, "concurrency", 32, "stored objects that are released at the same time")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even what the policy's limits or an empty cluster forbid")
 	flags.StringVar(&f.journal, "journal", "", "write what is about to be released to this new `FILE` too; see restore")
-	flags.StringVar(&f.pushURL, "push-url", "", "push figures to the Prometheus Pushgateway at this `URL` when the run is over")
+	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run is over")
 	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
 	return cmd
 }
@@ -102,7 +102,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error 
 		logger.Warn("no termination message", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
-	pushFigures(ctx, gateway, found, err, logger)
+	pushMetrics(ctx, gateway, found, err, logger)
 	return err
 }
 
