@@ -103,7 +103,7 @@ func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	s.proxy.Before(proxy.Nth(3, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
 	s.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
 	err := s.journals(1).Write(t.Context(), run("run-1"), threeParts())
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may stay, and is no journal") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "could not be removed, and is not a whole journal") {
 		t.Errorf("Write = %v, want that it was forbidden", err)
 	}
 	s.wantDamage("run-1", 4, "write 1 lacks part 3 of 3")

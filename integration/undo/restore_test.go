@@ -126,7 +126,7 @@ func TestWhatIsNotThereCannotBeRestored(t *testing.T) {
 		want string
 	}{
 		{"address", []string{"--run=" + id, "--only=10.1.0.1,10.1.0.77"}, "does not have 10.1.0.77"},
-		{"run", []string{"--run=20260101-000000-ABCDEF"}, "there are 1, the latest of " + id},
+		{"run", []string{"--run=20260101-000000-ABCDEF"}, "1 runs have a journal there, the latest are " + id},
 		{"ID", []string{"--run=a b"}, `"a b" is not the ID of a run`},
 		{"file", []string{"--journal=" + w.dir + "/nowhere"}, "no such file"},
 		{"run in the file", []string{"--journal=" + empty}, "the file is empty, so its run released nothing"},

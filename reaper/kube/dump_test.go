@@ -102,10 +102,10 @@ func TestDumpRefusesWhatIsNotWhole(t *testing.T) {
 		doc  reaper.Document
 		want string
 	}{
-		{"one page of a list", more, "document 1 is one page of a list, and what is in the others is missing"},
-		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: it has no name"},
-		{"a StatefulSet without a name", object("apps/v1", "StatefulSet", `{}`), "item 1: StatefulSet: it has no name"},
-		{"a node without a name", object("v1", "Node", `{}`), "item 1: node: it has no name"},
+		{"one page of a list", more, "document 1 is one page of a list, and the other pages are missing: dump the whole list"},
+		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: the object has no name"},
+		{"a StatefulSet without a name", object("apps/v1", "StatefulSet", `{}`), "item 1: StatefulSet: the object has no name"},
+		{"a node without a name", object("v1", "Node", `{}`), "item 1: node: the object has no name"},
 		{"a pod that is none", object("v1", "Pod", `{"metadata": {"name": "x"}, "spec": []}`),
 			"item 1: pod: json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"},
 	} {
