@@ -211,8 +211,8 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 			all := cm.BinaryData["journal.json.gz"]
 			cm.BinaryData["journal.json.gz"] = all[:len(all)-9]
 		}, second},
-		{"a bomb", data(zipped(t, make([]byte, 512<<20))), second + "it has more than"},
-		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "version 2, this program reads 1: use the newer"},
+		{"a bomb", data(zipped(t, make([]byte, 512<<20))), second + "the part has more than"},
+		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "the part has version 2, this program reads 1: use the newer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)

@@ -16,20 +16,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-const inspectAbout = `inspect reads what kubectl or etcdctl printed of IPAM stores, and prints the
-report of a dry run: which addresses are allocated, and to whom. With the pods of
-the same cluster it says too what would be released, and why. It contacts nothing.
+const inspectAbout = `inspect reads the output of kubectl or etcdctl about IPAM stores, and prints the
+report of a dry run: the allocated addresses and their owners. With the pods of the
+same cluster, the report also has the addresses that would be released, and the
+reasons. inspect contacts nothing.
 
-It reads, as YAML or JSON, lists and several documents in one file included:
+A file is YAML or JSON, with lists or several documents. inspect reads
 
   Whereabouts  IPPools and OverlappingRangeIPReservations
-  Calico       IPAMBlocks and IPAMHandles; in etcd, what "etcdctl get" prints of
-               them, with or without keys, also with -w json
+  Calico       IPAMBlocks and IPAMHandles; from etcd, the output of "etcdctl get"
+               with or without keys, or with -w json
 
-Dump the pods last: an address that was allocated in between looks leaked.
+Dump the pods last. An address that was allocated after a dump of the pods looks
+leaked.
 `
 
-// inspectExamples takes the name of the program.
+// inspectExamples is a format for the name of the program.
 const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -
   kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
   kubectl get pods,statefulsets,nodes -A -o json > pods.json
@@ -47,7 +49,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
-		Short:   "Look at dumped stores, without contacting anything; - is stdin",
+		Short:   "Report dumped stores without contacting anything; - is stdin",
 		Long:    inspectAbout,
 		Example: fmt.Sprintf(inspectExamples, w.name()),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -67,11 +69,11 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
 	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
-	flags.BoolVar(&f.all, "all", false, "report the entries that are in use too, as -o wide does")
+	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
 	return cmd
 }
 
-// inspect is one look, from files to report.
+// inspect runs the command, from its files to its report.
 func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
@@ -92,10 +94,10 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if f.pods != "" {
 		o.Cluster = &read.Cluster
 	}
-	found, lookErr := reaper.Inspect(ctx, o)
+	found, inspectErr := reaper.Inspect(ctx, o)
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
-		found.Warnings = append(found.Warnings, "the files have nothing of a store that ip-reaper knows")
+		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
 	}
-	return errors.Join(lookErr, report.Write(w.stdout, f.output, f.all, found))
+	return errors.Join(inspectErr, report.Write(w.stdout, f.output, f.all, found))
 }

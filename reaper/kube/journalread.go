@@ -50,7 +50,7 @@ func (j *Journals) noRun(ctx context.Context, runID string) error {
 		for _, r := range runs[:min(len(runs), maxRunsNamed)] {
 			names = append(names, r.id)
 		}
-		there = fmt.Sprintf("%d runs have a journal there, the latest are %s", len(runs), strings.Join(names, ", "))
+		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%w of run %q in namespace %s: %s", reaper.ErrNoJournal, runID, j.namespace, there)
 }
