@@ -30,7 +30,7 @@ func keys(j reaper.Journal) string {
 	return strings.Join(all, " ")
 }
 
-// Promise 10: what can be read can be put back, and the rest is told.
+// Promise 10: the readable records can be put back, and the error names the damage.
 func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 	whole := chapters(t)
 	edited := func(i int, was, now string) []byte {

@@ -138,7 +138,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 		"two values":            record("7", `{} {}`),
 		"a key that is no text": record("\xff7", `{}`),
 		"no backend":            change(func(r *reaper.Record) { r.Backend = "" }),
-		"no unit":               change(func(r *reaper.Record) { r.Pool = "" }),
+		"no pool":               change(func(r *reaper.Record) { r.Pool = "" }),
 		"no key":                change(func(r *reaper.Record) { r.Key = "" }),
 		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
 	} {
@@ -232,7 +232,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		return reaper.Record{
-			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "unit"), Key: text.Draw(t, "key"),
+			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "pool"), Key: text.Draw(t, "key"),
 			IP:    rapid.SampledFrom([]string{"", "10.0.0.1", "fd00::1%eth0"}).Draw(t, "ip"),
 			Owner: reaper.EntryOwner{Pod: text.Draw(t, "pod"), Node: text.Draw(t, "node")}, Stored: stored,
 		}

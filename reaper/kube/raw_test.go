@@ -161,9 +161,9 @@ func TestListRawStartsAnewWhereAPageExpires(t *testing.T) {
 	}
 }
 
-// Promise 2. What the API server says of a refusal is in the error: that it has no
-// such object is told from a proxy's 404 by that.
-func TestSendTellsWhatTheServerSays(t *testing.T) {
+// Promise 2. The error has the reason that the API server gives, because the reason
+// distinguishes a missing object from the 404 of a proxy.
+func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 	resource := schema.GroupResource{Resource: "blocks"}
 	for _, tt := range []struct {
 		name   string

@@ -176,8 +176,8 @@ func TestHostileTextStaysInItsCell(t *testing.T) {
 // markup is what markdown would render, unless a backslash precedes it.
 var markup = regexp.MustCompile("[^\\\\*][<\\[`_~&]")
 
-// cells counts the cells of a row as GitHub does: a backslash escapes whatever
-// punctuation comes next.
+// cells counts the cells of a row as GitHub does: a backslash escapes the
+// punctuation character behind it.
 func cells(row string) int {
 	n := -1
 	for i := 0; i < len(row); i++ {
