@@ -103,7 +103,7 @@ func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	s.proxy.Before(proxy.Nth(3, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
 	s.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
 	err := s.journals(1).Write(t.Context(), run("run-1"), threeParts())
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may stay, and is no journal") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "could not be removed, and is not a whole journal") {
 		t.Errorf("Write = %v, want that it was forbidden", err)
 	}
 	s.wantDamage("run-1", 4, "write 1 lacks part 3 of 3")
@@ -211,8 +211,8 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 			all := cm.BinaryData["journal.json.gz"]
 			cm.BinaryData["journal.json.gz"] = all[:len(all)-9]
 		}, second},
-		{"a bomb", data(zipped(t, make([]byte, 512<<20))), second + "it has more than"},
-		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "version 2, this program reads 1: use the newer"},
+		{"a bomb", data(zipped(t, make([]byte, 512<<20))), second + "the part has more than"},
+		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "the part has version 2, this program reads 1: use the newer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
@@ -235,7 +235,7 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		s.write("run-2", 2, threeParts())
 		strange := s.stored()["run-2-1-2"].BinaryData["journal.json.gz"]
 		s.replace("run-1-1-2", data(strange))
-		s.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is of the run "run-2"`)
+		s.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is part of run "run-2"`)
 		s.wantRead("run-2", threeParts())
 	})
 }

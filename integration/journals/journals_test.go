@@ -296,7 +296,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 func TestRunThatIsNotThere(t *testing.T) {
 	s := newScene(t)
 	_, err := s.journals(1).Read(t.Context(), "run-0")
-	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "there are none") {
+	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "no run has a journal there") {
 		t.Errorf("%v, want that there is no journal at all", err)
 	}
 	for i := range 12 {
@@ -309,7 +309,7 @@ func TestRunThatIsNotThere(t *testing.T) {
 		}
 	}
 	_, err = s.journals(1).Read(t.Context(), "run-0")
-	want := "there are 12, the latest of run-11, run-10, run-09, run-08, run-07, run-06, run-05, run-04, run-03, run-02"
+	want := "runs with a journal there: 12, the latest are run-11, run-10, run-09, run-08, run-07, run-06, run-05, run-04, run-03, run-02"
 	if !errors.Is(err, reaper.ErrNoJournal) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -106,6 +106,6 @@ func TestKubectlKnowsThePlugin(t *testing.T) {
 	s.says(2, []string{`kubectl ip-reaper: unknown flag: --bogus`, "hint: see kubectl ip-reaper --help"}, "ip-reaper", "--bogus")
 	s.says(0, []string{"ip-reaper\t"}, "__complete", "ip-re")
 	s.says(0, []string{"restore\tPut back what a run released\n", "policy\t", ":4\n"}, "__complete", "ip-reaper", "")
-	s.says(0, []string{"json\nmarkdown\ntable\nwide\nyaml\n", ":4\n"}, "__complete", "ip-reaper", "-o", "")
+	s.says(0, []string{"json\n", "table\n", ":4\n"}, "__complete", "ip-reaper", "-o", "")
 	s.says(0, []string{"yaml\nyml\njson\n:8\n"}, "__complete", "ip-reaper", "--policy", "")
 }

@@ -49,7 +49,7 @@ func TestRunDoesNotRestOnTheGateway(t *testing.T) {
 		{"answers 400", answers(http.StatusBadRequest), "unexpected status code 400 while pushing to", 0},
 		{"answers 500", answers(http.StatusInternalServerError), "not today", 0},
 		{"hangs", hangs.URL, "context deadline exceeded", 10 * time.Second},
-		{"is the API server", s.Config.Host, "push figures: ", 0},
+		{"is the API server", s.Config.Host, "push metrics: ", 0},
 		{"wants a password", startGateway(t, locked).url, "unexpected status code 401", 0},
 		{"has no such path", s.gateway.url + "/somewhere", "unexpected status code 404", 0},
 	} {
@@ -63,7 +63,7 @@ func TestRunDoesNotRestOnTheGateway(t *testing.T) {
 			if result.Report.Summary.Released != 2 {
 				t.Errorf("the run did %+v, want 2 released", result.Report.Summary)
 			}
-			if !strings.Contains(result.Stderr, `"msg":"no figures were pushed"`) || !strings.Contains(result.Stderr, tt.says) {
+			if !strings.Contains(result.Stderr, `"msg":"metrics were not pushed"`) || !strings.Contains(result.Stderr, tt.says) {
 				t.Errorf("it does not warn that %q:\n%s", tt.says, result.Stderr)
 			}
 			if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "operator") {
@@ -90,7 +90,7 @@ func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
 	s := newScene(t)
 	url := with("operator:"+password, startGateway(t, locked).url)
 	result := s.start(url, patient, "-v").EndT(s, reap.ExitDone)
-	if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "no figures were pushed") {
+	if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "metrics were not pushed") {
 		t.Errorf("it tells the password, or could not push:\n%s", all)
 	}
 }

@@ -103,7 +103,7 @@ func TestLedgerFromTheFarPastEndsTheGracePeriod(t *testing.T) {
 // What can be read of a ledger counts, whatever is missing beside it.
 func TestRestOfALedgerIsBelieved(t *testing.T) {
 	for parts, says := range map[string]string{
-		"3":    "the ledger is damaged: no ip-reaper-ledger-1",
+		"3":    "the ledger is damaged: ConfigMap ip-reaper-ledger-1 is missing",
 		"many": "",
 	} {
 		t.Run(parts, func(t *testing.T) {

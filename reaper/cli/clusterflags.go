@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// clusterFlags are those of every command that talks to a cluster.
+// clusterFlags are the flags of every command that contacts a cluster.
 type clusterFlags struct {
 	policy     string
 	kubeconfig string
@@ -24,30 +24,30 @@ type clusterFlags struct {
 	timeout    time.Duration
 }
 
-// add has the flags be parsed.
+// add adds the flags to a command.
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside of a cluster, nothing is written without it")
-	flags.StringVar(&f.namespace, "namespace", "", "namespace of ledger, journal and lock; by default that of the pod or of the context")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
+	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside a cluster, writing requires it")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of ledger, journal and lock; by default the namespace of the pod or of the context")
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision")
 }
 
-// check finds the mistakes that need nobody to be asked.
+// check returns the mistakes in the flags that can be found without a cluster.
 func (f clusterFlags) check() error {
 	if f.timeout <= 0 {
-		return reaper.BadInput(fmt.Errorf("--timeout: %v is not a time to wait", f.timeout), "")
+		return reaper.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
 	}
 	return checkOutput(f.output)
 }
 
-// newLogger logs to stderr: for people on a terminal, for machines elsewhere.
+// newLogger returns a logger to stderr. It writes text to a terminal, and JSON elsewhere.
 func newLogger(w ioStreams, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
 	if w.terminal {
-		level = slog.LevelWarn // progress lines say the rest
+		level = slog.LevelWarn // progress lines replace the info level
 	}
 	if verbose {
 		level = slog.LevelDebug
@@ -61,10 +61,10 @@ func newLogger(w ioStreams, verbose bool) *slog.Logger {
 	return logger
 }
 
-// checkOutput finds a format that there is not.
+// checkOutput returns an error if the output format does not exist.
 func checkOutput(format string) error {
 	if !slices.Contains(report.Formats(), format) {
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use table, wide, json, yaml or markdown")
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use "+report.FormatList())
 	}
 	return nil
 }

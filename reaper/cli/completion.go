@@ -11,8 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// addCompletions says what may follow the flags and names of a command, and of its
-// subcommands: files where nothing else is said. Nothing is contacted for it.
+// addCompletions adds the shell completion of the flags and arguments of a command and
+// of its subcommands. Flags that are not listed complete to files. Completion contacts
+// nothing.
 func addCompletions(w ioStreams, cmd *cobra.Command) {
 	values := map[string]cobra.CompletionFunc{
 		"output":      cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
@@ -27,7 +28,7 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if complete := values[f.Name]; complete != nil {
-			// It fails for a flag that there is not, or that has one already.
+			// It fails for a flag that already has a completion.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 	})
@@ -43,12 +44,13 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 	}
 }
 
-// yamlFiles are the files that a policy may be.
+// yamlFiles completes to the files that may hold a policy.
 func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// contexts are those of the kubeconfig that the command line, or a variable, names.
+// contexts completes to the contexts of the kubeconfig, which a flag or a variable may
+// name.
 func contexts(w ioStreams) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {

@@ -17,17 +17,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-const inspectAbout = `inspect reads what kubectl or etcdctl printed of IPAM stores, and prints the
-report of a dry run: which addresses are allocated, and to whom. With the pods of
-the same cluster it says too what would be released, and why. It contacts nothing.
+const inspectAbout = `inspect reads the output of kubectl or etcdctl about IPAM stores, and prints the
+report of a dry run: the allocated addresses and their owners. With the pods of the
+same cluster, the report also has the addresses that would be released, and the
+reasons. inspect contacts nothing.
 
-It reads YAML and JSON, lists and several documents in one file included, and what
-"etcdctl get" prints, with or without keys, also with -w json. It knows these stores:
+inspect reads YAML and JSON, also lists and several documents in one file, and the output
+of "etcdctl get", with or without keys, or with -w json. It knows these stores:
 
-%sDump the pods last: an address that was allocated in between looks leaked.
+%sDump the pods last. An address that was allocated after a dump of the pods looks leaked.
 `
 
-// inspectStores are the stores that inspect knows, for its help.
+// inspectStores returns the lines of the help about the stores that inspect knows.
 func inspectStores(plugins []plugin.Plugin) string {
 	var text strings.Builder
 	for _, p := range plugins {
@@ -38,7 +39,7 @@ func inspectStores(plugins []plugin.Plugin) string {
 	return text.String() + "\n"
 }
 
-// inspectExamples takes the name of the program.
+// inspectExamples is a format for the name of the program.
 const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -
   kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
   kubectl get pods,statefulsets,nodes -A -o json > pods.json
@@ -56,7 +57,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
-		Short:   "Look at dumped stores, without contacting anything; - is stdin",
+		Short:   "Report dumped stores without contacting anything; - is stdin",
 		Long:    fmt.Sprintf(inspectAbout, inspectStores(w.backends)),
 		Example: fmt.Sprintf(inspectExamples, w.name()),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -75,12 +76,12 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: table, wide, json, yaml or markdown")
-	flags.BoolVar(&f.all, "all", false, "report the entries that are in use too, as -o wide does")
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
+	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
 	return cmd
 }
 
-// inspect is one look, from files to report.
+// inspect runs the command, from its files to its report.
 func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
@@ -93,7 +94,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	stores, strange := plugin.Offline(w.backends, read.Stored)
+	stores, unknown := plugin.Offline(w.backends, read.Stored)
 	o := reaper.Options{
 		ID: newID(), Version: buildVersion(), Policy: p, Backends: stores,
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -101,10 +102,10 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if f.pods != "" {
 		o.Cluster = &read.Cluster
 	}
-	found, lookErr := reaper.Inspect(ctx, o)
-	found.Warnings = slices.Concat(dump.PassedOver(strange), found.Warnings)
+	found, inspectErr := reaper.Inspect(ctx, o)
+	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
-		found.Warnings = append(found.Warnings, "the files have nothing of a store that ip-reaper knows")
+		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
 	}
-	return errors.Join(lookErr, report.Write(w.stdout, f.output, f.all, found))
+	return errors.Join(inspectErr, report.Write(w.stdout, f.output, f.all, found))
 }

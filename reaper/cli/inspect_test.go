@@ -25,7 +25,7 @@ func look(ctx context.Context, in io.Reader, args ...string) (code int, stdout, 
 	return code, out.String(), errs.String()
 }
 
-// stores are lists as an API server sends them, and what it says of itself.
+// stores are lists and objects as an API server sends them.
 var stores = map[string]string{
 	"ippools": `{"kind": "IPPoolList", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1", "metadata": {"resourceVersion": "9"}, "items": [
 		{"metadata": {"namespace": "kube-system", "name": "10.1.0.0-24", "uid": "u1", "resourceVersion": "7"}, "spec": {"range": "10.1.0.0/24", "allocations": {
@@ -49,7 +49,7 @@ var stores = map[string]string{
 	"ipamblocks.crd.projectcalico.org": `{"metadata": {"name": "x"}, "spec": {"versions": [{"name": "v1", "served": true, "storage": true}]}}`,
 }
 
-// beside is who is alive beside them.
+// beside are the pods, StatefulSets and nodes of the same cluster.
 var beside = map[string]string{
 	"pods": `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [
 		{"metadata": {"namespace": "default", "name": "alive"}, "spec": {"nodeName": "node-a"}, "status": {"phase": "Running", "podIP": "10.2.0.0"}}]}`,
@@ -59,7 +59,7 @@ var beside = map[string]string{
 		{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}`,
 }
 
-// printed is what is compared of a report: not the times, which a file cannot tell.
+// printed are the fields of a report that are compared. The times differ.
 type printed struct {
 	Summary  reaper.Counts
 	Backends []map[string]any
@@ -81,7 +81,7 @@ func parse(t *testing.T, report string) printed {
 }
 
 func TestInspectReportsWhatADryRunDoes(t *testing.T) {
-	s, args := staged(t, stores)
+	s, args := newFakeAPI(t, stores)
 	for name, list := range beside {
 		if err := os.WriteFile(filepath.Join(s.dir, name+".json"), []byte(list), 0o600); err != nil {
 			t.Fatal(err)

@@ -103,8 +103,8 @@ func TestPrintError(t *testing.T) {
 	}{
 		{"usage with a hint", reaper.BadInput(errors.New("unknown flag: --x"), "see ip-reaper --help"),
 			"ip-reaper: unknown flag: --x\nhint: see ip-reaper --help\n"},
-		{"usage without one", reaper.BadInput(errors.New("--timeout: 0s is not a time to wait"), ""),
-			"ip-reaper: --timeout: 0s is not a time to wait\n"},
+		{"usage without one", reaper.BadInput(errors.New("--timeout: 0s is not a positive duration"), ""),
+			"ip-reaper: --timeout: 0s is not a positive duration\n"},
 		{"several lines", &policy.Error{Messages: []string{"a: no", "b: no"}},
 			"ip-reaper: a: no\nip-reaper: b: no\n"},
 		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),

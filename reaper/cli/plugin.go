@@ -6,15 +6,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kubectl looks for these programs: one runs as `kubectl ip-reaper`, the other is
-// asked what may follow on such a command line.
+// kubectl looks for programs of these names. It runs the first as `kubectl ip-reaper`,
+// and the second to complete such a command line.
 const (
 	kubectlPlugin   = "kubectl-ip_reaper"
 	kubectlComplete = "kubectl_complete-ip_reaper"
 )
 
-// called returns by the name that the program was called by, argv[0], whether it is
-// a plugin of kubectl, and its arguments.
+// called returns whether the name of the program, argv[0], is that of a kubectl plugin,
+// and the arguments of the command.
 func called(argv []string) (kubectl bool, args []string) {
 	switch args = argv[1:]; filepath.Base(argv[0]) {
 	case kubectlPlugin:
@@ -26,7 +26,7 @@ func called(argv []string) (kubectl bool, args []string) {
 	}
 }
 
-// name is what the user types to call the program.
+// name returns the words with which the user starts the program.
 func (w ioStreams) name() string {
 	if w.kubectl {
 		return "kubectl ip-reaper"
@@ -35,12 +35,12 @@ func (w ioStreams) name() string {
 }
 
 const pluginAbout = `
-Completion comes with that of kubectl, where the program is on the PATH by the name
+kubectl completes its command line if the PATH has the program by the name
 ` + kubectlComplete + ` too.
 `
 
-// asPlugin has a command tree be one of kubectl's. Shells ask kubectl what may
-// follow, so there is no script to be made for them.
+// asPlugin makes the command tree a plugin of kubectl. It removes the command that
+// writes completion scripts, because shells complete by kubectl.
 func asPlugin(w ioStreams, root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: w.name()}
 	root.Long += pluginAbout

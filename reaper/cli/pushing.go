@@ -10,8 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
 )
 
-// gateway returns where figures are pushed to; the zero Gateway where nobody asked
-// for that.
+// gateway returns the Pushgateway of --push-url, or the zero Gateway without the flag.
 func (f runFlags) gateway() (metrics.Gateway, error) {
 	if f.pushURL == "" {
 		return metrics.Gateway{}, nil
@@ -24,15 +23,15 @@ func (f runFlags) gateway() (metrics.Gateway, error) {
 	return gateway, nil
 }
 
-// pushFigures pushes those of a run that ended with the error, or without one. That it
-// fails changes nothing about the run. One that was locked out has none: those of
-// the run that is going on are the gateway's next.
-func pushFigures(ctx context.Context, gateway metrics.Gateway, r reaper.Report, runErr error, logger *slog.Logger) {
+// pushMetrics pushes the metrics of a run, which ended with runErr. If the push fails,
+// it logs a warning, and the run stays as it was. A run that found the lock taken
+// pushes nothing: the run that has the lock pushes next.
+func pushMetrics(ctx context.Context, gateway metrics.Gateway, r reaper.Report, runErr error, logger *slog.Logger) {
 	var locked *reaper.LockedError
 	if gateway.Nowhere() || errors.As(runErr, &locked) {
 		return
 	}
 	if err := gateway.Push(ctx, r, exitCode(ctx, runErr)); err != nil {
-		logger.Warn("no figures were pushed", "err", err)
+		logger.Warn("metrics were not pushed", "err", err)
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-const restoreAbout = `restore puts back what a run released: in pools, reservations, blocks and handles,
-each on the condition that its place is still free. What was given to somebody else
-meanwhile is not touched, and an address that another pod shows is not put back.
+const restoreAbout = `restore puts back the allocations that a run released, each only if its place is
+still free. It does not touch an address that was allocated again in the meantime,
+nor put back an address that another pod shows.
 
-A run says its ID in its report. What it released is in ConfigMaps of the reaper's
-namespace, and in the file that was given to it by --journal. What is put back is as
-leaked as it was before: unless its pod is there, or a rule of the policy holds it,
-the next run releases it again when the grace period is over.
+The report of a run has the ID of the run. The journal of a run is in ConfigMaps of
+the reaper's namespace, and in the file of --journal. A restored allocation is leaked
+again. Unless its pod exists or a rule of the policy holds it, a run releases it when
+its grace period is over.
 `
 
 // restoreFlags are the flags of the restore command.
@@ -53,32 +53,32 @@ func newRestore(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	f.add(flags)
 	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster")
-	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run was given as --journal; - is stdin")
-	flags.StringSliceVar(&f.only, "only", nil, "put back these addresses only: `IP`, several with commas or by repeating the flag")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be put back")
+	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run wrote with --journal; - is stdin")
+	flags.StringSliceVar(&f.only, "only", nil, "put back this `IP` only; for more, use commas or repeat the flag")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "report what would be put back, and put back nothing")
 	return cmd
 }
 
-// addresses returns what --only names.
+// addresses returns the addresses of --only.
 func (f restoreFlags) addresses() ([]netip.Addr, error) {
 	var only []netip.Addr
 	for _, text := range f.only {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, reaper.BadInput(fmt.Errorf("--only: %q is no address", text), "")
+			return nil, reaper.BadInput(fmt.Errorf("--only: %q is not an IP address", text), "")
 		}
 		only = append(only, ip.Unmap())
 	}
 	return only, nil
 }
 
-// restore is one restoration, from flags to report.
+// restore runs the command, from its flags to its report.
 func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	if (f.run == "") == (f.journal == "") {
-		return reaper.BadInput(errors.New("one of --run and --journal is wanted"), "the report of a run says its ID")
+		return reaper.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID")
 	}
 	only, err := f.addresses()
 	if err != nil {
@@ -98,7 +98,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	journal, damage := readJournal(timed, w, f, conn)
 	switch {
 	case errors.Is(damage, reaper.ErrNoJournal):
-		return reaper.BadInput(damage, "the report of a run says its ID")
+		return reaper.BadInput(damage, "the report of a run has its ID")
 	case damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged):
 		return damage
 	}
@@ -114,7 +114,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	return errors.Join(err, report.WriteRestore(w.stdout, f.output, restored))
 }
 
-// readJournal reads it from where the flags say.
+// readJournal reads the journal from the file or the cluster that the flags name.
 func readJournal(ctx context.Context, w ioStreams, f restoreFlags, conn connection) (reaper.Journal, error) {
 	if f.journal != "" {
 		text, name, err := dump.Open(ctx, w.stdin, f.journal)
@@ -127,7 +127,7 @@ func readJournal(ctx context.Context, w ioStreams, f restoreFlags, conn connecti
 	return conn.journals.Read(ctx, f.run)
 }
 
-// checkOnly finds the addresses that the journal does not have.
+// checkOnly returns an error if the journal does not have all addresses of --only.
 func checkOnly(only []netip.Addr, journal reaper.Journal) error {
 	var missing []string
 	for _, ip := range only {
@@ -140,5 +140,5 @@ func checkOnly(only []netip.Addr, journal reaper.Journal) error {
 		return nil
 	}
 	return reaper.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		"leave out --only and give --dry-run to see what it has")
+		"to list its addresses, run it with --dry-run and without --only")
 }

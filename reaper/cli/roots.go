@@ -1,5 +1,5 @@
 package cli
 
-// Mozilla's CA certificates, for where there is no file with any, as in the image.
-// What the system or SSL_CERT_FILE has is used instead.
+// Mozilla's CA certificates are used if the system has none, as in the image.
+// Certificates of the system or of SSL_CERT_FILE take precedence.
 import _ "golang.org/x/crypto/x509roots/fallback"

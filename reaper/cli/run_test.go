@@ -25,10 +25,11 @@ const (
 	noSets = `{"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
 )
 
-// staged is a stage with the given lists, and the arguments that lead to it.
-func staged(t *testing.T, lists map[string]string) (*stage, []string) {
+// newFakeAPI returns an API server with the given lists, and the arguments with its
+// kubeconfig.
+func newFakeAPI(t *testing.T, lists map[string]string) (*fakeAPI, []string) {
 	t.Helper()
-	s := &stage{dir: t.TempDir()}
+	s := &fakeAPI{dir: t.TempDir()}
 	for resource, list := range lists {
 		if err := os.WriteFile(filepath.Join(s.dir, resource+".json"), []byte(list), 0o600); err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func start(ctx context.Context, terminal bool, args []string) (code int, stdout,
 }
 
 func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
-	_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	code, stdout, stderr := start(t.Context(), true, args)
 	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
@@ -74,7 +75,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 }
 
 func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
-	_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	code, _, stderr := start(t.Context(), false, args)
 	if code != exitDone || strings.Contains(stderr, "listed 3 stores") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
@@ -90,7 +91,7 @@ func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
 func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	s, _ := staged(t, map[string]string{"statefulsets": noSets})
+	s, _ := newFakeAPI(t, map[string]string{"statefulsets": noSets})
 	args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/pods") {
 			interrupt()
@@ -116,7 +117,7 @@ func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 
 // Every request says whose it is, so that audit logs can be read.
 func TestRequestsCarryTheName(t *testing.T) {
-	s, _ := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	s, _ := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if agent := r.UserAgent(); !strings.HasPrefix(agent, "ip-reaper/") {
 			t.Errorf("%s %s by %q, want ip-reaper/VERSION", r.Method, r.URL.Path, agent)
@@ -128,28 +129,28 @@ func TestRequestsCarryTheName(t *testing.T) {
 	}
 }
 
-// A protection is an etcd that lets nobody in.
-type protection struct {
+// A refusingEtcd refuses every password, and records it.
+type refusingEtcd struct {
 	etcdserverpb.UnimplementedAuthServer
 	mu    sync.Mutex
 	tried []string
 }
 
-func (k *protection) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+func (k *refusingEtcd) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tried = append(k.tried, r.Name+" "+r.Password)
 	return nil, rpctypes.ErrGRPCAuthFailed
 }
 
-// A password goes to etcd and nowhere else, whatever etcd makes of it.
+// A password goes to etcd and nowhere else, also if etcd refuses it.
 func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	const password = "hunter2-s3cret"
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k := &protection{}
+	k := &refusingEtcd{}
 	server := grpc.NewServer()
 	etcdserverpb.RegisterAuthServer(server, k)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -173,7 +174,7 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.tried = nil
-			_, args := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+			_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 			var out, errs bytes.Buffer
 			code := run(t.Context(), ioStreams{
 				backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
@@ -203,7 +204,7 @@ func TestNamespaceOfTheLedger(t *testing.T) {
 		{[]string{"--namespace", "other"}, "other"},
 	} {
 		var asked []string
-		s, _ := staged(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+		s, _ := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 		args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "configmaps") {
 				asked = append(asked, r.URL.Path)

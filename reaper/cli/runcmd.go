@@ -46,18 +46,18 @@ func newRun(w ioStreams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.BoolVar(&f.dryRun, "dry-run", true, "only say what would be released; overrides the policy")
-	flags.BoolVar(&f.all, "all", false, "report the entries that are in use too, as -o wide does")
-	flags.BoolVar(&f.wait, "wait", false, "sit out the grace periods of what is suspected, and judge again; --timeout does not count the waiting")
-	flags.IntVar(&f.concurrency, "concurrency", 32, "stored objects that are released at the same time")
-	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even what the policy's limits or an empty cluster forbid")
-	flags.StringVar(&f.journal, "journal", "", "write what is about to be released to this new `FILE` too; see restore")
-	flags.StringVar(&f.pushURL, "push-url", "", "push figures to the Prometheus Pushgateway at this `URL` when the run is over")
-	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
+	flags.BoolVar(&f.dryRun, "dry-run", true, "report what would be released, and release nothing; overrides the policy")
+	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
+	flags.BoolVar(&f.wait, "wait", false, "sleep until the next grace period ends, and start again; --timeout does not count the sleep")
+	flags.IntVar(&f.concurrency, "concurrency", 32, "number of pools that are written at the same time")
+	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
+	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
+	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run ends")
+	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a summary of one line to this `FILE` if it exists")
 	return cmd
 }
 
-// check finds the mistakes that need nobody to be asked.
+// check returns the mistakes in the flags that can be found without a cluster.
 func (f runFlags) check() error {
 	if f.concurrency < 1 {
 		return reaper.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
@@ -65,7 +65,7 @@ func (f runFlags) check() error {
 	return f.clusterFlags.check()
 }
 
-// reap is one run, from flags to report.
+// reap runs the command, from its flags to its report.
 func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error {
 	if err := f.check(); err != nil {
 		return err
@@ -99,26 +99,26 @@ func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error 
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	printErr := report.Write(w.stdout, f.output, f.all, found)
 	if err := writeTermination(f.terminationLog, found, exitCode(ctx, runErr), runErr); err != nil {
-		logger.Warn("no termination message", "err", err)
+		logger.Warn("the termination message was not written", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
-	pushFigures(ctx, gateway, found, err, logger)
+	pushMetrics(ctx, gateway, found, err, logger)
 	return err
 }
 
-// openJournals returns where a run writes down what it releases: the cluster, and
-// a file where one is asked for. A dry run writes neither.
+// openJournals returns the journals of a run: the journals in the cluster, and the file
+// of --journal. A dry run writes to neither, so it creates no file.
 func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, func() error, error) {
 	if f.journal == "" || dryRun {
 		return conn.journals, func() error { return nil }, nil
 	}
 	if f.journal == dump.Stdin {
-		return nil, nil, reaper.BadInput(errors.New("--journal: the journal has to be a file"), "")
+		return nil, nil, reaper.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
 	}
 	file, err := journal.Create(f.journal)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		err = fmt.Errorf("--journal: %s is there already, and may be what an earlier run can be undone by", f.journal)
+		err = fmt.Errorf("--journal: %s exists, and may be the journal of an earlier run", f.journal)
 		return nil, nil, reaper.BadInput(err, "give a file that does not exist yet")
 	case err != nil:
 		return nil, nil, reaper.BadInput(fmt.Errorf("--journal: %w", err), "")
@@ -126,7 +126,7 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 	return journal.Both{file, conn.journals}, file.Close, nil
 }
 
-// options puts a run together.
+// options returns the options of the run.
 func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
 	o := reaper.Options{
 		ID:           newID(),
@@ -154,7 +154,7 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 	return o
 }
 
-// sleep waits, unless the context ends before.
+// sleep waits for d. It returns an error if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -164,5 +164,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// newID names a run.
+// newID returns an ID for a run, which begins with its time.
 func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }

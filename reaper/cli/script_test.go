@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func program() { os.Exit(Main(backends.All())) }
 
 // TestScripts runs testdata. In each script a server answers by the
-// files in api/ (see stage), and the file kubeconfig leads to it by the context
+// files in api/ (see fakeAPI), and the file kubeconfig leads to it by the context
 // "here", which is the current one. Beside the commands of testscript there are:
 //
 //	exits CODE COMMAND ARG...  run it and compare its exit code
@@ -46,10 +46,10 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Dir:           "testdata",
 		Setup: func(env *testscript.Env) error {
-			s := &stage{dir: filepath.Join(env.WorkDir, "api")}
+			s := &fakeAPI{dir: filepath.Join(env.WorkDir, "api")}
 			server := httptest.NewServer(s)
 			env.Defer(server.Close)
-			env.Values[stageKey{}] = s
+			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
@@ -69,27 +69,26 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 	"clusters": [{"name": "c", "cluster": {"server": %q}}],
 	"contexts": [{"name": "here", "context": {"cluster": "c", "namespace": "reap"}}]}`
 
-// A stage is an API server that is made of files: a list is api/<resource>.json,
-// and an object of the whole cluster api/<name>.json. A file that is a Status is
-// answered with its code. What has no file does not exist, but there are lists of
-// nodes and of API groups; and nothing can be written, but the lease that keeps
-// other runs away, which nobody has.
-type stage struct {
+// A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
+// a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
+// code. The lists of nodes and of API groups exist without a file. The lease of the lock
+// is free. No other object can be written.
+type fakeAPI struct {
 	dir    string
 	all    atomic.Int32
 	writes atomic.Int32
 }
 
-// unlessGiven are the lists that there are without a file.
+// unlessGiven are the lists that exist without a file.
 var unlessGiven = map[string]string{
 	"nodes": `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
 	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "whereabouts.cni.cncf.io",
 		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 }
 
-type stageKey struct{}
+type fakeAPIKey struct{}
 
-func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.all.Add(1)
 	at := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if slices.Contains(at, "leases") && r.Method != http.MethodGet {
@@ -142,7 +141,7 @@ func status(code int32, reason metav1.StatusReason, message, kind, name string) 
 
 // asked fails the script if the server was not asked, or was with a !.
 func asked(ts *testscript.TestScript, neg bool, what string) {
-	s, ok := ts.Value(stageKey{}).(*stage)
+	s, ok := ts.Value(fakeAPIKey{}).(*fakeAPI)
 	if !ok {
 		ts.Fatalf("there is no server")
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// maxMessage is what the kubelet keeps of a termination message, in bytes.
+// maxMessage is the size up to which the kubelet keeps a termination message, in bytes.
 const maxMessage = 4096
 
-// A lastWord is the summary that kubectl describe shows of a finished pod.
+// A terminationMessage is the summary that kubectl describe shows for a finished pod.
 type terminationMessage struct {
 	ID       string            `json:"id"`
 	ExitCode int               `json:"exitCode"`
@@ -23,22 +23,22 @@ type terminationMessage struct {
 	Error    string            `json:"error,omitempty"`
 }
 
-// writeTermination writes one JSON line to the file, if there is one: the
-// kubelet makes it, and nowhere else should one appear.
+// writeTermination writes one line of JSON to the file if it exists. It never creates
+// the file, because the kubelet does so.
 func writeTermination(file string, r reaper.Report, code int, cause error) error {
-	word := terminationMessage{ID: r.Run.ID, ExitCode: code, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
+	message := terminationMessage{ID: r.Run.ID, ExitCode: code, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {
-		word.Backends[b.Name] = b.Status.String()
+		message.Backends[b.Name] = b.Status.String()
 	}
-	line, err := json.Marshal(word)
+	line, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("termination message: %w", err)
 	}
 	if cause != nil {
 		// A byte of the error can take six in JSON.
 		room := (maxMessage - len(line) - len(`,"error":""`) - 1) / 6
-		word.Error = cause.Error()[:min(len(cause.Error()), max(0, room))]
-		if line, err = json.Marshal(word); err != nil {
+		message.Error = cause.Error()[:min(len(cause.Error()), max(0, room))]
+		if line, err = json.Marshal(message); err != nil {
 			return fmt.Errorf("termination message: %w", err)
 		}
 	}

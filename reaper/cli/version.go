@@ -9,8 +9,8 @@ import (
 // -X github.com/ip-reaper/ip-reaper/reaper/cli.commit=635c952….
 var version, commit string
 
-// buildVersion returns the version that was linked in; else the module's; else
-// the commit; else dev.
+// buildVersion returns the first that is known of the linked version, the version of the
+// module, and the commit. If none is known, it returns dev.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -21,8 +21,8 @@ func buildVersion() string {
 	return cmp.Or(buildCommit(), "dev")
 }
 
-// buildCommit returns the commit that was linked in; else the one that go saw
-// when it built; else nothing.
+// buildCommit returns the linked commit, or the commit that the go command recorded, or
+// nothing.
 func buildCommit() string {
 	if commit != "" {
 		return commit
@@ -39,8 +39,8 @@ func buildCommit() string {
 	return ""
 }
 
-// longVersion returns the version with the commit, where that is known and is not
-// the version itself.
+// longVersion returns the version with the commit. It leaves out the commit if it is
+// unknown or is the version.
 func longVersion() string {
 	v, c := buildVersion(), buildCommit()
 	if c == "" || c == v {

@@ -5,117 +5,124 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 )
 
-// etcdRoot is how a line begins that etcdctl prints for a key.
+// etcdRoot begins every line in which etcdctl prints a key.
 const etcdRoot = "/calico/"
 
-// chunks cuts a text into what stands between the lines that separate documents:
-// the marks of YAML, and keys of etcd, which name what comes after them. No JSON
-// and no YAML has such a line inside.
+// chunks cuts a text at the lines that separate documents: "---", "...", and the
+// keys of etcd, each of which names the value that follows. Neither JSON nor YAML
+// has such a line inside a document.
 //
-// Read reads one chunk to its end; next goes on to the one behind it. Lines may be
-// of any length: the dump of a cluster can be a single one.
+// next goes to the next chunk, and Read reads that chunk up to its end. A line may
+// be of any length, because etcdctl prints a whole dump as one line of JSON.
 type chunks struct {
-	in     *bufio.Reader
-	piece  []byte // of the buffer of in, not handed out yet
-	begun  bool   // next was called
-	begins bool   // the next byte of in begins a line
-	line   int    // of the next byte of in, from 1
-	offset int64  // of the next byte of in
+	in      *bufio.Reader
+	begun   bool  // next was called
+	newLine bool  // the next byte of in begins a line
+	line    int   // the line of the next byte of in, from 1
+	offset  int64 // the offset of the next byte of in
 }
 
 func newChunks(r io.Reader) *chunks {
-	return &chunks{in: bufio.NewReaderSize(r, 1<<16), begins: true, line: 1}
+	return &chunks{in: bufio.NewReaderSize(r, 1<<16), newLine: true, line: 1}
 }
 
-// next goes to the beginning of the next chunk, and returns the key that names
-// it; none for one that is not from etcd. It returns io.EOF behind the last.
+// next goes to the beginning of the next chunk. It returns the etcd key of that
+// chunk, if it has one, and io.EOF after the last chunk.
 func (c *chunks) next() (key string, err error) {
-	first := !c.begun
-	c.begun = true
-	if !first {
+	if c.begun {
 		if _, err := io.Copy(io.Discard, c); err != nil {
 			return "", err
 		}
 	}
-	switch mark := c.mark(); {
-	case mark == etcdRoot:
-		line, err := c.in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", err
-		}
-		c.passed([]byte(line))
-		return strings.TrimSpace(line), nil
-	case mark != "":
-		skipped, err := c.in.Discard(len(mark))
-		c.passed([]byte(mark[:skipped]))
-		return "", err
-	case first:
+	begin, _ := c.in.Peek(len(etcdRoot)) // the next read returns the error
+	mark := separator(begin)
+	if mark == "" && c.begun {
+		return "", io.EOF
+	}
+	c.begun = true
+	if mark != etcdRoot {
+		c.skip(len(mark))
 		return "", nil
 	}
-	return "", io.EOF
+	line, err := c.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	c.passed([]byte(line))
+	return strings.TrimSpace(line), nil
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It returns io.EOF at the end of the chunk.
 func (c *chunks) Read(p []byte) (int, error) {
-	for len(c.piece) == 0 {
-		if c.begins && c.mark() != "" {
-			return 0, io.EOF
-		}
-		piece, err := c.in.ReadSlice('\n')
-		c.piece = piece
-		c.passed(piece)
-		if len(piece) == 0 && err != nil {
-			return 0, err
-		}
+	begin, _ := c.in.Peek(len(etcdRoot))
+	if c.newLine && separator(begin) != "" {
+		return 0, io.EOF
 	}
-	n := copy(p, c.piece)
-	c.piece = c.piece[n:]
-	return n, nil
+	if _, err := c.in.Peek(1); err != nil {
+		return 0, err
+	}
+	text, _ := c.in.Peek(min(c.in.Buffered(), len(p)))
+	return c.skip(copy(p, firstChunk(text))), nil
 }
 
-// opens returns the first character of the chunk that is neither space nor of a
-// comment, and how many bytes stand before it; zero if it is not within reach.
-func (c *chunks) opens() (first byte, before int) {
-	comment := false
-	for n := 1; ; n++ {
-		begin, _ := c.in.Peek(n)
-		if len(begin) < n {
-			return 0, 0
+// firstChunk returns the beginning of a text up to the first line that separates
+// documents, or that is too short to tell.
+func firstChunk(text []byte) []byte {
+	for end := 0; ; {
+		length := bytes.IndexByte(text[end:], '\n') + 1
+		if length == 0 {
+			return text
 		}
-		switch char := begin[n-1]; {
-		case char == '#', char == '\n':
-			comment = char == '#'
-		case !comment && char != ' ' && char != '\t' && char != '\r':
-			return char, n - 1
+		end += length
+		if rest := text[end:]; len(rest) < len(etcdRoot) || separator(rest) != "" {
+			return text[:end]
 		}
 	}
 }
 
-// passed counts what was read.
-func (c *chunks) passed(text []byte) {
-	c.offset += int64(len(text))
-	if len(text) > 0 {
-		c.begins = text[len(text)-1] == '\n'
-	}
-	if c.begins && len(text) > 0 {
-		c.line++
-	}
-}
-
-// mark returns what separates documents at the beginning of this line, or nothing.
-func (c *chunks) mark() string {
-	begin, _ := c.in.Peek(len(etcdRoot)) // what is wrong is found when it is read
-	if bytes.HasPrefix(begin, []byte(etcdRoot)) {
+// separator returns the mark with which a line separates documents, if the line
+// does. Of a long line it needs the first len(etcdRoot) bytes.
+func separator(line []byte) string {
+	if bytes.HasPrefix(line, []byte(etcdRoot)) {
 		return etcdRoot
 	}
 	for _, mark := range []string{"---", "..."} {
-		behind, ok := bytes.CutPrefix(begin, []byte(mark))
-		if ok && (len(behind) == 0 || strings.ContainsRune(" \t\r\n", rune(behind[0]))) {
+		rest, ok := bytes.CutPrefix(line, []byte(mark))
+		if ok && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
 			return mark
 		}
 	}
 	return ""
+}
+
+// jsonBegin matches the beginning of a text that is JSON behind space and comments.
+var jsonBegin = regexp.MustCompile(`^(?:\s|#.*\n)*[{[]`)
+
+// beforeJSON returns the number of bytes in the chunk before a JSON value, and
+// false if the chunk is no JSON.
+func (c *chunks) beforeJSON() (int, bool) {
+	begin, _ := c.in.Peek(c.in.Size())
+	match := jsonBegin.Find(begin)
+	return len(match) - 1, match != nil
+}
+
+// skip passes n bytes of the buffer and returns n.
+func (c *chunks) skip(n int) int {
+	text, _ := c.in.Peek(n)
+	c.passed(text)
+	_, _ = c.in.Discard(n)
+	return n
+}
+
+// passed counts the bytes and the lines of a text that was read.
+func (c *chunks) passed(text []byte) {
+	c.offset += int64(len(text))
+	c.line += bytes.Count(text, []byte("\n"))
+	if len(text) > 0 {
+		c.newLine = text[len(text)-1] == '\n'
+	}
 }

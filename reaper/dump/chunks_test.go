@@ -55,7 +55,7 @@ func TestChunks(t *testing.T) {
 		{"a mark at the end", "a\n---", []cut{{"", "a\n", 1}, {"", "", 2}}},
 		{"text behind a mark", "--- # here\na\n---\tb\n", []cut{{"", " # here\na\n", 1}, {"", "\tb\n", 3}}},
 		{"from Windows", "a\r\n---\r\nb\r\n", []cut{{"", "a\r\n", 1}, {"", "\r\nb\r\n", 2}}},
-		{"what is no mark", "a\n----\n--\n....\n ---\n/calicoes\n", []cut{{"", "a\n----\n--\n....\n ---\n/calicoes\n", 1}}},
+		{"lines that only look like marks", "a\n----\n--\n....\n ---\n/calicoes\n", []cut{{"", "a\n----\n--\n....\n ---\n/calicoes\n", 1}}},
 		{"keys of etcd", "/calico/a\n1\n\n/calico/b\r\n/calico/c\n3",
 			[]cut{{"/calico/a", "1\n\n", 2}, {"/calico/b", "", 5}, {"/calico/c", "3", 6}}},
 		{"a key without an end", "/calico/a", []cut{{"/calico/a", "", 1}}},
@@ -80,7 +80,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-func TestChunksReportWhatCannotBeRead(t *testing.T) {
+func TestChunksReturnReadErrors(t *testing.T) {
 	broken := errors.New("broken pipe")
 	c := newChunks(io.MultiReader(strings.NewReader("a\n---\nb"), iotest.ErrReader(broken)))
 	for range 2 {
@@ -89,6 +89,6 @@ func TestChunksReportWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	if text, err := io.ReadAll(c); !errors.Is(err, broken) {
-		t.Errorf("read %q, %v, want what broke", text, err)
+		t.Errorf("read %q, %v, want the read error", text, err)
 	}
 }

@@ -16,17 +16,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// documents reads the objects in one file. The text may be several JSON values,
-// several YAML documents, or what etcdctl prints; of a list, each item is a
-// document. Windows' shells write UTF-16.
+// documents reads the objects in one file: JSON values, YAML documents, or the
+// output of etcdctl. It hands out each item of a list as a document of its own.
 type documents struct {
-	file  string // as people call it
+	file  string // the name of the file in messages
 	take  func(reaper.Document) error
 	count int // of the documents that were begun
 }
 
-// readDocuments hands what is in a file to take, one by one, and stops at an error
-// of it. A list comes after its items.
+// readDocuments hands the documents of a file to take, one by one, and stops at the
+// first error that take returns. A list comes after its items.
+//
+// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
 func readDocuments(file string, r io.Reader, take func(reaper.Document) error) error {
 	d := &documents{file: file, take: take}
 	in := newChunks(transform.NewReader(r, unicode.BOMOverride(transform.Nop)))
@@ -43,33 +44,32 @@ func readDocuments(file string, r io.Reader, take func(reaper.Document) error) e
 		}
 	}
 	if d.count == 0 {
-		return fmt.Errorf("%s: there is nothing in it", file)
+		return fmt.Errorf("%s: the file has no objects", file)
 	}
 	return nil
 }
 
-// chunk reads what stands between two lines that separate documents.
+// chunk reads the documents between two lines that separate documents.
 func (d *documents) chunk(key string, in *chunks) error {
-	if first, before := in.opens(); key == "" && (first == '{' || first == '[') {
-		if _, err := io.CopyN(io.Discard, in, int64(before)); err != nil {
+	if key != "" {
+		d.count++
+		value, err := io.ReadAll(in)
+		if err != nil {
 			return err
 		}
-		return d.json(in)
+		return d.give(reaper.Document{Place: "key " + key, Key: key, Data: bytes.TrimSpace(value)})
 	}
-	line := in.line
-	text, err := io.ReadAll(in)
-	if err != nil {
+	before, isJSON := in.beforeJSON()
+	if !isJSON {
+		return d.yaml(in, in.line)
+	}
+	if _, err := io.CopyN(io.Discard, in, int64(before)); err != nil {
 		return err
 	}
-	if key == "" {
-		return d.yaml(text, line)
-	}
-	d.count++
-	return d.give(reaper.Document{Place: "key " + key, Key: key, Data: bytes.TrimSpace(text)})
+	return d.json(in)
 }
 
-// json reads the values of a chunk, which may be larger than what should be held
-// in memory.
+// json reads the JSON values of a chunk. It holds one item of a list at a time.
 func (d *documents) json(in *chunks) error {
 	from := in.offset
 	values := json.NewDecoder(in)
@@ -80,11 +80,11 @@ func (d *documents) json(in *chunks) error {
 		}
 		d.count++
 		if err == nil {
-			err = d.value(values, token)
+			err = d.newList().value(values, token)
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("%s is cut short at byte %d", d.place(), in.offset)
+			return fmt.Errorf("%s is cut short at byte %d: dump it again", d.place(), in.offset)
 		case errors.As(err, new(*json.SyntaxError)):
 			return fmt.Errorf("%s: byte %d: %w", d.place(), from+values.InputOffset(), err)
 		case err != nil:
@@ -93,9 +93,8 @@ func (d *documents) json(in *chunks) error {
 	}
 }
 
-// value reads one value, of which the first token was read.
-func (d *documents) value(values *json.Decoder, token json.Token) error {
-	l := d.newList()
+// value reads one value after its first token.
+func (l *list) value(values *json.Decoder, token json.Token) error {
 	switch token {
 	case json.Delim('['):
 		return l.elements(values)
@@ -105,15 +104,15 @@ func (d *documents) value(values *json.Decoder, token json.Token) error {
 		}
 		return l.finish()
 	default:
-		return fmt.Errorf("%s is no object, but %s", d.place(), word(token))
+		return fmt.Errorf("%s is not an object, but %s", l.place(), word(token))
 	}
 }
 
-// word says what a token is.
+// word names the type of a token for messages.
 func word(token json.Token) string {
 	switch token.(type) {
 	case string:
-		return "a text"
+		return "a string"
 	case nil:
 		return "null"
 	default:
@@ -124,7 +123,7 @@ func word(token json.Token) string {
 // place names the current document.
 func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) }
 
-// give hands a document out.
+// give hands out a document.
 func (d *documents) give(doc reaper.Document) error {
 	doc.File = d.file
 	if doc.Place == "" {
@@ -133,13 +132,13 @@ func (d *documents) give(doc reaper.Document) error {
 	return d.take(doc)
 }
 
-// meta is what every object of Kubernetes says of itself.
+// meta is the type of a Kubernetes object.
 type meta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// readMeta reads what it can.
+// readMeta returns the type of an object, or the zero meta if it cannot be read.
 func readMeta(data []byte) meta {
 	var m meta
 	if err := kube.Decode(data, &m); err != nil {
@@ -148,7 +147,8 @@ func readMeta(data []byte) meta {
 	return m
 }
 
-// ofList is what the items of a list are where they do not say so themselves.
+// ofList returns the type of the items of a list, which the items leave out in an
+// answer of the API server. It is zero for a list of mixed items.
 func (m meta) ofList() meta {
 	kind, ok := strings.CutSuffix(m.Kind, "List")
 	if !ok || kind == "" {

@@ -13,24 +13,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// read returns the documents of a text, one a line, and the error.
+// read returns each document of a text as one line, and the error.
 func read(text string) ([]string, error) {
 	var all []string
 	err := readDocuments("f", strings.NewReader(text), func(d reaper.Document) error {
-		what := d.Kind
+		kind := d.Kind
 		if d.List {
-			what += " list"
+			kind += " list"
 		}
 		if d.More {
-			what += " and more"
+			kind += " and more"
 		}
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", d.Place, d.APIVersion, what, d.Data)))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", d.Place, d.APIVersion, kind, d.Data)))
 		return nil
 	})
 	return all, err
 }
 
-// utf16 is a text of ASCII in the form of Windows, with its byte order mark.
+// utf16 returns ASCII as little-endian UTF-16 with a byte order mark.
 func utf16(text string) string {
 	var wide strings.Builder
 	wide.WriteString("\xff\xfe")
@@ -40,7 +40,7 @@ func utf16(text string) string {
 	return wide.String()
 }
 
-// pairs is what etcdctl get -w json prints of keys and values.
+// pairs is the output of "etcdctl get -w json" for keys and values.
 func pairs(more string, keysAndValues ...string) string {
 	var kvs []string
 	for i := 0; i < len(keysAndValues); i += 2 {
@@ -67,7 +67,7 @@ func TestDocumentsInEveryForm(t *testing.T) {
 			[]string{`document 1, item 1: v1 Pod {"a": 1}`, "document 1: v1 PodList list"}},
 		{"a list that says it at the end", `{"items": [{"a": 1}], "kind": "PodList", "apiVersion": "v1"}`,
 			[]string{`document 1, item 1: v1 Pod {"a": 1}`, "document 1: v1 PodList list"}},
-		{"a list of nobody knows what", `{"items": [{"a": 1}], "kind": "List"}`, []string{`document 1, item 1:   {"a": 1}`, "document 1:  List list"}},
+		{"a list of unknown items", `{"items": [{"a": 1}], "kind": "List"}`, []string{`document 1, item 1:   {"a": 1}`, "document 1:  List list"}},
 		{"one page of a list", `{"kind": "PodList", "metadata": {"continue": "x"}, "items": []}`, []string{"document 1:  PodList list and more"}},
 		{"an empty list", `{"kind": "PodList", "items": null}`, []string{"document 1:  PodList list"}},
 		{"a kind that is none", `{"kind": 7, "apiVersion": "v1"}`, []string{`document 1: v1  {"apiVersion":"v1","kind":7}`}},
@@ -88,12 +88,12 @@ func TestDocumentsInEveryForm(t *testing.T) {
 		{"a YAML list of nothing", "items:\nkind: PodList\n", []string{"document 1:  PodList list"}},
 		{"a YAML array", "- a: 1\n- b: 2\n", []string{`document 1, item 1:   {"a":1}`, `document 1, item 2:   {"b":2}`}},
 
-		{"what etcdctl prints", "/calico/a\n{\"a\": 1}\n/calico/b\n\n/calico/c\nno JSON",
+		{"the output of etcdctl", "/calico/a\n{\"a\": 1}\n/calico/b\n\n/calico/c\nno JSON",
 			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "key /calico/c:   no JSON"}},
-		{"what etcdctl prints as JSON", pairs("", "/calico/a", `{"a": 1}`, "/calico/b", ""),
+		{"the output of etcdctl as JSON", pairs("", "/calico/a", `{"a": 1}`, "/calico/b", ""),
 			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "document 1:   list"}},
 		{"not all of it", pairs(`, "more": true`, "/calico/a", `1`), []string{"key /calico/a:   1", "document 1:   list and more"}},
-		{"what etcdctl prints of nothing", `{"header": {"revision": 2}}`, []string{"document 1:   list"}},
+		{"the output of etcdctl of nothing", `{"header": {"revision": 2}}`, []string{"document 1:   list"}},
 
 		{"with a byte order mark", "\ufeff{\"a\": 1}{\"b\": 2}", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
 		{"as Windows' shell redirects it", utf16("/calico/a\r\n{}\r\n/calico/b\r\n"), []string{"key /calico/a:   {}", "key /calico/b:"}},
@@ -108,7 +108,7 @@ func TestDocumentsInEveryForm(t *testing.T) {
 }
 
 // Sequence numbers of blocks are above 2^53, where floating point has gaps.
-func TestNumbersStayAsTheyAre(t *testing.T) {
+func TestIntegersStayExact(t *testing.T) {
 	for _, number := range []string{
 		"9007199254740993", "1800000000000000007", "9223372036854775807", "9223372036854775809", "18446744073709551615", "-9007199254740993",
 	} {
@@ -127,8 +127,8 @@ func TestNumbersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// What other readers of YAML take for numbers, times and truths.
-func TestTextsStayTexts(t *testing.T) {
+// Some readers of YAML take these strings for numbers, times and booleans.
+func TestStringsStayStrings(t *testing.T) {
 	want := []string{`document 1:   {"4":{},"a":"1e5","b":"2026-03-01 12:00:00 +0000 UTC","c":"yes","t":"2026-03-01T12:00:00Z"}`}
 	for _, text := range []string{
 		`{"4": {}, "a": "1e5", "b": "2026-03-01 12:00:00 +0000 UTC", "c": "yes", "t": "2026-03-01T12:00:00Z"}`,
@@ -140,25 +140,25 @@ func TestTextsStayTexts(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDocumentIsRefused(t *testing.T) {
+func TestFilesWithoutDocumentsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		text string
 		want string
 	}{
-		{"nothing", "", "f: there is nothing in it"},
-		{"blank", " \n\n", "f: there is nothing in it"},
-		{"comments", "# a\n---\n# b\n", "f: there is nothing in it"},
-		{"a text", "hello\nthere\n", "f: document 1 is no object, but a text"},
-		{"a number", "a: 1\n---\n7\n", "f: document 2 is no object, but 7"},
-		{"null behind an object", `{"a": 1} null`, "f: document 2 is no object, but null"},
-		{"an array of numbers", `[1]`, "f: document 1, item 1 is no object"},
-		{"an array of texts", "- a\n- b\n", "f: document 1, item 1 is no object"},
-		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: items is no list"},
-		{"JSON that is cut short", "{\"a\": 1}\n{\"a\": \"b", "f: document 2 is cut short at byte 17"},
-		{"between two fields", `{"a": 1,`, "f: document 1 is cut short at byte 8"},
-		{"inside of a list", `{"kind": "PodList", "items": [{"a": 1}, {"b"`, "f: document 1 is cut short at byte 44"},
-		{"between two items", `{"kind": "PodList", "items": [{"a": 1},`, "f: document 1 is cut short at byte 39"},
+		{"nothing", "", "f: the file has no objects"},
+		{"blank", " \n\n", "f: the file has no objects"},
+		{"comments", "# a\n---\n# b\n", "f: the file has no objects"},
+		{"a text", "hello\nthere\n", "f: document 1 is not an object, but a string"},
+		{"a number", "a: 1\n---\n7\n", "f: document 2 is not an object, but 7"},
+		{"null behind an object", `{"a": 1} null`, "f: document 2 is not an object, but null"},
+		{"an array of numbers", `[1]`, "f: document 1, item 1 is not an object"},
+		{"an array of texts", "- a\n- b\n", "f: document 1, item 1 is not an object"},
+		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: items is not a list"},
+		{"JSON that is cut short", "{\"a\": 1}\n{\"a\": \"b", "f: document 2 is cut short at byte 17: dump it again"},
+		{"between two fields", `{"a": 1,`, "f: document 1 is cut short at byte 8: dump it again"},
+		{"inside of a list", `{"kind": "PodList", "items": [{"a": 1}, {"b"`, "f: document 1 is cut short at byte 44: dump it again"},
+		{"between two items", `{"kind": "PodList", "items": [{"a": 1},`, "f: document 1 is cut short at byte 39: dump it again"},
 		{"JSON that is wrong", "{\"a\": 1}\n{\"a\" 1}", "f: document 2: byte 14: expected colon after object key"},
 		{"JSON with something behind it", "{\"a\": 1}\n$ exit", "f: document 2: byte 9: invalid character '$' looking for beginning of value"},
 		{"YAML that is wrong", "a: 1\n---\n\nb: c: d\n",
@@ -167,7 +167,7 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 			"f: document 1, which begins in line 1: yaml: unmarshal errors:\n  line 2: key \"a\" already set in map"},
 		{"an item that is wrong", "---\nitems:\n- a: 1\n- b: c: d\nkind: List\n",
 			"f: document 1, item 2, which begins in line 4: yaml: mapping values are not allowed in this context"},
-		{"a YAML list that is cut short", "apiVersion: v1\nitems:\n- a: 1\n", "f: document 1 is a list without a kind: is it cut short?"},
+		{"a YAML list that is cut short", "apiVersion: v1\nitems:\n- a: 1\n", "f: document 1 is a list without a kind, so the file may be cut short: dump it again"},
 		{"a value without a key", `{"kvs": [{"value": "e30="}]}`, "f: document 1, item 1 has no key"},
 		{"keys that are not in base64", `{"kvs": [{"key": "%"}]}`, "f: document 1, item 1: illegal base64 data at input byte 0"},
 	} {
@@ -180,7 +180,7 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadingStopsWhenItIsTold(t *testing.T) {
+func TestReadingStopsAtAnErrorOfTheCaller(t *testing.T) {
 	enough := errors.New("enough")
 	for _, text := range []string{
 		`{} {}`, `[{}, {}]`, "a: 1\n---\nb: 2\n", "items:\n- a: 1\n- b: 2\nkind: PodList\n", `{"items": [{}, {}], "kind": "PodList"}`,
@@ -197,10 +197,10 @@ func TestReadingStopsWhenItIsTold(t *testing.T) {
 	}
 }
 
-func TestReadingSaysWhatCannotBeRead(t *testing.T) {
+func TestReadErrorsNameTheFile(t *testing.T) {
 	broken := errors.New("broken pipe")
 	err := readDocuments("f", iotest.ErrReader(broken), func(reaper.Document) error { return nil })
 	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "f: ") {
-		t.Errorf("error %v, want what broke", err)
+		t.Errorf("error %v, want the read error", err)
 	}
 }

@@ -13,23 +13,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Stdin is the name of the file that stands for it.
+// Stdin is the name of a file that means standard input.
 const Stdin = "-"
 
-// Hints for files of which nothing can be made.
+// Hints for files that cannot be read: how to make one that can.
 const (
 	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed`
 	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
 )
 
-// Dumps are what files have: objects of stores, and a cluster.
+// Dumps are the contents of files.
 type Dumps struct {
-	Stored  []reaper.Document
-	Cluster kube.Dump
+	Stored  []reaper.Document // the objects of stores, beside any others
+	Cluster kube.Dump         // pods, StatefulSets and nodes of the file with the pods
 }
 
-// Read reads the files with the stores and, if one is named, that with the
-// pods, which may be one of them. Each is read once.
+// Read reads the files with the stores, and the file with the pods if its name is
+// not empty. One file may be both. Each file is read once.
+//
+// An error about a file or its name is a *reaper.InputError.
 func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
 	files := stores
 	if pods != "" && !slices.Contains(stores, pods) {
@@ -38,7 +40,7 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 	read := new(Dumps)
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
-			return nil, reaper.BadInput(fmt.Errorf("%s is given twice", file), "")
+			return nil, reaper.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
 		}
 		hint := storesHint
 		if file == pods {
@@ -58,7 +60,7 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 	return read, nil
 }
 
-// file reads one file, for stores or pods or both.
+// file reads one file. It may hold stores, pods, or both.
 func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pods bool) error {
 	text, name, err := Open(ctx, in, file)
 	if err != nil {
@@ -84,8 +86,8 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 	return err
 }
 
-// Open opens a file; Stdin in such a way that an interrupt ends the reading. It
-// returns how people call it, too.
+// Open opens a file, or standard input for Stdin, and returns the name of the file
+// for messages. Reading standard input ends with an error when ctx ends.
 func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, name string, err error) {
 	if file != Stdin {
 		text, err = os.Open(file)
@@ -100,16 +102,16 @@ func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, n
 	return r, "stdin", nil
 }
 
-// PassedOver says, one sentence a file, what was in the files and is of no store.
-// Of lists it only says that they are not all.
-func PassedOver(documents []reaper.Document) []string {
+// Ignored returns a warning for each file with objects that belong to no store, and
+// a warning for each list that is incomplete.
+func Ignored(documents []reaper.Document) []string {
 	var sentences, files []string
-	kinds := make(map[string][]string) // of each file, in the order in which they come
+	kinds := make(map[string][]string) // by file, in the order of the documents
 	counts := make(map[[2]string]int)
 	for _, d := range documents {
 		if d.List {
 			if d.More {
-				sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list: what is in the others is missing here", d.File, d.Place))
+				sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list, and the other pages are missing: dump the whole list", d.File, d.Place))
 			}
 			continue
 		}
@@ -118,7 +120,7 @@ func PassedOver(documents []reaper.Document) []string {
 		case d.Kind != "":
 			kind = fmt.Sprintf("of kind %s (%s)", d.Kind, d.APIVersion)
 		case d.Key != "":
-			kind = "under keys of etcd that are not Calico's"
+			kind = "under etcd keys that are not Calico's"
 		}
 		if kinds[d.File] == nil {
 			files = append(files, d.File)
@@ -131,7 +133,7 @@ func PassedOver(documents []reaper.Document) []string {
 		for i, kind := range kinds[file] {
 			kinds[file][i] = fmt.Sprintf("%d %s", counts[[2]string{file, kind}], kind)
 		}
-		sentences = append(sentences, file+": passed over: "+strings.Join(kinds[file], ", "))
+		sentences = append(sentences, file+": ignored objects: "+strings.Join(kinds[file], ", "))
 	}
 	return sentences
 }

@@ -10,25 +10,26 @@ import (
 
 // The fields that make an object a list.
 const (
-	itemsField = "items" // of Kubernetes
-	pairsField = "kvs"   // of etcd
+	itemsField = "items" // in Kubernetes
+	pairsField = "kvs"   // in the output of etcdctl
 )
 
-// A list is an object that is being read, and may turn out to be a list.
+// A list is an object that is being read. Until a field with elements comes, it is
+// not known whether the object is a list.
 type list struct {
 	*documents
-	fields  map[string]json.RawMessage // all but the elements
-	of      string                     // the field with the elements, if it is a list
-	element int                        // the number of the current one
-	early   []reaper.Document          // items of which only the list can say what they are
+	fields  map[string]json.RawMessage // all fields but the elements
+	of      string                     // the name of the field with the elements; empty if the object is no list
+	element int                        // the number of the current element, from 1
+	early   []reaper.Document          // items that came before the kind of the list, and have none of their own
 }
 
 func (d *documents) newList() *list {
 	return &list{documents: d, fields: make(map[string]json.RawMessage)}
 }
 
-// read reads the fields behind an opening brace, and hands out the elements as
-// they come.
+// read reads the fields of an object after its opening brace. It hands out the
+// elements of a list one by one.
 func (l *list) read(values *json.Decoder) error {
 	for values.More() {
 		token, err := values.Token()
@@ -51,7 +52,7 @@ func (l *list) read(values *json.Decoder) error {
 	return err
 }
 
-// array reads the field with the elements. Null is an empty list.
+// array reads the field with the elements. A null is an empty list.
 func (l *list) array(values *json.Decoder, name string) error {
 	l.of = name
 	token, err := values.Token()
@@ -61,12 +62,12 @@ func (l *list) array(values *json.Decoder, name string) error {
 	case token == nil:
 		return nil
 	case token != json.Delim('['):
-		return fmt.Errorf("%s: %s is no list", l.place(), name)
+		return fmt.Errorf("%s: %s is not a list", l.place(), name)
 	}
 	return l.elements(values)
 }
 
-// elements reads what follows an opening bracket.
+// elements reads the elements of an array after its opening bracket.
 func (l *list) elements(values *json.Decoder) error {
 	for values.More() {
 		var value json.RawMessage
@@ -86,13 +87,13 @@ func (l *list) elements(values *json.Decoder) error {
 	return err
 }
 
-// at names the current element.
+// at names the current element in messages.
 func (l *list) at() string { return fmt.Sprintf("%s, item %d", l.place(), l.element) }
 
-// item hands out an object of Kubernetes.
+// item hands out an item of a Kubernetes list.
 func (l *list) item(data []byte) error {
 	if data[0] != '{' {
-		return fmt.Errorf("%s is no object", l.at())
+		return fmt.Errorf("%s is not an object", l.at())
 	}
 	m := readMeta(data)
 	if m.Kind == "" {
@@ -106,7 +107,7 @@ func (l *list) item(data []byte) error {
 	return l.give(doc)
 }
 
-// pair hands out a key of etcd, as etcdctl get -w json prints it.
+// pair hands out a key and its value, as "etcdctl get -w json" prints them.
 func (l *list) pair(data []byte) error {
 	var kv struct {
 		Key   []byte `json:"key"`
@@ -121,7 +122,7 @@ func (l *list) pair(data []byte) error {
 	return l.give(reaper.Document{Place: "key " + string(kv.Key), Key: string(kv.Key), Data: kv.Value})
 }
 
-// meta is what the fields say, as far as they were read.
+// meta returns the type that the fields name, as far as they were read.
 func (l *list) meta() meta {
 	var m meta
 	for name, into := range map[string]*string{"kind": &m.Kind, "apiVersion": &m.APIVersion} {
@@ -132,15 +133,15 @@ func (l *list) meta() meta {
 	return m
 }
 
-// finish hands out what had to wait for the end: the items of which only the list
-// says what they are, and the list; or the object, if it is none.
+// finish hands out the object. Of a list, it hands out the items that waited for
+// the list's kind, and then the list.
 //
-// Every list of Kubernetes says its kind, and YAML says it behind the items. It is
-// all that tells whether a dump is whole.
+// A list without a kind is refused. kubectl writes the kind after the items, so in
+// YAML a missing kind is the only sign of a file that was cut short.
 func (l *list) finish() error {
 	m := l.meta()
 	if m.Kind == "" && l.fields["header"] != nil {
-		l.of = pairsField // which is left out where it is empty
+		l.of = pairsField // etcdctl leaves out an empty list
 	}
 	switch {
 	case l.of == "":
@@ -150,7 +151,7 @@ func (l *list) finish() error {
 		}
 		return l.give(reaper.Document{APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
 	case l.of == itemsField && m.Kind == "":
-		return fmt.Errorf("%s is a list without a kind: is it cut short?", l.place())
+		return fmt.Errorf("%s is a list without a kind, so the file may be cut short: dump it again", l.place())
 	}
 	of := m.ofList()
 	for _, doc := range l.early {

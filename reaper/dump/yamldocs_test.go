@@ -3,105 +3,155 @@ package dump
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-func TestItemsAreSplitWhereTheyBegin(t *testing.T) {
+func TestYAMLItemsBeginAtTheirDashes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		text string
-		head string // empty where it is not split
-		want []string
+		want []string // the items
 	}{
-		{"as kubectl writes it", "a: 1\nitems:\n- b: 1\n  c: 2\n- d: 3\nkind: List\n", "a: 1\nitems:\nkind: List\n", []string{"- b: 1\n  c: 2\n", "- d: 3\n"}},
-		{"indented", "items:\n  - b: 1\n    c: 2\n  - d: 3\nkind: List\n", "items:\nkind: List\n", []string{"  - b: 1\n    c: 2\n", "  - d: 3\n"}},
-		{"to the end of the text", "kind: List\nitems:\n- b: 1", "kind: List\nitems:\n", []string{"- b: 1"}},
-		{"lists inside", "items:\n- b:\n  - 1\n  - 2\n-\n  c:\n  - 3\n", "items:\n", []string{"- b:\n  - 1\n  - 2\n", "-\n  c:\n  - 3\n"}},
-		{"a text with dashes inside", "items:\n- b: |\n    - 1\n   \n\n    - 2\n- c\n", "items:\n", []string{"- b: |\n    - 1\n   \n\n    - 2\n", "- c\n"}},
-		{"comments", "items: \n# a\n- b: 1\n# c\n  d: 2\n#\n- e\n# f\nkind: List\n", "items: \nkind: List\n", []string{"- b: 1\n# c\n  d: 2\n#\n", "- e\n# f\n"}},
-		{"from Windows", "items:\r\n- b: 1\r\n- c: 2\r\nkind: List\r\n", "items:\r\nkind: List\r\n", []string{"- b: 1\r\n", "- c: 2\r\n"}},
+		{"as kubectl writes it", "a: 1\nitems:\n- b: 1\n  c: 2\n- d: 3\nkind: PodList\n", []string{`{"b":1,"c":2}`, `{"d":3}`}},
+		{"indented", "items:\n  - b: 1\n    c: 2\n  - d: 3\nkind: PodList\n", []string{`{"b":1,"c":2}`, `{"d":3}`}},
+		{"to the end of the text", "kind: PodList\nitems:\n- b: 1", []string{`{"b":1}`}},
+		{"lists inside", "kind: PodList\nitems:\n- b:\n  - 1\n  - 2\n-\n  c:\n  - 3\n", []string{`{"b":[1,2]}`, `{"c":[3]}`}},
+		{"a text with dashes inside", "kind: PodList\nitems:\n- b: |\n    - 1\n   \n\n    - 2\n- c: 3\n", []string{`{"b":"- 1\n\n\n- 2\n"}`, `{"c":3}`}},
+		{"comments", "items: \n# a\n- b: 1\n# c\n  d: 2\n#\n- e: 3\n# f\nkind: PodList\n", []string{`{"b":1,"d":2}`, `{"e":3}`}},
+		{"from Windows", "items:\r\n- b: 1\r\n- c: 2\r\nkind: PodList\r\n", []string{`{"b":1}`, `{"c":2}`}},
+		{"a long line", "kind: PodList\nitems:\n- b: " + strings.Repeat("x", 200_000) + "\n- c: 2\n", []string{`{"b":"` + strings.Repeat("x", 200_000) + `"}`, `{"c":2}`}},
 
-		{"no items", "items:\nkind: List\n", "", nil},
-		{"nothing behind", "items:\n", "", nil},
-		{"on the same line", "items: [1]\n", "", nil},
-		{"no list", "items:\n  b: 1\n", "", nil},
-		{"deeper inside", "spec:\n  items:\n  - b: 1\n", "", nil},
-		{"a line that is indented too little", "items:\n  - b: 1\n - c: 2\n", "", nil},
-		{"a line that is no item", "items:\n  - b: 1\n  c: 2\n", "", nil},
-		{"another field", "itemses:\n- b: 1\n", "", nil},
+		{"no items", "items:\nkind: PodList\n", nil},
+		{"nothing behind", "kind: PodList\nitems:\n", nil},
+		{"on the same line", "kind: PodList\nitems: [{b: 1}]\n", []string{`{"b":1}`}},
+		{"brackets in the next line", "kind: PodList\nitems:\n  [{b: 1}]\n", []string{`{"b":1}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			head, items, ok := splitItems([]byte(tt.text))
-			if ok != (tt.head != "") {
-				t.Fatalf("split: %t", ok)
+			var want []string
+			for i, item := range tt.want {
+				want = append(want, fmt.Sprintf("document 1, item %d:  Pod %s", i+1, item))
 			}
-			var got []string
-			for _, item := range items {
-				got = append(got, string(item.text))
-				if line := strings.Split(tt.text, "\n")[item.line]; !strings.HasPrefix(string(item.text), line) {
-					t.Errorf("item %q does not begin in line %q", item.text, line)
-				}
-			}
-			if diff := cmp.Diff(tt.want, got); ok && (diff != "" || string(head) != tt.head) {
-				t.Errorf("head %q, want %q; items (-want +got):\n%s", head, tt.head, diff)
+			want = append(want, "document 1:  PodList list")
+			got, err := read(tt.text)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("documents: %v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
 }
 
-// Nothing may come out of a list that is read piece by piece which is not in it.
-func FuzzSplitItems(f *testing.F) {
+func TestYAMLThatOnlyLooksLikeAListStaysWhole(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		text string
+		want string
+	}{
+		{"deeper inside", "spec:\n  items:\n  - b: 1\n", `document 1:   {"spec":{"items":[{"b":1}]}}`},
+		{"another field", "itemses:\n- b: 1\n", `document 1:   {"itemses":[{"b":1}]}`},
+		{"inside of a text", "a: \"\n\nitems:\n- b\"\n", `document 1:   {"a":"\nitems: - b"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := read(tt.text)
+			if diff := cmp.Diff([]string{tt.want}, got); diff != "" || err != nil {
+				t.Errorf("documents: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestYAMLListsWithAWrongLineAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		text string
+		want string
+	}{
+		{"items that are no list", "items:\n  b: 1\n", "f: document 1: items is not a list"},
+		{"an item that is indented too little", "kind: PodList\nitems:\n  - b: 1\n - c: 2\n",
+			"f: document 1, which begins in line 1: the items are not indented alike"},
+		{"an item that is not indented", "kind: PodList\nitems:\n  - b: 1\n- c: 2\n",
+			"f: document 1, which begins in line 1: the items are not indented alike"},
+		{"a line that is no item", "items:\n  - b: 1\n  c: 2\n", "f: document 1: items is not a list"},
+		{"a wrong line behind the items", "# a\n---\nitems:\n- b: 1\n  c: 2\nkind: d: e\n",
+			"f: document 1, which begins in line 2: yaml: line 5: mapping values are not allowed in this context"},
+		{"a key twice, on both sides of the items", "kind: List\nitems:\n- b: 1\nkind: List\n",
+			"f: document 1, which begins in line 1: yaml: unmarshal errors:\n  line 4: key \"kind\" already set in map"},
+		{"items twice", "kind: List\nitems:\n- b: 1\nmetadata: {}\nitems:\n- c: 2\n",
+			"f: document 1, which begins in line 1: yaml: unmarshal errors:\n  line 6: key \"items\" already set in map"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := read(tt.text)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("error %v, want %s; documents %q", err, tt.want, got)
+			}
+		})
+	}
+}
+
+// A list that is read item by item has the same items as one that is read as a
+// whole.
+func FuzzYAMLItems(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\nitems:\n- b: 1\n  c: 2\n- d: 3\nkind: List\n",
 		"items:\n  - b: |\n      - 1\n   \n\n  - \"c\\\n    - d\"\n  # e\n  - ? f\nkind: List\nmetadata: {}\n",
 		"items:\n- 'a\n- b'\n- &c d\n- *c\n- >\n e\n\n- - f\n  - [g,\n h]\n",
-		"\"a\nitems:\n- b\n\"\n", "items:\r\n- b: 1\r\n-\tc\r\nkind: List\r\n", "items:\n- |2\n   a\n-\n- !!str b\n%c\n- d\n",
+		"\"a\nitems:\n- b\n\"\n", "items:\r\n- b: 1\r\n-\tc: 2\r\nkind: List\r\n", "items:\n- |2\n   a\n-\n- !!str b\n%c\n- d\n",
+		"\"a\n\nitems:\n- b: \": 1\nkind: List\n",
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if c := newChunks(bytes.NewReader(text)); c.mark() != "" || bytes.Contains(text, []byte("\n---")) || bytes.Contains(text, []byte("\n...")) {
-			return // several documents
+		in := newChunks(bytes.NewReader(text))
+		if _, isJSON := in.beforeJSON(); isJSON || len(firstChunk(append([]byte("\n"), text...))) <= len(text) {
+			return // JSON, or several documents
 		}
-		head, items, ok := splitItems(text)
-		if !ok {
-			return
-		}
-		var want map[string]any
-		if yaml.UnmarshalStrict(text, &want) != nil {
-			return
-		}
-		var got map[string]any
-		if err := yaml.UnmarshalStrict(head, &got); err != nil || got == nil {
-			return // read as a whole
-		}
-		if got["items"] != nil {
-			return // refused: there is more to the list than items
-		}
-		all := []any{}
-		for _, item := range items {
-			var one []any
-			if yaml.UnmarshalStrict(item.text, &one) != nil {
-				return // refused
+		var got []any
+		err := readDocuments("f", bytes.NewReader(text), func(d reaper.Document) error {
+			if d.List {
+				return nil
 			}
-			all = append(all, one...)
+			var item any
+			got = append(got, item)
+			return json.Unmarshal(d.Data, &got[len(got)-1])
+		})
+		if err != nil {
+			return // refused
 		}
-		got["items"] = all
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("pieces of %q (-want +got):\n%s", text, diff)
+		var whole any
+		if err := yaml.UnmarshalStrict(text, &whole); err != nil {
+			return // the items are refused only as a whole
+		}
+		want := []any{whole}
+		switch whole := whole.(type) {
+		case []any:
+			want = whole
+		case map[string]any:
+			if items, ok := whole["items"]; ok {
+				want, _ = items.([]any)
+			}
+			if _, ok := whole["kvs"]; ok {
+				return // of etcd
+			}
+			if whole["kind"] == nil && whole["header"] != nil {
+				return // of etcd
+			}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("items of %q (-want +got):\n%s", text, diff)
 		}
 	})
 }
 
-// Whatever the text is, and however it comes, it is read the same, and only
-// objects come out of it.
+// Any text is read in the same way in one piece and byte by byte, and every document
+// of it is an object.
 func FuzzDocuments(f *testing.F) {
 	for _, text := range []string{
 		`{"kind": "PodList", "items": [{"a": 1}, {"kind": "x"}]} [{"b": 2}]`, "a: 1\n---\nitems:\n- b: 2\nkind: List\n",

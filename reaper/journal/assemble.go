@@ -12,21 +12,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A StoredPart is what was found in one place of a journal: a part, or why there
-// is none.
+// A StoredPart is a part of a journal as its store has it: the part, or the error of
+// reading it.
 type StoredPart struct {
-	Name string // of the place, for people
+	Name string // the name of the object or the line, for messages
 	Part Part
-	Err  error // of DecodePart
+	Err  error // from DecodePart
 }
 
-// maxDamage is how many damages are told one by one.
+// maxDamage is the largest number of damages that Assemble names one by one.
 const maxDamage = 20
 
-// Assemble puts the parts of a run's journal together, in whatever order
-// they come. What is missing, damaged, of another run or there twice is told by an
-// error that wraps reaper.ErrJournalDamaged and names it, and comes with all that can be
-// read. The last writes leave no trace when all parts of them are gone.
+// Assemble puts the parts of a run's journal together. The parts may come in any order.
+//
+// For each part that is missing, damaged, of another run, or stored twice, the error
+// names the part and wraps reaper.ErrJournalDamaged. The journal then has the records
+// that could be read. If all parts of the last writes are missing, Assemble cannot know
+// that.
 func Assemble(runID string, stored []StoredPart) (reaper.Journal, error) {
 	a := assembly{journal: reaper.Journal{Run: reaper.JournalRun{ID: runID}}}
 	parts := a.unique(a.ofRun(stored))
@@ -40,7 +42,7 @@ func Assemble(runID string, stored []StoredPart) (reaper.Journal, error) {
 	a.findGaps(parts)
 	if more := len(a.damage) - maxDamage; more > 0 {
 		a.damage = a.damage[:maxDamage]
-		a.tell("%d more of that", more)
+		a.report("%d more damaged or missing parts", more)
 	}
 	return a.journal, errors.Join(a.damage...)
 }
@@ -51,12 +53,12 @@ type assembly struct {
 	damage  []error
 }
 
-func (a *assembly) tell(format string, args ...any) {
+// report adds a damage to the error.
+func (a *assembly) report(format string, args ...any) {
 	a.damage = append(a.damage, fmt.Errorf("%w: %s", reaper.ErrJournalDamaged, fmt.Sprintf(format, args...)))
 }
 
-// ofRun returns the parts that are of the run, and takes from the first what is
-// known of it.
+// ofRun returns the parts of the run. The first of them describes the run.
 func (a *assembly) ofRun(stored []StoredPart) []StoredPart {
 	var parts []StoredPart
 	for _, s := range stored {
@@ -64,9 +66,9 @@ func (a *assembly) ofRun(stored []StoredPart) []StoredPart {
 		case s.Err != nil:
 			a.damage = append(a.damage, fmt.Errorf("%s: %w", s.Name, s.Err))
 		case s.Part.Run.ID != a.journal.Run.ID:
-			a.tell("%s is of the run %q", s.Name, s.Part.Run.ID)
+			a.report("%s is part of run %q", s.Name, s.Part.Run.ID)
 		case len(parts) > 0 && !s.Part.Run.Equal(a.journal.Run):
-			a.tell("%s tells something else of the run than %s", s.Name, parts[0].Name)
+			a.report("%s describes the run differently than %s", s.Name, parts[0].Name)
 		default:
 			a.journal.Run = s.Part.Run
 			parts = append(parts, s)
@@ -75,8 +77,8 @@ func (a *assembly) ofRun(stored []StoredPart) []StoredPart {
 	return parts
 }
 
-// unique sorts the parts and returns each once; none of two that claim the same
-// place and differ.
+// unique sorts the parts, and returns each of them once. If two different parts claim
+// the same place, it returns neither.
 func (a *assembly) unique(parts []StoredPart) []StoredPart {
 	place := func(s, other StoredPart) int {
 		return cmp.Or(cmp.Compare(s.Part.Write, other.Part.Write), cmp.Compare(s.Part.Part, other.Part.Part))
@@ -87,7 +89,7 @@ func (a *assembly) unique(parts []StoredPart) []StoredPart {
 		first, n := parts[0], 1
 		alike := true
 		for ; n < len(parts) && place(first, parts[n]) == 0; n++ {
-			a.tell("%s and %s are both part %d of write %d", first.Name, parts[n].Name, first.Part.Part, first.Part.Write)
+			a.report("%s and %s are both part %d of write %d", first.Name, parts[n].Name, first.Part.Part, first.Part.Write)
 			alike = alike && reflect.DeepEqual(first.Part, parts[n].Part)
 		}
 		if alike {
@@ -98,13 +100,13 @@ func (a *assembly) unique(parts []StoredPart) []StoredPart {
 	return once
 }
 
-// findGaps tells what is missing among the parts, which are sorted.
+// findGaps reports the parts that are missing between the sorted parts.
 func (a *assembly) findGaps(parts []StoredPart) {
 	have, last := make(map[int][]int), make(map[int]int)
 	for _, s := range parts {
 		write := s.Part.Write
 		if last[write] > 0 && last[write] != s.Part.Parts {
-			a.tell("%s is of %d parts, others of write %d are of %d", s.Name, s.Part.Parts, write, last[write])
+			a.report("%s counts %d parts, other parts of write %d count %d", s.Name, s.Part.Parts, write, last[write])
 		}
 		have[write] = append(have[write], s.Part.Part)
 		last[write] = max(last[write], s.Part.Parts)
@@ -112,17 +114,17 @@ func (a *assembly) findGaps(parts []StoredPart) {
 	writes := slices.Sorted(maps.Keys(have))
 	for _, write := range writes {
 		if lost := gaps(have[write], last[write]); lost != "" {
-			a.tell("write %d lacks part %s of %d", write, lost, last[write])
+			a.report("write %d lacks part %s of %d", write, lost, last[write])
 		}
 	}
 	if n := len(writes); n > 0 {
 		if lost := gaps(writes, writes[n-1]); lost != "" {
-			a.tell("write %s is missing", lost)
+			a.report("write %s is missing", lost)
 		}
 	}
 }
 
-// gaps names what is missing from 1 to last in numbers that ascend, such as
+// gaps names the numbers from 1 to last that are missing in ascending numbers, such as
 // "1, 4-6".
 func gaps(have []int, last int) string {
 	var lost []string

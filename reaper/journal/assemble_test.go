@@ -30,7 +30,7 @@ func keys(j reaper.Journal) string {
 	return strings.Join(all, " ")
 }
 
-// Promise 10: what can be read can be put back, and the rest is told.
+// Promise 10: the readable records can be put back, and the error names the damage.
 func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 	whole := chapters(t)
 	edited := func(i int, was, now string) []byte {
@@ -62,10 +62,10 @@ func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 			"place 4: ", "use the newer ip-reaper",
 		}},
 		{"another run's", [][]byte{whole[0], edited(1, "ABCDEF", "GHIJKL"), whole[2], whole[3]}, "1 3 4", []string{
-			`place 2 is of the run "20260301-120000-GHIJKL"`, "write 1 lacks part 2 of 3",
+			`place 2 is part of run "20260301-120000-GHIJKL"`, "write 1 lacks part 2 of 3",
 		}},
 		{"another cluster's", [][]byte{whole[0], whole[1], whole[2], edited(3, "https://cluster", "https://other")}, "1 2 3", []string{
-			"place 4 tells something else of the run than place 1",
+			"place 4 describes the run differently than place 1",
 		}},
 		{"another time's", [][]byte{whole[0], whole[1], whole[2], edited(3, "12:00:00Z", "12:00:01Z")}, "1 2 3", []string{"place 4"}},
 		{"the same time in another zone", [][]byte{whole[0], whole[1], whole[2], edited(3, "12:00:00Z", "13:00:00+01:00")}, "1 2 3 4", nil},
@@ -77,7 +77,7 @@ func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 			"place 1 and place 2 are both", "place 1 and place 3 are both",
 		}},
 		{"of fewer parts", [][]byte{whole[0], whole[1], edited(2, `"parts":3`, `"parts":4`), whole[3]}, "1 2 3 4", []string{
-			"place 3 is of 4 parts, others of write 1 are of 3", "write 1 lacks part 4 of 4",
+			"place 3 counts 4 parts, other parts of write 1 count 3", "write 1 lacks part 4 of 4",
 		}},
 		{"very many parts", [][]byte{edited(3, `"write":2,"part":1,"parts":1`, `"write":1,"part":1,"parts":1073741824`)}, "4", []string{
 			"write 1 lacks part 2-1073741824 of 1073741824",
@@ -103,5 +103,5 @@ func TestMuchDamageIsToldBriefly(t *testing.T) {
 	_, err := journal.Assemble(journaled.ID, decoded(make([][]byte, 1000)...))
 	lines := strings.Split(fmt.Sprint(err), "\n")
 	equal(t, "lines", len(lines), 21)
-	equal(t, "the last", lines[20], "the journal is damaged: 980 more of that")
+	equal(t, "the last", lines[20], "the journal is damaged: 980 more damaged or missing parts")
 }

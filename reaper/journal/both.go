@@ -7,8 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Both keeps a journal in two places. What one of them does not hold is not
-// released.
+// Both keeps a journal in two places. Write fails unless both places have the records,
+// so that nothing is released without a record in each.
 type Both [2]reaper.Journals
 
 // Write implements reaper.Journals.

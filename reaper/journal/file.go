@@ -14,18 +14,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A File keeps the journal of one run in a file, a part on each line. It
-// implements reaper.Journals; its methods are for one goroutine.
+// A File keeps the journal of one run in a file, with one part on each line. It
+// implements reaper.Journals. Its methods are for one goroutine.
 type File struct {
 	file   *os.File
-	size   int64 // of what was written whole
+	size   int64 // of the complete writes, in bytes
 	writes int
-	broken error // of the first write that failed; there is none after it
+	broken error // of the first write that failed; no write follows it
 }
 
-// Create creates the file of a run, which only its owner may read. A file that is
-// there already may be all that can undo another run: Create refuses it by an error
-// that wraps fs.ErrExist. The caller must Close the file.
+// Create creates the file of a run, which only its owner may read. The caller must
+// Close it.
+//
+// If the file exists, it may be the only journal of an earlier run. Create then leaves
+// it as it is, and returns an error that wraps fs.ErrExist.
 func Create(path string) (*File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -37,7 +39,7 @@ func Create(path string) (*File, error) {
 	return &File{file: file}, nil
 }
 
-// syncFolder has the names in a folder outlive a crash of the machine.
+// syncFolder makes the names in a folder survive a crash of the machine.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -46,8 +48,8 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Write implements reaper.Journals. When it returns, the records are on the disk.
-// After a failure nothing more is written.
+// Write implements reaper.Journals. When it returns nil, the records are on the disk.
+// After an error, every later Write fails.
 func (j *File) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
 	if err := errors.Join(j.broken, ctx.Err()); err != nil {
 		return err
@@ -72,15 +74,15 @@ func (j *File) Write(ctx context.Context, run reaper.JournalRun, records []reape
 	return nil
 }
 
-// Prune implements reaper.Journals: a file holds one run.
+// Prune implements reaper.Journals. It does nothing, because a file holds one run.
 func (*File) Prune(context.Context) error { return nil }
 
 // Close closes the file.
 func (j *File) Close() error { return j.file.Close() }
 
-// Read reads the journal in a file that people call by this name. Damage is told as
-// by Assemble, and comes with what could be read. A file without any run is
-// reaper.ErrNoJournal; one of several runs is a *reaper.InputError.
+// Read reads the journal from the text of a file, whose name is for messages. It
+// returns the errors of Assemble. The error wraps reaper.ErrNoJournal if the file holds
+// no run, and is a *reaper.InputError if the file holds several runs.
 func Read(name string, text io.Reader) (reaper.Journal, error) {
 	stored, err := readParts(name, text)
 	if err != nil {
@@ -94,16 +96,15 @@ func Read(name string, text io.Reader) (reaper.Journal, error) {
 	}
 	switch {
 	case len(stored) == 0:
-		return reaper.Journal{}, fmt.Errorf("%s: %w: it holds no run: nothing was released", name, reaper.ErrNoJournal)
+		return reaper.Journal{}, fmt.Errorf("%s: %w: the file is empty, so its run released nothing", name, reaper.ErrNoJournal)
 	case len(runs) > 1:
-		err := fmt.Errorf("%s: it holds several runs: %s", name, strings.Join(runs, ", "))
-		return reaper.Journal{}, reaper.BadInput(err, "give a file with the lines of one")
+		err := fmt.Errorf("%s: the file holds several runs: %s", name, strings.Join(runs, ", "))
+		return reaper.Journal{}, reaper.BadInput(err, "give a file with the lines of one run")
 	}
 	return Assemble(strings.Join(runs, ""), stored)
 }
 
-// readParts reads each line of a file; what is behind a line that is too long to be
-// a part is not read.
+// readParts reads each line of a file. It stops at a line that is too long for a part.
 func readParts(name string, text io.Reader) ([]StoredPart, error) {
 	var stored []StoredPart
 	lines := bufio.NewScanner(text)
@@ -114,11 +115,11 @@ func readParts(name string, text io.Reader) ([]StoredPart, error) {
 	}
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("%w: the line is too long, and what follows was not read", reaper.ErrJournalDamaged)
+		err = fmt.Errorf("%w: the line is too long for a part, and the rest of the file was not read", reaper.ErrJournalDamaged)
 		return append(stored, StoredPart{Name: placeOf(name, len(stored)), Err: err}), nil
 	}
 	return stored, err
 }
 
-// placeOf names a line after n others.
+// placeOf names the line that follows n lines.
 func placeOf(file string, n int) string { return fmt.Sprintf("%s, line %d", file, n+1) }

@@ -106,8 +106,8 @@ func TestJournalFileThatIsThereIsNotTouched(t *testing.T) {
 
 func TestEmptyJournalFileIsOfNoRun(t *testing.T) {
 	_, err := readPath(t, written(t, "run-1"))
-	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "nothing was released") {
-		t.Errorf("%v, want that nothing was released", err)
+	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "its run released nothing") {
+		t.Errorf("%v, want that its run released nothing", err)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package journal is the stored form of a journal: the parts that it is split into,
-// what puts them together again, and a file of them.
+// Package journal stores journals. It splits a journal into parts, puts the parts
+// together again, and keeps them in a file.
 package journal
 
 import (
@@ -17,23 +17,23 @@ import (
 
 const (
 	kind    = "ReapJournal"
-	version = 1 // what Encode writes and DecodePart reads
+	version = 1 // of the format that Encode writes and DecodePart reads
 
-	// partSize is what the records of one part may have in bytes, if there
-	// is more than one.
+	// partSize is the largest size of the records of one part, in bytes. One
+	// record alone may be larger.
 	partSize = 512 << 10
 
-	// most is the largest number of writes of a run, and of parts of a
-	// write. It keeps the sums of numbers that were edited from overflowing.
-	most = 1 << 30
+	// maxNumber is the largest number of writes of a run, and of parts of a
+	// write. Numbers that a user edited cannot overflow below it.
+	maxNumber = 1 << 30
 )
 
-// MaxPart is the most bytes that a part has: it fits in an object of an API
-// server, which takes 1 MiB, even where gzip gains nothing.
+// MaxPart is the largest size of a part, in bytes. An API server accepts objects of
+// 1 MiB, so that a part fits even if gzip does not make it smaller.
 const MaxPart = 1000 << 10
 
-// A Part is one of the documents that a journal is stored in. A run writes
-// several times, each time one or more parts.
+// A Part is one stored document of a journal. A run writes its journal several times,
+// and each write has one or more parts.
 type Part struct {
 	Run     reaper.JournalRun `json:"run"`
 	Write   int               `json:"write"` // from 1
@@ -42,16 +42,18 @@ type Part struct {
 	Records []reaper.Record   `json:"records"`
 }
 
-// A head says how to read the rest.
+// A head names the format of a part.
 type head struct {
 	Kind    string `json:"kind"`
 	Version int    `json:"version"`
 }
 
-// Encode returns the parts in which the records of one write are stored,
-// each on one line; none where there are no records. What a record has stored
-// comes out byte for byte, but for space between tokens. A record that could not be
-// read back is an error, and then nothing is returned.
+// Encode returns the parts that store the records of one write, each as one line.
+// Without records there are no parts.
+//
+// DecodePart returns the stored objects of the records byte for byte, but for space
+// between tokens. If it could not read a record back, Encode returns an error and no
+// part.
 func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte, error) {
 	chunks, err := splitRecords(records)
 	if err != nil {
@@ -70,18 +72,18 @@ func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte
 			return nil, fmt.Errorf("journal: %w", err)
 		}
 		if len(data) > MaxPart {
-			return nil, fmt.Errorf("%s is too large for a journal: it takes %d bytes of at most %d", chunk[0], len(data), MaxPart)
+			return nil, fmt.Errorf("%s is too large for a journal: its record takes %d bytes, the limit is %d", chunk[0], len(data), MaxPart)
 		}
 		if _, err := DecodePart(data); err != nil {
-			return nil, fmt.Errorf("what the journal is to hold could not be read back: %w", err)
+			return nil, fmt.Errorf("the journal could not be read back: %w", err)
 		}
 		parts[i] = data
 	}
 	return parts, nil
 }
 
-// splitRecords returns the fewest runs of records, in their order, of at most
-// partSize, or of one record.
+// splitRecords cuts the records into the fewest slices whose size is at most partSize,
+// or that have one record. It keeps the order.
 func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
 	var chunks [][]reaper.Record
 	size := 0
@@ -104,8 +106,8 @@ func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
 	return chunks, nil
 }
 
-// encodeLine is json.Marshal without the escapes for HTML, which would change what
-// stores had.
+// encodeLine is json.Marshal without the escapes for HTML, which would change the
+// bytes of stored objects.
 func encodeLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -116,9 +118,8 @@ func encodeLine(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// DecodePart reads a part that Encode returned. It returns an error
-// that wraps reaper.ErrJournalDamaged for anything else, what a newer version wrote
-// included.
+// DecodePart reads a part that Encode returned. For any other data, including a part of
+// a newer version, it returns an error that wraps reaper.ErrJournalDamaged.
 func DecodePart(data []byte) (Part, error) {
 	part, err := decodePart(data)
 	if err != nil {
@@ -129,31 +130,31 @@ func DecodePart(data []byte) (Part, error) {
 
 func decodePart(data []byte) (part Part, err error) {
 	if len(data) > MaxPart {
-		return part, fmt.Errorf("it has more than %d bytes", MaxPart)
+		return part, fmt.Errorf("the part has more than %d bytes", MaxPart)
 	}
 	var head head
 	switch err := decodeJSON(data, &head); {
 	case err != nil:
 		return part, err
 	case head.Kind != kind:
-		return part, fmt.Errorf("it is of kind %q, not %s", head.Kind, kind)
+		return part, fmt.Errorf("the part is of kind %q, not %s", head.Kind, kind)
 	case head.Version > version:
-		return part, fmt.Errorf("version %d, this program reads %d: use the newer ip-reaper", head.Version, version)
+		return part, fmt.Errorf("the part has version %d, this program reads %d: use the newer ip-reaper", head.Version, version)
 	case head.Version != version:
-		return part, fmt.Errorf("version %d, this program reads %d", head.Version, version)
+		return part, fmt.Errorf("the part has version %d, this program reads %d", head.Version, version)
 	}
 	if err := decodeJSON(data, &part); err != nil {
 		return part, err
 	}
 	switch {
 	case part.Run.ID == "":
-		return part, errors.New("it names no run")
-	case part.Write < 1 || part.Write > most:
+		return part, errors.New("the part names no run")
+	case part.Write < 1 || part.Write > maxNumber:
 		return part, fmt.Errorf("%d is not the number of a write", part.Write)
-	case part.Part < 1 || part.Part > part.Parts || part.Parts > most:
-		return part, fmt.Errorf("it is part %d of %d", part.Part, part.Parts)
+	case part.Part < 1 || part.Part > part.Parts || part.Parts > maxNumber:
+		return part, fmt.Errorf("the part claims to be part %d of %d", part.Part, part.Parts)
 	case len(part.Records) == 0:
-		return part, errors.New("it has no records")
+		return part, errors.New("the part has no records")
 	}
 	for _, r := range part.Records {
 		if err := checkRecord(r); err != nil {
@@ -167,7 +168,7 @@ func decodePart(data []byte) (part Part, err error) {
 func checkRecord(r reaper.Record) error {
 	for _, name := range []string{r.Backend, r.Pool, r.Key} {
 		if name == "" || !utf8.ValidString(name) {
-			return fmt.Errorf("%s does not name an entry", r)
+			return fmt.Errorf("%s: the record has no backend, pool or key, or one that is not UTF-8", r)
 		}
 	}
 	if r.IP != "" {
@@ -176,7 +177,7 @@ func checkRecord(r reaper.Record) error {
 		}
 	}
 	if !json.Valid(r.Stored) || string(r.Stored) == "null" {
-		return fmt.Errorf("%s does not have what was stored, as JSON", r)
+		return fmt.Errorf("%s: the stored object of the record is not JSON", r)
 	}
 	return nil
 }

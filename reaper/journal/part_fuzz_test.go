@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// Promise 2. Whatever is stored, one part on each line: no panic, what is damaged is
-// said, and what is read is written as it was.
+// Promise 2. For any stored lines, reading does not panic and reports damage, and the
+// parts that were read encode to the same bytes.
 func FuzzJournal(f *testing.F) {
 	first := encode(f, 1, record("7", `{"a":[1,"<"]}`))[0]
 	f.Add(first)

@@ -138,7 +138,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 		"two values":            record("7", `{} {}`),
 		"a key that is no text": record("\xff7", `{}`),
 		"no backend":            change(func(r *reaper.Record) { r.Backend = "" }),
-		"no unit":               change(func(r *reaper.Record) { r.Pool = "" }),
+		"no pool":               change(func(r *reaper.Record) { r.Pool = "" }),
 		"no key":                change(func(r *reaper.Record) { r.Key = "" }),
 		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
 	} {
@@ -187,7 +187,7 @@ func TestDamagedPartIsRefused(t *testing.T) {
 		{`"version":1,`, `"version":0,`, "version 0, this program reads 1"},
 		{`"version":1,`, `"version":"1",`, ""},
 		{`"version":1,`, ``, "version 0"},
-		{`"id":"20260301-120000-ABCDEF"`, `"id":""`, "names no run"},
+		{`"id":"20260301-120000-ABCDEF"`, `"id":""`, "the part names no run"},
 		{`"startedAt":"2026-03-01T12:00:00Z"`, `"startedAt":"noon"`, ""},
 		{`"write":1`, `"write":0`, "0 is not the number"},
 		{`"write":1`, `"write":9223372036854775807`, "is not the number"},
@@ -198,11 +198,11 @@ func TestDamagedPartIsRefused(t *testing.T) {
 		{`"parts":1`, `"parts":1.5`, ""},
 		{`"records":[`, `"records":[],"old":[`, "no records"},
 		{`"records":[`, `"records":null,"old":[`, "no records"},
-		{`"records":[`, `"records":[{},`, "does not name an entry"},
-		{`"records":[`, `"records":[null,`, "does not name an entry"},
-		{`"backend":"whereabouts",`, ``, "does not name an entry"},
-		{`"pool":"kube-system/10.0.0.0-24",`, ``, "does not name an entry"},
-		{`"key":"7"`, `"key":""`, "does not name an entry"},
+		{`"records":[`, `"records":[{},`, "the record has no backend, pool or key"},
+		{`"records":[`, `"records":[null,`, "the record has no backend, pool or key"},
+		{`"backend":"whereabouts",`, ``, "the record has no backend, pool or key"},
+		{`"pool":"kube-system/10.0.0.0-24",`, ``, "the record has no backend, pool or key"},
+		{`"key":"7"`, `"key":""`, "the record has no backend, pool or key"},
 		{`"ip":"10.0.0.1"`, `"ip":"10.0.0"`, "10.0.0"},
 		{`"stored":{"a":1}`, `"stored":null`, "stored"},
 		{`,"stored":{"a":1}`, ``, "stored"},
@@ -232,7 +232,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		return reaper.Record{
-			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "unit"), Key: text.Draw(t, "key"),
+			Backend: text.Draw(t, "backend"), Pool: text.Draw(t, "pool"), Key: text.Draw(t, "key"),
 			IP:    rapid.SampledFrom([]string{"", "10.0.0.1", "fd00::1%eth0"}).Draw(t, "ip"),
 			Owner: reaper.EntryOwner{Pod: text.Draw(t, "pod"), Node: text.Draw(t, "node")}, Stored: stored,
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Transient wraps an error of a request to the API server in reaper.ErrAgain where the
-// request may do better later: the connection failed, somebody else wrote, the
-// server is busy or broken. Other errors, and nil, are returned as they are.
+// Transient wraps an error of a request to the API server in reaper.ErrAgain if the
+// same request may succeed later: the connection failed, another client wrote first, or
+// the server is busy or broken. It returns nil and other errors as they are.
 func Transient(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -30,10 +30,9 @@ func Transient(err error) error {
 	return &reaper.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
 }
 
-// Gone reports whether the API server itself answered that it has no such
-// object. Another 404, such as that of a proxy on the way or of a server that
-// does not know the resource, is not from the store: client-go marks it as an
-// unexpected response.
+// Gone reports whether the API server itself answered that it does not have the object.
+// A 404 of a proxy, or of a server that does not know the resource, proves nothing:
+// client-go marks it as an unexpected response.
 func Gone(err error, resource, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -68,13 +67,13 @@ func Deleted(err error, resource, name string) error {
 	return Transient(err)
 }
 
-// A refusedError is an answer that the same request will get again.
+// A refusedError is an answer that the same request would get again.
 type refusedError struct{ error }
 
 func (e refusedError) Unwrap() []error { return []error{reaper.ErrRefused, e.error} }
 
-// answered marks an error as reaper.Cluster wants it: ErrAgain where the request may do
-// better later, else ErrRefused.
+// answered wraps an error as reaper.Cluster promises: in ErrAgain if the same request
+// may succeed later, else in ErrRefused.
 func answered(err error) error {
 	if err = Transient(err); err == nil || errors.Is(err, reaper.ErrAgain) {
 		return err

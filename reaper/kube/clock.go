@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Clock tells how far the clock of this machine is from that of the API server,
-// by the Date that each of its answers has. It is safe for concurrent use.
+// A Clock compares the clock of this machine with the clock of the API server, which
+// sends its time in the Date of every response. It is safe for concurrent use.
 type Clock struct {
 	now func() time.Time
 
@@ -16,22 +16,22 @@ type Clock struct {
 	known     bool
 }
 
-// NewClock returns a clock that has seen no answer.
+// NewClock returns a clock that has seen no response.
 func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
-// ClockSkew returns by how much this machine is ahead of the API server, which is
-// negative where it is behind. It is right to about a second, and reports false
-// before there was an answer that tells.
+// Skew returns how far this machine is ahead of the API server, to about a second. A
+// negative skew means that this machine is behind. Skew returns false until a response
+// with a Date has come.
 func (c *Clock) Skew() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.clockSkew, c.known
 }
 
-// Wrap has the answers that come through a transport be looked at.
+// Wrap returns a transport that gives the Date of each response to the clock.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper { return watched{c, next} }
 
-// watched is a transport whose answers a clock looks at.
+// watched is a transport that gives the Date of each response to a clock.
 type watched struct {
 	clock *Clock
 	next  http.RoundTripper

@@ -41,7 +41,7 @@ func TestClockIsComparedWithTheAPIServers(t *testing.T) {
 				t.Errorf("the transport says %v, want %v", err, tt.err)
 			}
 			if got, known := c.Skew(); got != tt.want || known != tt.known {
-				t.Errorf("Ahead = %v, %v, want %v, %v", got, known, tt.want, tt.known)
+				t.Errorf("Skew = %v, %v, want %v, %v", got, known, tt.want, tt.known)
 			}
 		})
 	}

@@ -1,5 +1,6 @@
-// Package kube is the Kubernetes side of a run: who is alive, what earlier runs
-// remember, what can be undone, who else is running, and whom to tell.
+// Package kube is the API server's side of a run: the census, the ledger, the lock, the
+// journals and the events. It also reads raw lists, and sorts the errors of the API
+// server.
 package kube
 
 import (
@@ -15,24 +16,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// pageSize is how many objects a list request asks for, as kubectl does.
+// pageSize is the number of objects on one page of a list, as with kubectl.
 const pageSize = 500
 
-// Cluster answers from the API server, always by quorum reads: requests name no
-// resourceVersion, and nothing is cached. It implements reaper.Cluster.
+// Cluster reads pods, StatefulSets and nodes from the API server. It implements
+// reaper.Cluster. Every read is a quorum read: requests have no resourceVersion, and
+// nothing is cached.
 type Cluster struct {
 	core Core
 	apps appsv1client.StatefulSetsGetter
 }
 
-// Core is what is read of the core API group.
+// Core is the part of the core API group that a Cluster reads.
 type Core interface {
 	corev1client.PodsGetter
 	corev1client.NodesGetter
 }
 
-// NewCluster returns the cluster behind the clients. The clientset of all API groups
-// would do too, and make the program 15 MB larger.
+// NewCluster returns the cluster of the clients. It does not take the clientset of all
+// API groups, which makes the program 15 MB larger.
 func NewCluster(core Core, apps appsv1client.StatefulSetsGetter) *Cluster {
 	return &Cluster{core, apps}
 }
@@ -52,8 +54,8 @@ func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	return list(ctx, c.core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }, readNode)
 }
 
-// list reads every object of a list. Pages are reduced to what verdicts need as
-// they come.
+// list reads every object of a list. It reduces the objects page by page, so that it
+// does not hold all of them in full.
 func list[L metav1.ListInterface, O, T any](ctx context.Context, request func(context.Context, metav1.ListOptions) (L, error),
 	items func(L) []O, reduce func(*O) T,
 ) ([]T, error) {
@@ -75,9 +77,9 @@ func list[L metav1.ListInterface, O, T any](ctx context.Context, request func(co
 	return all, answered(err)
 }
 
-// errNoList is an answer that is no list. client-go takes any object, and an
-// empty one, for a list without items; a list of the API server has a version.
-var errNoList = errors.New("the answer is no list: it has no resourceVersion")
+// errNoList is the error of an answer that is not a list. client-go takes any object,
+// even an empty one, for a list without items. A real list has a resourceVersion.
+var errNoList = errors.New("the answer is not a list: it has no resourceVersion")
 
 // Pod implements reaper.Cluster.
 func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {

@@ -11,24 +11,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A Dump is a cluster as files have it: the pods and, beside them, StatefulSets
-// and nodes. It implements reaper.Cluster. Nobody can look again, so it knows of
-// no single pod whether it is there. The zero Dump is ready for use.
+// A Dump is a cluster from files: pods, StatefulSets and nodes. It implements
+// reaper.Cluster, but Pod always fails, because a second look at a file proves nothing.
+// The zero Dump is ready for use.
 type Dump struct {
 	pods []reaper.Pod
 	sets []reaper.StatefulSet
 
 	nodes  []reaper.Node
-	lists  int // that may be of pods
-	others int // objects that are no pods
+	lists  int // lists that may be lists of pods
+	others int // objects that are not pods
 }
 
-// Take adds a document, reduced to what verdicts need. It reports false for one
-// that is of no interest here.
+// Take adds a pod, a StatefulSet, a node, or a list that may be of pods. It returns
+// false for any other document.
 func (d *Dump) Take(doc reaper.Document) (bool, error) {
 	switch {
 	case doc.List && doc.More:
-		return false, fmt.Errorf("%s is one page of a list, and what is in the others is missing", doc.Place)
+		return false, fmt.Errorf("%s is one page of a list, and the other pages are missing: dump the whole list", doc.Place)
 	case doc.Is("", "List"), doc.Is("", "PodList"):
 		d.lists++
 		return true, nil
@@ -60,23 +60,22 @@ func (d *Dump) Take(doc reaper.Document) (bool, error) {
 	return true, nil
 }
 
-// decodeNamed reads an object, which must have a name.
+// decodeNamed decodes an object and checks that it has a name.
 func decodeNamed(doc reaper.Document, into interface{ GetName() string }) error {
 	if err := Decode(doc.Data, into); err != nil {
 		return err
 	}
 	if into.GetName() == "" {
-		return errors.New("it has no name")
+		return errors.New("the object has no name")
 	}
 	return nil
 }
 
-// Check returns an error where nothing that was taken is a list of pods. One
-// without pods is one, if nothing else stands in for them: a cluster may have
-// none.
+// Check returns an error unless the documents have pods, or are an empty list, which may
+// be the list of a cluster without pods.
 func (d *Dump) Check() error {
 	if len(d.pods) == 0 && (d.lists == 0 || d.others > 0) {
-		return errors.New("there is no pod in it")
+		return errors.New("the file has no pods")
 	}
 	return nil
 }
@@ -92,5 +91,5 @@ func (d *Dump) Nodes(context.Context) ([]reaper.Node, error) { return d.nodes, n
 
 // Pod implements reaper.Cluster.
 func (d *Dump) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	return reaper.Pod{}, reaper.Unknown, errors.New("a file cannot be asked again")
+	return reaper.Pod{}, reaper.Unknown, errors.New("a pod in a file cannot be looked up again")
 }

@@ -60,7 +60,7 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 }
 
 // A second look is what makes a release safe, and a file allows none.
-func TestDumpCannotBeAskedAgain(t *testing.T) {
+func TestDumpAllowsNoSecondLook(t *testing.T) {
 	d := take(t, dnsPod)
 	for _, ref := range []reaper.PodRef{{Namespace: "kube-system", Name: "dns"}, {Namespace: "default", Name: "gone"}} {
 		if _, presence, err := d.Pod(t.Context(), ref); presence != reaper.Unknown || err == nil {
@@ -83,7 +83,7 @@ func TestDumpPassesOverOtherObjects(t *testing.T) {
 		{"another object", aSecret, false},
 		{"a list of others", reaper.Document{APIVersion: "v1", Kind: "SecretList", List: true}, false},
 		{"a node of Calico", object("projectcalico.org/v3", "Node", `{}`), false},
-		{"a pod of somebody else", object("example.com/v1", "Pod", `{}`), false},
+		{"a pod of another API group", object("example.com/v1", "Pod", `{}`), false},
 		{"a key of etcd", reaper.Document{Key: "/calico/ipam/v2/config", Data: []byte(`{}`)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestDumpPassesOverOtherObjects(t *testing.T) {
 	}
 }
 
-func TestDumpRefusesWhatIsNotWhole(t *testing.T) {
+func TestDumpRefusesIncompleteObjects(t *testing.T) {
 	more := podList
 	more.Place, more.More = "document 1", true
 	for _, tt := range []struct {
@@ -102,10 +102,10 @@ func TestDumpRefusesWhatIsNotWhole(t *testing.T) {
 		doc  reaper.Document
 		want string
 	}{
-		{"one page of a list", more, "document 1 is one page of a list, and what is in the others is missing"},
-		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: it has no name"},
-		{"a StatefulSet without a name", object("apps/v1", "StatefulSet", `{}`), "item 1: StatefulSet: it has no name"},
-		{"a node without a name", object("v1", "Node", `{}`), "item 1: node: it has no name"},
+		{"one page of a list", more, "document 1 is one page of a list, and the other pages are missing: dump the whole list"},
+		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: the object has no name"},
+		{"a StatefulSet without a name", object("apps/v1", "StatefulSet", `{}`), "item 1: StatefulSet: the object has no name"},
+		{"a node without a name", object("v1", "Node", `{}`), "item 1: node: the object has no name"},
 		{"a pod that is none", object("v1", "Pod", `{"metadata": {"name": "x"}, "spec": []}`),
 			"item 1: pod: json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"},
 	} {
@@ -117,7 +117,7 @@ func TestDumpRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-func TestDumpHasToBeOfPods(t *testing.T) {
+func TestDumpMustHavePods(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		docs []reaper.Document

@@ -21,8 +21,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The reasons and actions of events, stable words that users select by: of the
-// summary of a run, and of a release.
+// The reasons and actions of the events of a run and of a release. Users select events by
+// these words, so they must not change.
 const (
 	reasonReaped   = "Reaped"
 	actionReap     = "Reap"
@@ -30,7 +30,7 @@ const (
 	actionRelease  = "Release"
 )
 
-// How much is told. The lengths are in bytes, and an API server accepts no more
+// The limits of what events say. An API server refuses longer texts, in bytes
 // (NoteLengthLimit and ReportingInstanceLengthLimit in
 // k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 const (
@@ -38,12 +38,12 @@ const (
 	maxNote          = 1024
 	maxInstance      = 128
 
-	eventWriters = 8 // at the same time
+	eventWriters = 8 // requests at the same time
 )
 
-// EventRecorder tells what a run did by events of events.k8s.io/v1. It implements
-// reaper.EventRecorder, and may be used concurrently. It needs the rights to create
-// events in all namespaces, and to get the pod that it runs in.
+// EventRecorder writes events (events.k8s.io/v1) about a run and its releases. It
+// implements reaper.EventRecorder, and is safe for concurrent use. It needs the rights to
+// create events in all namespaces, and to get its own pod.
 type EventRecorder struct {
 	events     eventsv1client.EventsGetter
 	pods       corev1client.PodsGetter
@@ -51,39 +51,38 @@ type EventRecorder struct {
 	controller string
 }
 
-// NewHerald returns a event recorder who speaks for the pod self, which is zero outside
-// of a cluster. The controller is a qualified name, such as
-// ip-reaper.github.io/ip-reaper.
+// NewEventRecorder returns a recorder for the pod self, which is zero outside a cluster.
+// The controller is a qualified name, such as ip-reaper.github.io/ip-reaper.
 func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.PodsGetter, self reaper.PodRef, controller string) *EventRecorder {
 	return &EventRecorder{events, pods, self, controller}
 }
 
-// Announce implements reaper.EventRecorder. The summary is about the Job that made the
-// event recorder's pod, or about the pod if no Job did; without a pod there is none. A
-// release is told about its object, if it has one, up to maxReleaseEvents of
-// them. The report needs an ID, and the time of its end or of its beginning.
+// Announce implements reaper.EventRecorder. It writes one event about the run, and one
+// about the object of each release that has an object, up to maxReleaseEvents. The event
+// about the run refers to the Job that controls the recorder's pod, or to the pod if no
+// Job does. Without a pod, there is no event about the run.
 //
-// The error says how many events are not there, and why not the first of them;
-// the others are.
+// The report needs an ID, and the time of its end or of its beginning. The error counts
+// the events that could not be written, and wraps the first error. All other events are
+// written.
 func (h *EventRecorder) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
-	told := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == reaper.Object{} })
-	untold := max(0, len(told)-maxReleaseEvents)
-	told = told[:len(told)-untold]
+	withObject := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == reaper.Object{} })
+	omitted := max(0, len(withObject)-maxReleaseEvents)
 
-	var tellings []func() error
+	var writes []func() error
 	if (h.self != reaper.PodRef{}) {
-		tellings = append(tellings, func() error { return h.summarize(ctx, r, untold) })
+		writes = append(writes, func() error { return h.summarize(ctx, r, omitted) })
 	}
-	for _, one := range told {
-		tellings = append(tellings, func() error { return h.create(ctx, r, releaseEvent(r.Run.ID, one)) })
+	for _, one := range withObject[:len(withObject)-omitted] {
+		writes = append(writes, func() error { return h.create(ctx, r, releaseEvent(r.Run.ID, one)) })
 	}
-	errs := make([]error, len(tellings))
+	errs := make([]error, len(writes))
 	var g errgroup.Group
 	g.SetLimit(eventWriters)
-	for i, tell := range tellings {
+	for i, write := range writes {
 		g.Go(func() error {
-			errs[i] = tell()
-			return nil // one that fails stops no other
+			errs[i] = write()
+			return nil // an error must not stop the other events
 		})
 	}
 	_ = g.Wait()
@@ -91,11 +90,11 @@ func (h *EventRecorder) Announce(ctx context.Context, r reaper.Report, released 
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d events not written: %w", len(errs), len(tellings), errs[0])
+	return fmt.Errorf("%d of %d events not written: %w", len(errs), len(writes), errs[0])
 }
 
-// summarize tells of the run as a whole.
-func (h *EventRecorder) summarize(ctx context.Context, r reaper.Report, untold int) error {
+// summarize writes the event about the run.
+func (h *EventRecorder) summarize(ctx context.Context, r reaper.Report, omitted int) error {
 	var pod *corev1.Pod
 	err := Patiently(ctx, func(ctx context.Context) (err error) {
 		pod, err = h.pods.Pods(h.self.Namespace).Get(ctx, h.self.Name, metav1.GetOptions{})
@@ -104,13 +103,13 @@ func (h *EventRecorder) summarize(ctx context.Context, r reaper.Report, untold i
 	if err != nil {
 		return fmt.Errorf("summary: get pod %s: %w", h.self, err)
 	}
-	note, kind := summary(r, untold)
+	note, kind := summary(r, omitted)
 	return h.create(ctx, r, eventsv1.Event{
 		Type: kind, Reason: reasonReaped, Action: actionReap, Regarding: makerOf(pod), Note: note,
 	})
 }
 
-// makerOf refers to the Job that made the pod, or to the pod itself.
+// makerOf returns a reference to the Job that controls the pod, or to the pod itself.
 func makerOf(pod *corev1.Pod) corev1.ObjectReference {
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
 		return corev1.ObjectReference{
@@ -120,8 +119,9 @@ func makerOf(pod *corev1.Pod) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// summary says what the run did, and is a warning where something went wrong.
-func summary(r reaper.Report, untold int) (note, kind string) {
+// summary returns the note and the type of the event about a run. The event is a warning
+// if anything failed.
+func summary(r reaper.Report, omitted int) (note, kind string) {
 	kind = corev1.EventTypeNormal
 	if r.Summary.Failed > 0 || len(r.Warnings) > 0 {
 		kind = corev1.EventTypeWarning
@@ -130,8 +130,8 @@ func summary(r reaper.Report, untold int) (note, kind string) {
 		fmt.Sprintf("released %d of %d allocations", r.Summary.Released, r.Summary.Entries),
 		fmt.Sprintf("%d suspected, %d failed (%s)", r.Summary.Suspected, r.Summary.Failed, r.Run.ID),
 	}
-	if untold > 0 {
-		parts = append(parts, fmt.Sprintf("%d more releases have no event of their own", untold))
+	if omitted > 0 {
+		parts = append(parts, fmt.Sprintf("%d more releases have no event of their own", omitted))
 	}
 	for _, b := range r.Backends {
 		if b.Status == reaper.StatusFailed || b.Status == reaper.StatusPartial {
@@ -142,8 +142,8 @@ func summary(r reaper.Report, untold int) (note, kind string) {
 	return strings.Join(append(parts, r.Warnings...), "; "), kind
 }
 
-// releaseEvent tells of one release. It is a warning where something of the
-// entry is left.
+// releaseEvent returns the event about a release. It is a warning if the release left
+// something behind, such as a handle.
 func releaseEvent(run string, released reaper.Release) eventsv1.Event {
 	e, o := released.Entry, released.Object
 	owner := ""
@@ -167,12 +167,12 @@ func releaseEvent(run string, released reaper.Release) eventsv1.Event {
 	}
 }
 
-// create completes the event and writes it.
+// create completes an event and writes it.
 func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.Event) error {
-	// An API server accepts no other namespace for what has none but kube-system
-	// (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
+	// For an object without a namespace, an API server accepts events in default and in
+	// kube-system only (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)
-	// The name is ours, and not generated: a second try must not tell twice.
+	// The server must not generate the name: a second try would write a second event.
 	e.Name = "ip-reaper." + strings.ToLower(rand.Text())
 	e.EventTime = metav1.NewMicroTime(slices.MaxFunc([]time.Time{r.Run.StartedAt, r.Run.FinishedAt}, time.Time.Compare))
 	e.ReportingController = h.controller
@@ -192,8 +192,8 @@ func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.
 	return nil
 }
 
-// shorten returns a text of at most so many bytes, in UTF-8: all of it, or the
-// beginning and an ellipsis.
+// shorten returns a text as UTF-8 of at most limit bytes. It ends a longer text with an
+// ellipsis.
 func shorten(text string, limit int) string {
 	const more = "…"
 	text = strings.ToValidUTF8(text, "?")

@@ -42,7 +42,7 @@ func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
 		{"nothing was there", reaper.Report{Run: reaper.RunInfo{ID: "run-2"}}, 0,
 			"released 0 of 0 allocations; 0 suspected, 0 failed (run-2)", corev1.EventTypeNormal},
-		{"too many to tell", reportOf(nil), 7,
+		{"more than the limit", reportOf(nil), 7,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
 		{"a release failed", reportOf(func(r *reaper.Report) { r.Summary.Failed = 2 }), 0,
 			"released 12 of 340 allocations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
@@ -80,7 +80,7 @@ func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1", corev1.EventTypeNormal},
 		{"of a sandbox", reaper.Entry{Key: "5", IP: "10.0.0.5", Owner: reaper.EntryOwner{Sandbox: "c1"}, Reason: reaper.SandboxAbsent},
 			"10.0.0.5 of sandbox c1 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"of nobody", reaper.Entry{Key: "5", IP: "fd00::5", Reason: reaper.SandboxAbsent},
+		{"without an owner", reaper.Entry{Key: "5", IP: "fd00::5", Reason: reaper.SandboxAbsent},
 			"fd00::5 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
 		{"without an address", reaper.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: reaper.EmptyHandle},
 			"k8s-pod-network.c1 of default/web-0 (EmptyHandle) released by run run-1", corev1.EventTypeNormal},
@@ -116,7 +116,7 @@ func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
 		{"a Job", owner("Job", new(true)), corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "reap", Name: "owner", UID: "u2"}},
 		{"a Job that does not control it", owner("Job", nil), itself},
 		{"another controller", owner("ReplicaSet", new(true)), itself},
-		{"nobody", nil, itself},
+		{"no controller", nil, itself},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "reap", Name: "p", UID: "u1", OwnerReferences: tt.owners}}

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// zip compresses data. The same data gives the same result.
+// zip compresses data. It returns the same result for the same data.
 func zip(data []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
@@ -19,8 +19,8 @@ func zip(data []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// unzip undoes zip. It stops behind limit bytes, so that data which was made to be
-// large does not fill the memory, and returns them without an error.
+// unzip decompresses data. It returns at most limit bytes, without an error, so that
+// hostile data cannot fill the memory.
 func unzip(data []byte, limit int64) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

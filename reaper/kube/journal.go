@@ -19,24 +19,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// A part of a journal lives in a ConfigMap of its own, which is created and
-// deleted, but never written again: JournalName, the run, the number of the write
-// and that of the part. It is found by its labels.
+// Each part of a journal is stored in a ConfigMap of its own, which is never updated. Its
+// name is JournalName, the run, the number of the write, and the number of the part.
+// Journals are found by the labels.
 const (
 	JournalName  = "ip-reaper-journal"
 	JournalLabel = "ip-reaper/journal" // "true"
 	RunLabel     = "ip-reaper/run"     // the run's ID
 
-	startedKey  = "ip-reaper/started-at" // for people: runs are ordered by the API server's clock
+	startedKey  = "ip-reaper/started-at" // for users; Prune goes by the API server's clock
 	journalKey  = "journal.json.gz"
-	journalPage = 10 // ConfigMaps a page: each may have 1 MiB
+	journalPage = 10 // ConfigMaps on a page: each may have 1 MiB
 )
 
-// takeBackTimeout is how long it may take to remove what a failed write has left.
+// takeBackTimeout limits the removal of the parts of a failed write.
 const takeBackTimeout = 10 * time.Second
 
-// Journals keeps the journal of one run in ConfigMaps of one namespace, beside
-// those of earlier runs. It implements reaper.Journals; its methods are for one
+// Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
+// journals of earlier runs. It implements reaper.Journals. Its methods are for one
 // goroutine. It needs the rights to create, list and delete ConfigMaps.
 type Journals struct {
 	maps      corev1client.ConfigMapInterface
@@ -46,14 +46,14 @@ type Journals struct {
 	writes    int
 }
 
-// NewJournals returns the journals of the namespace. As many runs are kept as keep
-// says, the one that writes included; at least that one.
+// NewJournals returns the journals of a namespace. Prune keeps the journals of that many
+// runs, the current one included. It always keeps the current one.
 func NewJournals(core corev1client.ConfigMapsGetter, namespace string, keep int) *Journals {
 	return &Journals{maps: core.ConfigMaps(namespace), namespace: namespace, keep: max(1, keep)}
 }
 
-// Write implements reaper.Journals. What a Write that failed has left, and could
-// not remove, is a part of many.
+// Write implements reaper.Journals. A failed Write removes its parts. If it cannot remove
+// a part, that part is never all of the write, so that readers see the damage.
 func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
 	parts, err := journal.Encode(run, j.writes+1, records)
 	if err != nil || len(parts) == 0 {
@@ -67,7 +67,7 @@ func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []r
 		}
 		err = j.create(ctx, cm)
 		if err == nil || errors.Is(Transient(err), reaper.ErrAgain) {
-			begun = append(begun, cm) // without an answer it may be there, too
+			begun = append(begun, cm) // if the answer was lost, the part may be stored
 		}
 		if err != nil {
 			return errors.Join(fmt.Errorf("write the journal: %s: %w", cm.Name, err), j.takeBack(ctx, begun))
@@ -95,12 +95,12 @@ func (j *Journals) configMap(run reaper.JournalRun, n int, part []byte) (*corev1
 	}, nil
 }
 
-// namePrefix is how the names of all parts of a run begin.
+// namePrefix begins the names of all parts of a run.
 func namePrefix(runID string) string { return JournalName + "-" + strings.ToLower(runID) + "-" }
 
-// create returns nil only when the API server has the part as it is. Whatever may
-// pass is tried again; if an earlier try was carried out and only its answer got
-// lost, the part is there, and that is as good.
+// create returns nil only if the API server stores the part unchanged. It retries
+// transient errors. If the answer to an earlier try was lost, the part exists already,
+// and create returns nil.
 func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
 	var stored *corev1.ConfigMap
 	err := Patiently(ctx, func(ctx context.Context) (err error) {
@@ -111,13 +111,13 @@ func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
 		return err
 	})
 	if err == nil && !same(stored, cm) {
-		err = errors.New("there is another object of this name, or somebody changes what is written")
+		err = errors.New("the API server stores another object under this name: delete that object, or look for an admission webhook that changes ConfigMaps")
 	}
 	return err
 }
 
-// find returns the ConfigMap of a name, nil if there is none. A list needs no right
-// that Read does not need.
+// find returns the ConfigMap of a name, or nil if it does not exist. It lists, because
+// Journals has no right to get.
 func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	of := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	list, err := j.maps.List(ctx, metav1.ListOptions{FieldSelector: of})
@@ -127,19 +127,18 @@ func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, er
 	case list.ResourceVersion == "":
 		return nil, errNoList
 	case len(list.Items) == 0:
-		return nil, nil //nolint:nilnil // it is not there
+		return nil, nil //nolint:nilnil // the ConfigMap does not exist
 	}
 	return &list.Items[0], nil
 }
 
-// same reports whether a reader would find what was to be written.
+// same reports whether a reader would find the data and the labels of cm.
 func same(stored, cm *corev1.ConfigMap) bool {
 	return stored != nil && stored.Name == cm.Name && bytes.Equal(stored.BinaryData[journalKey], cm.BinaryData[journalKey]) &&
 		stored.Labels[JournalLabel] == cm.Labels[JournalLabel] && stored.Labels[RunLabel] == cm.Labels[RunLabel]
 }
 
-// takeBack removes the parts of a write that failed, also when the write failed
-// because the run is being ended.
+// takeBack removes the parts of a failed write, even after ctx has ended.
 func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 	defer cancel()
@@ -154,13 +153,13 @@ func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) erro
 			err = j.remove(ctx, stored.Name, stored.UID)
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s may stay, and is no journal: %w", cm.Name, err))
+			failed = append(failed, fmt.Errorf("%s could not be removed, and is not a whole journal: %w", cm.Name, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// remove deletes a part; not another one that has got its name.
+// remove deletes a part. It does not delete another object that has the same name now.
 func (j *Journals) remove(ctx context.Context, name string, uid types.UID) error {
 	return Patiently(ctx, func(ctx context.Context) error {
 		err := j.maps.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

@@ -18,12 +18,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// maxRunsNamed is how many runs are offered instead of one that is not there.
+// maxRunsNamed is the largest number of runs that noRun names.
 const maxRunsNamed = 10
 
-// Read returns the journal of a run. Damage is told as by journal.Assemble;
-// where nothing is stored of the run, the error wraps reaper.ErrNoJournal and names
-// the runs that there are.
+// Read returns the journal of a run, with the errors of journal.Assemble. If no part of
+// it is stored, the error wraps reaper.ErrNoJournal and names the runs with a journal.
 func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{JournalLabel: "true", RunLabel: runID})
 	if err != nil {
@@ -39,25 +38,25 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 	return journal.Assemble(runID, stored)
 }
 
-// noRun says that there is no journal of the run, and which ones there are.
+// noRun returns the error for a run without a journal.
 func (j *Journals) noRun(ctx context.Context, runID string) error {
 	runs, err := j.runs(ctx)
 	if err != nil {
 		return fmt.Errorf("list the journals: %w", err)
 	}
-	there := "there are none at all"
+	there := "no run has a journal there"
 	if len(runs) > 0 {
 		var names []string
 		for _, r := range runs[:min(len(runs), maxRunsNamed)] {
 			names = append(names, r.id)
 		}
-		there = fmt.Sprintf("there are %d, the latest of %s", len(runs), strings.Join(names, ", "))
+		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%w of run %q in namespace %s: %s", reaper.ErrNoJournal, runID, j.namespace, there)
 }
 
-// Prune implements reaper.Journals. The API server's clock tells which runs are
-// old. It stops at the first part that cannot be deleted.
+// Prune implements reaper.Journals. It orders the runs by the API server's clock, and
+// stops at the first part that it cannot delete.
 func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
 		return nil
@@ -68,7 +67,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
 	if own < 0 {
-		return fmt.Errorf("%w of this run, %s, any more: somebody deleted it", reaper.ErrNoJournal, j.run)
+		return fmt.Errorf("%w of the current run %s: another client deleted it", reaper.ErrNoJournal, j.run)
 	}
 	for i := len(runs) - 1; i >= max(j.keep, own+1); i-- {
 		for _, p := range runs[i].parts {
@@ -80,7 +79,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	return nil
 }
 
-// A storedRun is a run that there is a journal of.
+// A storedRun is a run with a journal.
 type storedRun struct {
 	id    string
 	began time.Time // when its first part was created, by the API server's clock
@@ -95,8 +94,8 @@ type storedPart struct {
 	created time.Time
 }
 
-// runs lists the runs that there are journals of, the latest first. A ConfigMap that
-// only has the labels of one is left out.
+// runs lists the runs with a journal, the latest first. It leaves out ConfigMaps that
+// have the labels of a journal but not the name.
 func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
 	all, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) storedPart {
 		return storedPart{cm.Name, cm.UID, cm.Labels[RunLabel], cm.CreationTimestamp.Time}
@@ -117,12 +116,11 @@ func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
 		byID[p.run] = r
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b storedRun) int {
-		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id)) // an ID begins with the time
+		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id)) // an ID begins with its time
 	}), nil
 }
 
-// listParts reads the ConfigMaps of a selector, and keeps only what it reduces them
-// to.
+// listParts lists the ConfigMaps of a selector, and reduces each of them.
 func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
 	request := func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
 		o.Limit, o.LabelSelector = journalPage, of.String()
@@ -131,7 +129,7 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
 }
 
-// readPart reads what a ConfigMap holds.
+// readPart reads the part in a ConfigMap.
 func readPart(cm *corev1.ConfigMap) journal.StoredPart {
 	s := journal.StoredPart{Name: cm.Name}
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)

@@ -14,28 +14,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A ledger lives in ConfigMaps: LedgerName, then LedgerName-1 and so on, as
-// many as shardsKey of the first says. shardSize entries of about 40 bytes stay
-// below 512 KiB, half of what an API server accepts for an object, even where
-// gzip gains nothing.
+// The ledger is stored in ConfigMaps: LedgerName, LedgerName-1, and so on. The key
+// shardsKey of the first ConfigMap has their number. A shard of shardSize entries, each
+// of about 40 bytes, stays below 512 KiB even if gzip does not make it smaller. An API
+// server accepts twice as much.
 const (
 	LedgerName = "ip-reaper-ledger"
 
 	ledgerKey = "ledger.json.gz"
 	shardsKey = "shards"
 	shardSize = 10_000
-	maxShards = 10      // as many as the roles in deploy/kustomize name
-	maxLedger = 8 << 20 // bytes of one shard, unpacked
+	maxShards = 10      // the roles in deploy/kustomize name as many
+	maxLedger = 8 << 20 // bytes of one uncompressed shard
 )
 
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
-// reaper.Ledgers; its methods are for one goroutine.
+// reaper.Ledgers. Its methods are for one goroutine.
 type Ledgers struct {
 	maps corev1client.ConfigMapInterface
-	have []*corev1.ConfigMap // as loaded
+	have []*corev1.ConfigMap // as loaded; nil for a missing one
 }
 
-// NewLedgers returns the ledger of the namespace.
+// NewLedgers returns the ledger of a namespace.
 func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
 	return &Ledgers{maps: core.ConfigMaps(namespace)}
 }
@@ -53,7 +53,7 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 		})
 		if apierrors.IsNotFound(err) {
 			if n > 0 {
-				damage = errors.Join(damage, fmt.Errorf("%w: no %s", reaper.ErrLedgerDamaged, shardName(n)))
+				damage = errors.Join(damage, fmt.Errorf("%w: ConfigMap %s is missing", reaper.ErrLedgerDamaged, shardName(n)))
 			}
 			l.have = append(l.have, nil)
 			continue
@@ -75,10 +75,10 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	return ledger, damage
 }
 
-// Save implements reaper.Ledgers. The first ConfigMap is written last: until
-// then a reader still sees the old number of shards. A shard that is no longer
-// needed is emptied and stays. Where there is no room for both, what is known of
-// nodes gives way to what waits.
+// Save implements reaper.Ledgers. It writes the first ConfigMap last, so that a reader
+// sees the old number of shards until then. It empties the shards that are no longer
+// needed, and does not delete them. If the ledger is too large, Save leaves out the
+// nodes of pods.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	shards := ledger.Shards(shardSize)
 	if len(shards) > maxShards {
@@ -86,7 +86,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	}
 	count := len(shards)
 	if count > maxShards {
-		return fmt.Errorf("%d allocations wait for their grace period; the ledger holds %d", ledger.Waiting(), maxShards*shardSize)
+		return fmt.Errorf("%d allocations wait for their grace period, and the ledger has room for %d: hold some of them with a rule of the policy", ledger.Waiting(), maxShards*shardSize)
 	}
 	for len(shards) < len(l.have) {
 		shards = append(shards, reaper.Ledger{})
@@ -121,9 +121,9 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	return nil
 }
 
-// reuse creates a shard that the first ConfigMap did not speak of, or writes over
-// what is there: a run that needed more shards emptied it, or one that ended too
-// early left it.
+// reuse creates a shard that the first ConfigMap does not count, or overwrites it. Such a
+// shard exists if an earlier run emptied it, or was killed before it wrote the first
+// ConfigMap.
 func (l *Ledgers) reuse(ctx context.Context, shard *corev1.ConfigMap) error {
 	_, err := l.maps.Create(ctx, shard, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -138,7 +138,7 @@ func (l *Ledgers) reuse(ctx context.Context, shard *corev1.ConfigMap) error {
 	return err
 }
 
-// shardName is the name of the nth ConfigMap.
+// shardName returns the name of the nth ConfigMap, from 0.
 func shardName(n int) string {
 	if n == 0 {
 		return LedgerName
@@ -146,8 +146,7 @@ func shardName(n int) string {
 	return LedgerName + "-" + strconv.Itoa(n)
 }
 
-// countShards reads how many ConfigMaps there are; a number that was edited
-// away leaves one.
+// countShards returns the number of ConfigMaps. It returns 1 if the number is not valid.
 func countShards(cm *corev1.ConfigMap) int {
 	n, err := strconv.Atoi(cm.Data[shardsKey])
 	if err != nil || n < 1 || n > maxShards {
@@ -156,7 +155,7 @@ func countShards(cm *corev1.ConfigMap) int {
 	return n
 }
 
-// unpack reads a shard. No data is an empty ledger.
+// unpack reads a shard. Without data, the shard is empty.
 func unpack(data []byte) (reaper.Ledger, error) {
 	if len(data) == 0 {
 		return reaper.Ledger{}, nil

@@ -17,10 +17,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// LockName is the Lease that a run holds while it goes on.
+// LockName is the name of the Lease that a run holds until it ends.
 const LockName = "ip-reaper"
 
-// A lease that was not renewed for leaseDuration is free. Two renewals may fail
+// A lease that was not renewed for leaseDuration is free. Two renewals in a row may fail
 // before that.
 const (
 	leaseDuration  = 30 * time.Second
@@ -28,23 +28,23 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// Lock is the Lease of one namespace. It implements reaper.Lock, and may be used
-// concurrently. It needs the rights to get, create and update leases.
+// Lock is the Lease of one namespace. It implements reaper.Lock, and is safe for
+// concurrent use. It needs the rights to get, create and update leases.
 //
-// client-go's leaderelection does not fit: its elector waits for the lease, and
-// a run that finds it taken has to say so and end.
+// client-go's leaderelection does not fit, because it waits for a taken lease. A run that
+// finds the lease taken must report that and end.
 type Lock struct {
-	// Ticks starts what says when to renew, and stop ends it. NewLock sets it to
-	// a ticker.
+	// Ticks starts the ticks at which the lease is renewed. stop ends them. NewLock
+	// sets Ticks to a time.Ticker.
 	Ticks func() (ticks <-chan time.Time, stop func())
 
 	leases coordinationv1client.LeaseInterface
-	name   string // for people
+	name   string // for messages
 	now    func() time.Time
 	logger *slog.Logger
 }
 
-// NewLock returns the lock of the namespace.
+// NewLock returns the lock of a namespace.
 func NewLock(client coordinationv1client.LeasesGetter, namespace string, now func() time.Time, logger *slog.Logger) *Lock {
 	ticks := func() (<-chan time.Time, func()) {
 		t := time.NewTicker(renewEvery)
@@ -53,19 +53,19 @@ func NewLock(client coordinationv1client.LeasesGetter, namespace string, now fun
 	return &Lock{ticks, client.Leases(namespace), "lease " + namespace + "/" + LockName, now, logger}
 }
 
-// Acquire implements reaper.Lock. The lease is renewed until release is called,
-// also after ctx has ended, or until somebody else takes it, which is logged.
-// release takes at most releaseTimeout, and does nothing when it is called again.
+// Acquire implements reaper.Lock. It renews the lease until release is called, even after
+// ctx has ended. If another holder takes the lease, Acquire logs that and stops renewing.
+// release takes at most releaseTimeout. A second call does nothing.
 func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err error) {
 	if holder == "" {
-		return nil, fmt.Errorf("%s: a lease whose holder has no name is free", l.name)
+		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
 	}
 	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
 	var locked *reaper.LockedError
 	err = Patiently(ctx, func(ctx context.Context) error {
 		err := t.take(ctx)
 		if errors.As(err, &locked) {
-			return nil // it is answered
+			return nil // a taken lease needs no other try
 		}
 		return err
 	})
@@ -88,18 +88,19 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
-// A tenure is the time for which one holder has the lease. Its methods are for
-// one goroutine at a time.
+// A tenure is the time for which one holder has the lease. Its methods are for one
+// goroutine at a time.
 type tenure struct {
 	*Lock
 	holder string
-	since  metav1.MicroTime // as precise as an API server keeps it
+	since  metav1.MicroTime // in microseconds, as an API server keeps it
 	lost   bool             // the lease is not this tenure's any more
-	heir   string           // whose it was when that was noticed; maybe nobody's
+
+	newOwner string // the holder of a lost lease; empty if it has none
 }
 
-// take takes the lease if it is free: once, and on the condition that nobody
-// else writes it meanwhile. Where somebody has it, that is a *reaper.LockedError.
+// take takes the lease if it is free. Its write fails if another client writes the lease
+// meanwhile. If the lease is taken, it returns a *reaper.LockedError.
 func (t *tenure) take(ctx context.Context) error {
 	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
 	switch {
@@ -115,13 +116,14 @@ func (t *tenure) take(ctx context.Context) error {
 		since := firstOf(lease, lease.Spec.AcquireTime, lease.Spec.RenewTime)
 		return &reaper.LockedError{Holder: value(lease.Spec.HolderIdentity), Since: since, Lock: t.name}
 	}
-	// An API server refuses a negative number, and the lease would be lost for good.
+	// The number must not overflow: an API server refuses a negative one, and no run
+	// could take the lease again.
 	lease.Spec = t.spec(min(value(lease.Spec.LeaseTransitions), math.MaxInt32-1) + 1)
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	return err
 }
 
-// spec is what the lease says at the beginning of the tenure.
+// spec returns the lease at the beginning of the tenure.
 func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{
 		HolderIdentity:       &t.holder,
@@ -132,14 +134,14 @@ func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
 	}
 }
 
-// has reports whether it is this tenure's lease, and not that of another holder
-// of the same name.
+// has reports whether the lease is this tenure's. Another holder of the same name has
+// another time.
 func (t *tenure) has(lease *coordinationv1.Lease) bool {
 	return value(lease.Spec.HolderIdentity) == t.holder && t.since.Equal(lease.Spec.AcquireTime)
 }
 
-// keep renews the lease at each tick until ctx ends or the lease is lost. What
-// fails is tried again at the next tick.
+// keep renews the lease at each tick until ctx ends or the lease is lost. If a renewal
+// fails, the next tick tries again.
 func (t *tenure) keep(ctx context.Context) {
 	ticks, stop := t.Ticks()
 	defer stop()
@@ -162,7 +164,7 @@ func (t *tenure) keep(ctx context.Context) {
 	}
 }
 
-// end gives the lease back if it is still this tenure's, even if ctx has ended.
+// end frees the lease if it is still this tenure's, even after ctx has ended.
 func (t *tenure) end(ctx context.Context) {
 	if t.lost {
 		return
@@ -173,29 +175,29 @@ func (t *tenure) end(ctx context.Context) {
 	switch {
 	case err != nil:
 		t.logger.Warn("the lock was not given back, and stays taken until it expires", "lock", t.name, "err", err)
-	case t.heir != "": // without one, an earlier try did it and its answer was lost
+	case t.newOwner != "": // without a new owner, an earlier try freed the lease
 		t.warnOfLoss()
 	}
 }
 
-// warnOfLoss says that the run goes on without the lock.
+// warnOfLoss logs that the run goes on without the lock.
 func (t *tenure) warnOfLoss() {
-	t.logger.Warn("the lock is lost, and this run goes on without it", "lock", t.name, "holder", t.heir)
+	t.logger.Warn("the lock is lost, and this run goes on without it", "lock", t.name, "holder", t.newOwner)
 }
 
-// update renews the lease for a holder, which is this tenure's or nobody, on the
-// condition that nobody else writes it meanwhile. Where the lease is lost, it
-// notes that and writes nothing.
+// update writes the lease with a holder: this tenure's to renew it, or none to free it.
+// Its write fails if another client writes the lease meanwhile. If the lease is lost,
+// update sets t.lost and writes nothing.
 func (t *tenure) update(ctx context.Context, holder string) error {
 	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		lease, err = &coordinationv1.Lease{}, nil // somebody deleted it
+		lease, err = &coordinationv1.Lease{}, nil // another client deleted the lease
 	}
 	switch {
 	case err != nil:
 		return err
 	case !t.has(lease):
-		t.lost, t.heir = true, value(lease.Spec.HolderIdentity)
+		t.lost, t.newOwner = true, value(lease.Spec.HolderIdentity)
 		return nil
 	}
 	lease.Spec.HolderIdentity = &holder
@@ -204,12 +206,12 @@ func (t *tenure) update(ctx context.Context, holder string) error {
 	return err
 }
 
-// free reports whether nobody has the lease: it names no holder, or expired.
+// free reports whether the lease has no holder, or has expired.
 //
-// A last sign of life that lies in the future by more than the lease's duration
-// counts as expired. No holder whose clock is right can have written it, and it
-// would keep the lease for as long as that clock was wrong, for years maybe. Where
-// the wrong clock is ours, two runs go on at once, which does no harm.
+// A renewal that lies in the future by more than the lease's duration counts as expired.
+// Only a holder with a wrong clock can have written it, and its lease could stay taken
+// for years. If our own clock is wrong instead, two runs go on at once, which does no
+// harm.
 func free(lease *coordinationv1.Lease, now time.Time) bool {
 	duration := time.Duration(value(lease.Spec.LeaseDurationSeconds)) * time.Second
 	if duration <= 0 {
@@ -219,8 +221,7 @@ func free(lease *coordinationv1.Lease, now time.Time) bool {
 	return value(lease.Spec.HolderIdentity) == "" || age >= duration || age < -duration
 }
 
-// firstOf returns the first of the times that is set, or else that of the
-// lease's creation.
+// firstOf returns the first time that is set, or else the time of the lease's creation.
 func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -230,7 +231,7 @@ func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time 
 	return lease.CreationTimestamp.Time
 }
 
-// value is what p points to; the zero value if that is nothing.
+// value returns the value that p points to, or the zero value if p is nil.
 func value[T any](p *T) T {
 	if p == nil {
 		return *new(T)

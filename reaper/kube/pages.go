@@ -11,14 +11,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A PageFunc reads the page of a list that the token leads to, the first one
-// for an empty token, and returns the token of the next, empty at the end.
+// A PageFunc reads the page of a list to which the token belongs. An empty token belongs
+// to the first page. It returns the token of the next page, which is empty after the last
+// page.
 type PageFunc[T any] func(ctx context.Context, token string) (items []T, next string, err error)
 
-// Pages reads a paged list of the API server to its end. A page that answers
-// 410 Expired restarts the list, since what was read before belongs to another
-// time; what is returned is a whole list or an error, never a part. Pages that
-// fail for a passing reason are read again.
+// Pages reads all pages of a list. It returns the whole list or an error, never a part.
+//
+// If the API server answers 410 Expired, Pages reads the list again from the first page,
+// because the pages before belong to another time. It retries transient errors.
 func Pages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
@@ -29,7 +30,7 @@ func Pages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	}
 }
 
-// readPages reads from the first page to the last.
+// readPages reads the pages once, from the first to the last.
 func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	var all []T
 	for token := ""; ; {
@@ -50,9 +51,9 @@ func readPages[T any](ctx context.Context, page PageFunc[T]) ([]T, error) {
 	}
 }
 
-// Patiently makes a request of the API server again, a few times, where it fails
-// for a passing reason. It must be one that may be made twice: a read, or a write
-// under a condition or of one name.
+// Patiently makes a request to the API server, and up to three more after transient
+// errors. The request must be safe to repeat: a read, a conditional write, or the
+// creation of one name.
 func Patiently(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
 	return retry.Do(ctx, backoff, func(ctx context.Context) error {

@@ -12,25 +12,26 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Where pods show their addresses, beside their status.
+// The annotations in which pods show their addresses, beside their status.
 const (
 	// Multus writes it after the ADDs of all networks. The value is a list of
 	// {name, interface, ips, default} (the multi-networking specification 1.3).
 	networkStatus = "k8s.v1.cni.cncf.io/network-status"
 
-	// The same, as Multus called it before 3.5.
+	// The name of the same annotation before Multus 3.5.
 	networksStatus = "k8s.v1.cni.cncf.io/networks-status"
 
-	// What a pod asks Multus for: a pod with it ought to have a status.
+	// The networks for which a pod asks Multus. A pod with it ought to have a
+	// network-status.
 	networks = "k8s.v1.cni.cncf.io/networks"
 
-	// Calico's CNI plugin writes these.
+	// Calico's CNI plugin writes these annotations.
 	calicoPodIP       = "cni.projectcalico.org/podIP"
 	calicoPodIPs      = "cni.projectcalico.org/podIPs"
 	calicoContainerID = "cni.projectcalico.org/containerID"
 )
 
-// readPod keeps what verdicts need of a pod.
+// readPod reduces a pod to the facts that verdicts rest on.
 func readPod(pod *corev1.Pod) reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: pod.Namespace, Name: pod.Name},
@@ -60,9 +61,9 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	return p
 }
 
-// readNetworkStatus returns the addresses by interface; nothing for an empty
-// annotation. It reports false where it cannot understand all of it, with what
-// it could. An interface without a name is kept under its network's.
+// readNetworkStatus returns the addresses of a network-status annotation by interface.
+// For an interface without a name, it uses the name of the network. If it cannot read all
+// of the annotation, it returns the addresses that it could read, and false.
 func readNetworkStatus(annotation string) (map[string][]netip.Addr, bool) {
 	if annotation == "" {
 		return nil, true
@@ -79,7 +80,7 @@ func readNetworkStatus(annotation string) (map[string][]netip.Addr, bool) {
 			Interface string   `json:"interface"`
 			IPs       []string `json:"ips"`
 		}
-		// A field of a wrong type leaves the others as they are.
+		// An error about one field does not keep the other fields from being read.
 		if err := json.Unmarshal(entry, &e); err != nil {
 			readable = false
 			if len(e.IPs) == 0 {
@@ -97,8 +98,8 @@ func readNetworkStatus(annotation string) (map[string][]netip.Addr, bool) {
 	return interfaces, readable
 }
 
-// readIPs returns the addresses among the texts, with or without a prefix
-// length, in the form in which they compare equal.
+// readIPs returns the texts that are addresses. A text may have a prefix length. IPv4
+// addresses in IPv6 form become IPv4 addresses, so that equal addresses compare equal.
 func readIPs(texts []string) []netip.Addr {
 	var ips []netip.Addr
 	for _, text := range texts {
@@ -110,8 +111,8 @@ func readIPs(texts []string) []netip.Addr {
 	return ips
 }
 
-// readNode keeps what verdicts need of a node. A node that says nothing of itself
-// is not ready.
+// readNode reduces a node to the facts that verdicts rest on. A node without a condition
+// Ready is not ready.
 func readNode(node *corev1.Node) reaper.Node {
 	n := reaper.Node{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
@@ -128,8 +129,8 @@ func readNode(node *corev1.Node) reaper.Node {
 	return n
 }
 
-// readStatefulSet keeps what verdicts need of a StatefulSet. Replicas that are
-// not set are 1, as the API server has it.
+// readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
+// number of replicas is 1, as in the API.
 func readStatefulSet(set *appsv1.StatefulSet) reaper.StatefulSet {
 	s := reaper.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
 	if set.Spec.Replicas != nil {

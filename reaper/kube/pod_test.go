@@ -116,7 +116,7 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
 			}
 			if got.AddressUnknown != tt.addressUnknown {
-				t.Errorf("Mute = %v, want %v", got.AddressUnknown, tt.addressUnknown)
+				t.Errorf("AddressUnknown = %v, want %v", got.AddressUnknown, tt.addressUnknown)
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 	}{
 		{"running without an address", bare(func(*corev1.Pod) {}), true, false},
 		{"being set up", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), true, false},
-		{"of a phase that nobody knows", bare(func(p *corev1.Pod) { p.Status.Phase = "" }), true, false},
+		{"of an unknown phase", bare(func(p *corev1.Pod) { p.Status.Phase = "" }), true, false},
 		{"not on a node yet", bare(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }), false, false},
 		{"in the node's network", bare(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), false, false},
 		{"succeeded", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, true},
@@ -172,7 +172,7 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := readPod(tt.pod)
 			if got.AddressUnknown != tt.addressUnknown || got.Finished != tt.finished {
-				t.Errorf("Mute = %v, Finished = %v, want %v, %v", got.AddressUnknown, got.Finished, tt.addressUnknown, tt.finished)
+				t.Errorf("AddressUnknown = %v, Finished = %v, want %v, %v", got.AddressUnknown, got.Finished, tt.addressUnknown, tt.finished)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestReadStatefulSet(t *testing.T) {
 }
 
 // Promise 2. A node is ready only if it says so, and out of service only if
-// somebody does.
+// it has the taint.
 func TestReadNode(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: corev1.NodeReady, Status: status}
@@ -219,7 +219,7 @@ func TestReadNode(t *testing.T) {
 		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, reaper.Node{Ready: true}},
 		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, reaper.Node{}},
 		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, reaper.Node{}},
-		{"a word that nobody knows", []corev1.NodeCondition{ready("true")}, nil, reaper.Node{}},
+		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, reaper.Node{}},
 		{"no word", []corev1.NodeCondition{ready("")}, nil, reaper.Node{}},
 		{"only other conditions", []corev1.NodeCondition{pressure}, nil, reaper.Node{}},
 		{"no condition", nil, nil, reaper.Node{}},
@@ -243,8 +243,8 @@ func TestReadNode(t *testing.T) {
 	}
 }
 
-// Every address in a network-status that is a list is shown, whatever stands
-// beside it.
+// A pod shows every address of a network-status that is a list, also beside entries that
+// cannot be read.
 func FuzzReadPod(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status, podIP, podIPs string) {
 		pod := readPod(running(func(p *corev1.Pod) {
@@ -268,7 +268,7 @@ func FuzzReadPod(f *testing.F) {
 			}
 		}
 		if status != "" && !json.Valid([]byte(status)) && !pod.AddressUnknown {
-			t.Error("the status cannot be read, and the pod is not mute")
+			t.Error("the status cannot be read, but the address is not unknown")
 		}
 	})
 }

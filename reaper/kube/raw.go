@@ -14,20 +14,20 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// RawClient returns a client whose requests name whatever path, of whatever API
-// group, and whose answers are read as they were sent, which is as JSON.
+// RawClient returns a client for any path of any API group. Its answers are the JSON that
+// the API server sent.
 func RawClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what errors say
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // to decode errors
 	raw := rest.CopyConfig(config)
 	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	return rest.UnversionedRESTClientFor(raw)
 }
 
-// Send makes a request and returns the body of the answer. What the API server
-// says of a refusal, such as that a page expired, is in the error:
-// rest.Result.Raw would leave it in the body.
+// Send makes a request and returns the body of the answer. If the API server refuses the
+// request, the error has the reason. rest.Result.Raw alone would leave the reason in the
+// body.
 func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -36,8 +36,8 @@ func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// ListRaw reads every object of a list as the API server sends it, by quorum
-// reads. Request returns a new request for the list each time.
+// ListRaw reads every object of a list as the API server sends it, by quorum reads.
+// request returns a new request for the list on each call.
 func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessage, error) {
 	return Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
 		r := request().Param("limit", fmt.Sprint(pageSize))
@@ -56,18 +56,18 @@ func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessa
 			return nil, "", fmt.Errorf("decode: %w", err)
 		}
 		if page.Metadata.ResourceVersion == "" {
-			return nil, "", errors.New("the answer is no list: it has no resourceVersion")
+			return nil, "", errors.New("the answer is not a list: it has no resourceVersion")
 		}
 		if page.Items == nil {
-			return nil, "", errors.New("the answer is no list: it has no items")
+			return nil, "", errors.New("the answer is not a list: it has no items")
 		}
 		return page.Items, page.Metadata.Continue, nil
 	})
 }
 
-// Decode reads JSON case-sensitively, as the API server does, and keeps integers
-// exact. What into does not know is ignored: nothing that was decoded may be
-// written back.
+// Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.
+// It drops the fields that into does not have, so a decoded object must never be written
+// back.
 func Decode(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }

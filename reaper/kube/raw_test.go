@@ -105,10 +105,10 @@ func TestListRawIsWholeOrAnError(t *testing.T) {
 	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
 	for _, tt := range []struct{ name, answer, says string }{
 		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
-		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "no list: it has no items"},
-		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "no list: it has no items"},
-		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "no list: it has no resourceVersion"},
-		{"an empty object", `{}`, "no list: it has no resourceVersion"},
+		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
+		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "not a list: it has no items"},
+		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},
+		{"an empty object", `{}`, "not a list: it has no resourceVersion"},
 		{"another JSON value", `[]`, "decode"},
 		{"no JSON", `<html>`, "decode"},
 		{"nothing", ``, "decode"},
@@ -161,9 +161,9 @@ func TestListRawStartsAnewWhereAPageExpires(t *testing.T) {
 	}
 }
 
-// Promise 2. What the API server says of a refusal is in the error: that it has no
-// such object is told from a proxy's 404 by that.
-func TestSendTellsWhatTheServerSays(t *testing.T) {
+// Promise 2. The error has the reason that the API server gives, because the reason
+// distinguishes a missing object from the 404 of a proxy.
+func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 	resource := schema.GroupResource{Resource: "blocks"}
 	for _, tt := range []struct {
 		name   string

@@ -7,24 +7,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// statuses are those that a backend may have.
+// statuses are all statuses of a backend.
 var statuses = []reaper.Status{reaper.StatusOK, reaper.StatusPartial, reaper.StatusFailed, reaper.StatusSkipped}
 
-// backends writes down what each backend listed, and what became of that.
-func (s sheet) backends(r reaper.Report) {
-	status := s.family("backend_status",
-		"1 for the status that the backend had in the last run, 0 for the others.", labelBackend, labelStatus)
-	allocations := s.family("allocations",
-		"Allocations that the last run listed, by verdict. There is none of a backend that was skipped or failed, nor where nobody could be asked who is alive.",
-		labelBackend, labelDecision)
-	planned := s.family("allocations_planned",
-		"Allocations that were to be released: the orphans. A dry run, and one that a limit refused, releases none of them.", labelBackend)
-	released := s.family("allocations_released",
+// backends adds the metrics of each backend.
+func (g gauges) backends(r reaper.Report) {
+	status := g.family("backend_status",
+		"1 for the status of the backend in the last run, 0 for the other statuses.", labelBackend, labelStatus)
+	allocations := g.family("allocations",
+		"Allocations that the last run listed, by verdict. Left out for a backend that was skipped or failed, and if pods could not be listed.",
+		labelBackend, labelVerdict)
+	planned := g.family("allocations_planned",
+		"Orphans, which the last run planned to release. A dry run releases none of them, nor does a run whose plan a limit refused.", labelBackend)
+	released := g.family("allocations_released",
 		"Allocations that the last run released.", labelBackend)
-	changed := s.family("allocations_changed",
-		"Allocations that were to be released, and changed hands or had their owner back before they were.", labelBackend)
-	failed := s.family("allocations_failed",
-		"Allocations that were to be released, and are not known to be.", labelBackend)
+	changed := g.family("allocations_changed",
+		"Planned allocations that changed hands, or whose owner came back, before their release.", labelBackend)
+	failed := g.family("allocations_failed",
+		"Planned allocations whose release failed, or is not known to have succeeded.", labelBackend)
 
 	judged := judged(r)
 	for _, b := range r.Backends {
@@ -39,7 +39,7 @@ func (s sheet) backends(r reaper.Report) {
 			allocations.add(float64(b.Planned), b.Name, reaper.Orphaned.String())
 			planned.add(float64(b.Planned), b.Name)
 		}
-		// A run that waits may have released something before a look that failed.
+		// A run that waits may release something before a later listing fails.
 		if listed || b.Released > 0 {
 			released.add(float64(b.Released), b.Name)
 			changed.add(float64(b.Changed), b.Name)
@@ -48,11 +48,11 @@ func (s sheet) backends(r reaper.Report) {
 	}
 }
 
-// judged reports whether somebody could be asked who is alive. Where nobody could,
-// everything is held, and nothing is known of it.
+// judged reports whether the run could list the pods. Without them, it holds every
+// allocation, and the verdicts mean nothing.
 func judged(r reaper.Report) bool {
 	return !slices.ContainsFunc(r.Entries, func(e reaper.Entry) bool { return e.Reason == reaper.NoCensus })
 }
 
-// seconds is a time as Unix time.
+// seconds returns a time as Unix time.
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

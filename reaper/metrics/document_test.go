@@ -11,8 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// The table of the document says of every figure what the figure says of itself.
-func TestDocumentHasEveryFigure(t *testing.T) {
+// The table in docs/metrics.md has the name, the labels and the help of every metric.
+func TestDocumentHasEveryMetric(t *testing.T) {
 	families := push(t, "", everything(), 0).families
 	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 	var want []string

@@ -10,17 +10,16 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// defaultJob is the job that figures have unless the URL names another.
+// defaultJob is the value of the label job if the URL names none.
 const defaultJob = "ip-reaper"
 
-// labelOutcome is what the time of the last success is grouped by beside the rest.
+// labelOutcome is the additional label of the group with the time of the last success.
 const labelOutcome = "outcome"
 
-// taken are the labels by which nobody can group, since the figures have them.
-var taken = []string{"job", labelBackend, labelDecision, labelStatus, labelPool, labelRange, labelVersion, labelOutcome}
+// taken are the labels of the metrics, by which a URL cannot group.
+var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelRange, labelVersion, labelOutcome}
 
-// A Gateway is a Pushgateway, and the group there that a run writes. The zero Gateway
-// is nowhere.
+// A Gateway is a group of a Pushgateway. The zero Gateway means that nothing is pushed.
 type Gateway struct {
 	url      string // without credentials and group
 	job      string
@@ -28,22 +27,23 @@ type Gateway struct {
 	user     *url.Userinfo
 }
 
-// ParseGateway reads the URL of a Pushgateway, such as http://pushgateway:9091. It
-// may have the path of a group, as whoever pushes by hand writes it:
+// ParseGateway reads the URL of a Pushgateway, such as http://pushgateway:9091. The URL
+// may have the path of a group in the Pushgateway's own form, such as
 // /metrics/job/ip-reaper/cluster/prod. User and password are sent as basic
-// authentication. They are in no error, nor is any other part of the URL that may
-// turn out to be one of them.
+// authentication.
+//
+// No error quotes a part of the URL that may hold the password.
 func ParseGateway(text string) (Gateway, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return Gateway{}, errors.New("it is no URL")
+		return Gateway{}, errors.New("this is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Gateway{}, errors.New("it does not begin with http:// or https://")
+		return Gateway{}, errors.New("the URL does not begin with http:// or https://")
 	case u.Hostname() == "":
-		return Gateway{}, errors.New("it names no host")
+		return Gateway{}, errors.New("the URL has no host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return Gateway{}, errors.New("nothing may follow the path: no ? and no #")
+		return Gateway{}, errors.New("the URL has a ? or a # after its path: leave that out")
 	}
 	g := Gateway{job: defaultJob, user: u.User}
 	prefix, group, grouped := strings.Cut(strings.TrimRight(u.EscapedPath(), "/"), "/metrics/job/")
@@ -52,23 +52,23 @@ func ParseGateway(text string) (Gateway, error) {
 	case grouped:
 		err = g.groupBy(strings.Split(group, "/"))
 	case strings.HasSuffix(prefix, "/metrics") || strings.HasSuffix(prefix, "/metrics/job"):
-		err = errors.New("its path ends within /metrics/job/NAME: leave that out, or name the job")
+		err = errors.New("the path of the URL ends within /metrics/job/NAME: leave out /metrics, or name the job")
 	}
 	return g, err
 }
 
-// Nowhere reports whether there is no gateway.
+// Nowhere reports whether g is the zero Gateway.
 func (g Gateway) Nowhere() bool { return g.url == "" }
 
-// groupBy takes a job and pairs of a label and its value out of a path.
+// groupBy takes the job and the labels with their values from the parts of a path.
 func (g *Gateway) groupBy(parts []string) error {
 	if len(parts)%2 == 0 {
-		return errors.New("its path has a label without a value: it goes on as /metrics/job/NAME/LABEL/VALUE")
+		return errors.New("the path of the URL has a label without a value: write /metrics/job/NAME/LABEL/VALUE")
 	}
 	for i, part := range parts {
 		text, err := url.PathUnescape(part)
 		if err != nil || text == "" {
-			return errors.New("its path has an empty part, or one that is escaped wrongly")
+			return errors.New("the path of the URL has an empty part, or a wrong escape sequence")
 		}
 		parts[i] = text
 	}
@@ -76,9 +76,9 @@ func (g *Gateway) groupBy(parts []string) error {
 	for pair := range slices.Chunk(parts[1:], 2) {
 		switch label := pair[0]; {
 		case !model.LegacyValidation.IsValidLabelName(label) || strings.HasPrefix(label, model.ReservedLabelPrefix):
-			return fmt.Errorf("%q in its path is no name of a label", label)
+			return fmt.Errorf("the path of the URL has %q, which is not a valid label name", label)
 		case slices.Contains(taken, label) || slices.ContainsFunc(g.grouping, func(p [2]string) bool { return p[0] == label }):
-			return fmt.Errorf("the label %q in its path is there already", label)
+			return fmt.Errorf("the path of the URL has the label %q, which the metrics have already: choose another name", label)
 		}
 		g.grouping = append(g.grouping, [2]string{pair[0], pair[1]})
 	}

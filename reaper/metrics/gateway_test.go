@@ -14,7 +14,7 @@ import (
 func TestGroupComesFromThePath(t *testing.T) {
 	for _, tt := range []struct {
 		path string
-		want string // that figures are pushed to; with the success in a group below it
+		want string // the path of the push; the group of the success is below it
 	}{
 		{"", "/metrics/job/ip-reaper"},
 		{"/", "/metrics/job/ip-reaper"},
@@ -26,7 +26,7 @@ func TestGroupComesFromThePath(t *testing.T) {
 		t.Run(tt.path, func(t *testing.T) {
 			c := push(t, tt.path, everything(), 0)
 			var got []string
-			for line := range strings.Lines(c.handedIn.String()) {
+			for line := range strings.Lines(c.pushed.String()) {
 				if method, path, _ := strings.Cut(strings.TrimSpace(line), " "); method == http.MethodPut || method == http.MethodPost {
 					got = append(got, path)
 				}
@@ -42,30 +42,30 @@ func TestGroupComesFromThePath(t *testing.T) {
 // What is wrong is said without the URL: a part of it may be a password.
 func TestURLsThatAreNoGateways(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
-		{"pushgateway:9091", "it does not begin with http:// or https://"},
-		{"pushgateway", "it does not begin with http:// or https://"},
-		{"ftp://pushgateway", "it does not begin with http:// or https://"},
-		{"//pushgateway:9091", "it does not begin with http:// or https://"},
-		{"http://", "it names no host"},
-		{"http://:9091", "it names no host"},
-		{"http:pushgateway", "it names no host"},
-		{"http://me:s3cret%zz@pushgateway", "it is no URL"},
-		{"http://me:s3cret@pushgateway:s3cret", "it is no URL"},
-		{"http://pushgateway\n", "it is no URL"},
-		{"http://pushgateway?token=s3cret", "nothing may follow the path: no ? and no #"},
-		{"http://pushgateway?", "nothing may follow the path: no ? and no #"},
-		{"http://pushgateway#s3cret", "nothing may follow the path: no ? and no #"},
-		{"http://pushgateway/metrics", "its path ends within /metrics/job/NAME: leave that out, or name the job"},
-		{"http://pushgateway/metrics/job/", "its path ends within /metrics/job/NAME: leave that out, or name the job"},
-		{"http://pushgateway/metrics/job/a/cluster", "its path has a label without a value: it goes on as /metrics/job/NAME/LABEL/VALUE"},
-		{"http://pushgateway/metrics/job//cluster/prod", "its path has an empty part, or one that is escaped wrongly"},
-		{"http://pushgateway/metrics/job/a/cluster//b/c", "its path has an empty part, or one that is escaped wrongly"},
-		{"http://pushgateway/metrics/job/a/cluster@base64/cHJvZA", `"cluster@base64" in its path is no name of a label`},
-		{"http://pushgateway/metrics/job/a/__name__/b", `"__name__" in its path is no name of a label`},
-		{"http://pushgateway/metrics/job/a/backend/b", `the label "backend" in its path is there already`},
-		{"http://pushgateway/metrics/job/a/job/b", `the label "job" in its path is there already`},
-		{"http://pushgateway/metrics/job/a/outcome/b", `the label "outcome" in its path is there already`},
-		{"http://pushgateway/metrics/job/a/cluster/b/cluster/c", `the label "cluster" in its path is there already`},
+		{"pushgateway:9091", "the URL does not begin with http:// or https://"},
+		{"pushgateway", "the URL does not begin with http:// or https://"},
+		{"ftp://pushgateway", "the URL does not begin with http:// or https://"},
+		{"//pushgateway:9091", "the URL does not begin with http:// or https://"},
+		{"http://", "the URL has no host"},
+		{"http://:9091", "the URL has no host"},
+		{"http:pushgateway", "the URL has no host"},
+		{"http://me:s3cret%zz@pushgateway", "this is not a URL"},
+		{"http://me:s3cret@pushgateway:s3cret", "this is not a URL"},
+		{"http://pushgateway\n", "this is not a URL"},
+		{"http://pushgateway?token=s3cret", "the URL has a ? or a # after its path: leave that out"},
+		{"http://pushgateway?", "the URL has a ? or a # after its path: leave that out"},
+		{"http://pushgateway#s3cret", "the URL has a ? or a # after its path: leave that out"},
+		{"http://pushgateway/metrics", "the path of the URL ends within /metrics/job/NAME: leave out /metrics, or name the job"},
+		{"http://pushgateway/metrics/job/", "the path of the URL ends within /metrics/job/NAME: leave out /metrics, or name the job"},
+		{"http://pushgateway/metrics/job/a/cluster", "the path of the URL has a label without a value: write /metrics/job/NAME/LABEL/VALUE"},
+		{"http://pushgateway/metrics/job//cluster/prod", "the path of the URL has an empty part, or a wrong escape sequence"},
+		{"http://pushgateway/metrics/job/a/cluster//b/c", "the path of the URL has an empty part, or a wrong escape sequence"},
+		{"http://pushgateway/metrics/job/a/cluster@base64/cHJvZA", `the path of the URL has "cluster@base64", which is not a valid label name`},
+		{"http://pushgateway/metrics/job/a/__name__/b", `the path of the URL has "__name__", which is not a valid label name`},
+		{"http://pushgateway/metrics/job/a/backend/b", `the path of the URL has the label "backend", which the metrics have already: choose another name`},
+		{"http://pushgateway/metrics/job/a/job/b", `the path of the URL has the label "job", which the metrics have already: choose another name`},
+		{"http://pushgateway/metrics/job/a/outcome/b", `the path of the URL has the label "outcome", which the metrics have already: choose another name`},
+		{"http://pushgateway/metrics/job/a/cluster/b/cluster/c", `the path of the URL has the label "cluster", which the metrics have already: choose another name`},
 	} {
 		gateway, err := metrics.ParseGateway(tt.url)
 		if err == nil {
@@ -78,7 +78,7 @@ func TestURLsThatAreNoGateways(t *testing.T) {
 	}
 }
 
-// Who groups by a label that a figure has could never push.
+// A Pushgateway refuses a push whose metrics have a label of the group.
 func TestNoFigureHasALabelOfAGroup(t *testing.T) {
 	c := push(t, "", everything(), 0)
 	for _, family := range c.families {
@@ -93,7 +93,7 @@ func TestNoFigureHasALabelOfAGroup(t *testing.T) {
 }
 
 func TestCredentialsAreSentAndNotTold(t *testing.T) {
-	c := &counter{T: t}
+	c := &fakeGateway{T: t}
 	server := httptest.NewServer(c)
 	url := strings.Replace(server.URL, "http://", "http://me:s3cret%2F@", 1)
 	gateway, err := metrics.ParseGateway(url)

@@ -1,8 +1,7 @@
-// Package metrics makes figures for Prometheus of the report of a run, and pushes
-// them to a Pushgateway.
+// Package metrics pushes the report of a run to a Prometheus Pushgateway.
 //
-// All of them are gauges of the last run: a counter that begins anew with each run
-// would count nothing. What a run does not know it leaves out, and never says 0.
+// All metrics are gauges of the last run, because a counter would start again from 0
+// with each run. A metric whose value is unknown is left out. It is never 0 instead.
 package metrics
 
 import (
@@ -14,83 +13,83 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The labels of the figures.
+// The labels of the metrics.
 const (
-	labelBackend  = "backend"
-	labelDecision = "verdict"
-	labelStatus   = "status"
-	labelPool     = "pool"
-	labelRange    = "range"
-	labelVersion  = "version"
+	labelBackend = "backend"
+	labelVerdict = "verdict"
+	labelStatus  = "status"
+	labelPool    = "pool"
+	labelRange   = "range"
+	labelVersion = "version"
 )
 
-// A sheet is where figures are written down.
-type sheet struct{ factory promauto.Factory }
+// gauges makes the gauges of one push.
+type gauges struct{ factory promauto.Factory }
 
-// newSheet returns an empty sheet, and whoever reads it.
-func newSheet() (sheet, prometheus.Gatherer) {
+// newGauges returns an empty set of gauges, and the gatherer that reads them.
+func newGauges() (gauges, prometheus.Gatherer) {
 	registry := prometheus.NewRegistry()
-	return sheet{promauto.With(registry)}, registry
+	return gauges{promauto.With(registry)}, registry
 }
 
-// A family are the figures of one name.
+// A family is the gauges of one name, which differ in their labels.
 type family struct{ vec *prometheus.GaugeVec }
 
-// family begins one, without any figure.
-func (s sheet) family(name, help string, labels ...string) family {
-	return family{s.factory.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ip_reaper", Name: name, Help: help}, labels)}
+// family returns a new family without any gauge.
+func (g gauges) family(name, help string, labels ...string) family {
+	return family{g.factory.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ip_reaper", Name: name, Help: help}, labels)}
 }
 
-// add adds to the figure with these values of the labels, and so sets one that was
-// not there.
-func (f family) add(figure float64, labels ...string) {
-	valid := make([]string, len(labels)) // the client panics at anything else
+// add adds a value to the gauge with these labels. A new gauge begins at 0.
+func (f family) add(value float64, labels ...string) {
+	valid := make([]string, len(labels)) // the client panics at invalid UTF-8
 	for i, l := range labels {
 		valid[i] = strings.ToValidUTF8(l, "\uFFFD")
 	}
-	f.vec.WithLabelValues(valid...).Add(figure)
+	f.vec.WithLabelValues(valid...).Add(value)
 }
 
-// figures are those of a run that ended with the exit code, but for its success.
-func figures(r reaper.Report, exitCode int) prometheus.Gatherer {
-	s, gatherer := newSheet()
-	s.run(r.Run, exitCode)
-	s.backends(r)
-	s.pools(r)
+// lastRun returns the metrics of a run that ended with the exit code, without the time
+// of the last success.
+func lastRun(r reaper.Report, exitCode int) prometheus.Gatherer {
+	g, gatherer := newGauges()
+	g.run(r.Run, exitCode)
+	g.backends(r)
+	g.pools(r)
 	return gatherer
 }
 
-// success is when the run ended that had success.
-func success(r reaper.Report) prometheus.Gatherer {
-	s, gatherer := newSheet()
-	s.family("last_success_timestamp_seconds",
-		"When the last run ended that exited with 0, as Unix time.").
+// lastSuccess returns the time at which a run that exited with 0 ended.
+func lastSuccess(r reaper.Report) prometheus.Gatherer {
+	g, gatherer := newGauges()
+	g.family("last_success_timestamp_seconds",
+		"When the last run that exited with 0 ended, as Unix time.").
 		add(seconds(r.Run.FinishedAt))
 	return gatherer
 }
 
-// run writes down which run this was.
-func (s sheet) run(run reaper.RunInfo, exitCode int) {
-	s.family("run_timestamp_seconds",
-		"When the last run ended, as Unix time, whatever came of it.").
+// run adds the metrics of the run itself.
+func (g gauges) run(run reaper.RunInfo, exitCode int) {
+	g.family("run_timestamp_seconds",
+		"When the last run ended, as Unix time, with any exit code.").
 		add(seconds(run.FinishedAt))
-	s.family("run_duration_seconds",
-		"How long the last run took, with what it waited for grace periods.").
+	g.family("run_duration_seconds",
+		"How long the last run took, including the time that it waited for grace periods.").
 		add(run.FinishedAt.Sub(run.StartedAt).Seconds())
-	s.family("run_exit_code",
-		"What the last run exited with: 0 done, 1 nobody could be asked who is alive, 3 partial, 4 a limit refused the plan, 130 interrupted.").
+	g.family("run_exit_code",
+		"Exit code of the last run: 0 done, 1 pods could not be listed, 3 partial, 4 a limit refused the plan, 130 interrupted.").
 		add(float64(exitCode))
-	s.family("dry_run",
-		"1 where the last run was a dry run, which releases nothing, else 0.").
+	g.family("dry_run",
+		"1 if the last run was a dry run, which releases nothing; else 0.").
 		add(one(run.DryRun))
-	s.family("build_info",
-		"Always 1; the label is the version of the last run.", labelVersion).
+	g.family("build_info",
+		"Always 1. The label is the version of ip-reaper in the last run.", labelVersion).
 		add(1, run.Version)
 }
 
-// one is 1 if it is so, else 0.
-func one(so bool) float64 {
-	if so {
+// one returns 1 for true and 0 for false.
+func one(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0

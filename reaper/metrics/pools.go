@@ -7,31 +7,31 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// maxPools is how many pools of one backend have figures of their own. Calico has a
-// block or more for each node, and each figure is a series that Prometheus keeps.
+// maxPools is the largest number of pools of one backend that have metrics of their
+// own. Calico has one block or more for each node, and Prometheus keeps a series for
+// each pool.
 const maxPools = 100
 
-// The labels of all pools of a backend together, which no pool has: all addresses
-// of its family are their range.
+// The labels of the sum of a backend's pools of one IP family. No pool has them.
 const (
 	allPools = "(all)"
 	allIPv4  = "0.0.0.0/0"
 	allIPv6  = "::/0"
 )
 
-// pools writes down how full the pools are.
-func (s sheet) pools(r reaper.Report) {
-	const many = " Of a backend with more than 100 pools there are only the sums, by family, as pool (all)."
-	capacity := s.family("pool_capacity",
-		"Addresses that the pool can give to pods. There is none where that is not known."+many, labelBackend, labelPool, labelRange)
-	allocated := s.family("pool_allocated",
-		"Addresses of the pool that are reserved after the last run."+many, labelBackend, labelPool, labelRange)
+// pools adds the metrics of the pools.
+func (g gauges) pools(r reaper.Report) {
+	const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
+	capacity := g.family("pool_capacity",
+		"Addresses that the pool can give to pods. Left out if the number is unknown."+many, labelBackend, labelPool, labelRange)
+	allocated := g.family("pool_allocated",
+		"Addresses of the pool that are allocated after the last run."+many, labelBackend, labelPool, labelRange)
 
 	pools := make(map[string]int, len(r.Backends))
 	for _, p := range r.Pools {
 		pools[p.Backend]++
 	}
-	unknown := make(map[[3]string]bool) // capacities
+	unknown := make(map[[3]string]bool) // rows with a pool of unknown capacity
 	for _, p := range r.Pools {
 		if row := rowOf(p, pools); p.Capacity == nil {
 			unknown[row] = true
@@ -42,12 +42,12 @@ func (s sheet) pools(r reaper.Report) {
 		if !unknown[row] {
 			capacity.add(float(p.Capacity), row[:]...)
 		}
-		allocated.add(float64(reserved(r.Run, p)), row[:]...)
+		allocated.add(float64(stillAllocated(r.Run, p)), row[:]...)
 	}
 }
 
-// rowOf returns the labels under which a pool is counted, by the number of pools of
-// each backend.
+// rowOf returns the labels for the metrics of a pool, which depend on the number of
+// pools of its backend.
 func rowOf(p reaper.PoolReport, pools map[string]int) [3]string {
 	switch {
 	case pools[p.Backend] <= maxPools:
@@ -59,16 +59,17 @@ func rowOf(p reaper.PoolReport, pools map[string]int) [3]string {
 	}
 }
 
-// reserved is how many addresses of the pool the store still holds. The report of a
-// dry run counts as gone what a real one would release.
-func reserved(run reaper.RunInfo, p reaper.PoolReport) int {
+// stillAllocated returns the number of addresses of the pool that the store still
+// holds. After a dry run it is the number before: in the report of a dry run,
+// AllocatedAfter has the planned releases subtracted.
+func stillAllocated(run reaper.RunInfo, p reaper.PoolReport) int {
 	if run.DryRun {
 		return p.AllocatedBefore
 	}
 	return p.AllocatedAfter
 }
 
-// float is the nearest one.
+// float returns the nearest float64.
 func float(n *big.Int) float64 {
 	f, _ := new(big.Float).SetInt(n).Float64()
 	return f

@@ -13,35 +13,35 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// pushTimeout bounds how long a run goes on for its figures alone.
+// pushTimeout bounds the time by which a push can prolong a run.
 const pushTimeout = 10 * time.Second
 
-// Push replaces the figures of the gateway's group by those of a run that ended with
-// the exit code. When the last run ended that exited with 0 is in a group of its own,
-// with the label outcome, and stays otherwise. It also pushes when ctx has ended, and
-// gives up after 10 seconds.
+// Push replaces the metrics of the gateway's group by those of a run that ended with
+// the exit code. The time of the last success is in a group of its own, with the label
+// outcome. A run that did not exit with 0 leaves it as it is.
 //
-// The group is replaced as a whole (Push, not Add). Add replaces figures by their
-// name, and what has none left would stay: of a pool that is gone, of a store that
-// cannot be read any more.
+// Push also works after ctx has ended. It gives up after 10 seconds.
+//
+// The client's method Push replaces the whole group. Its method Add would keep the
+// metrics of names that the new push does not have, such as those of a deleted pool.
 func (g Gateway) Push(ctx context.Context, r reaper.Report, exitCode int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
-	if err := g.pusher(figures(r, exitCode)).PushContext(ctx); err != nil {
-		return fmt.Errorf("push figures: %w", err)
+	if err := g.pusher(lastRun(r, exitCode)).PushContext(ctx); err != nil {
+		return fmt.Errorf("push metrics: %w", err)
 	}
 	if exitCode != 0 {
 		return nil
 	}
-	if err := g.pusher(success(r)).Grouping(labelOutcome, "success").AddContext(ctx); err != nil {
-		return fmt.Errorf("push the time of success: %w", err)
+	if err := g.pusher(lastSuccess(r)).Grouping(labelOutcome, "success").AddContext(ctx); err != nil {
+		return fmt.Errorf("push the time of the last success: %w", err)
 	}
 	return nil
 }
 
-// pusher pushes what there is to gather.
-func (g Gateway) pusher(figures prometheus.Gatherer) *push.Pusher {
-	p := push.New(g.url, g.job).Client(courier{}).Gatherer(figures)
+// pusher returns a pusher of the metrics.
+func (g Gateway) pusher(metrics prometheus.Gatherer) *push.Pusher {
+	p := push.New(g.url, g.job).Client(httpClient{}).Gatherer(metrics)
 	for _, pair := range g.grouping {
 		p.Grouping(pair[0], pair[1])
 	}
@@ -52,26 +52,27 @@ func (g Gateway) pusher(figures prometheus.Gatherer) *push.Pusher {
 	return p
 }
 
-// maxAnswer is how much of an answer is read, in bytes: an error has all of it.
+// maxAnswer is the number of bytes that are read of an answer, because an error of
+// the client quotes the whole answer.
 const maxAnswer = 1 << 10
 
-// A courier goes to the gateway and nowhere else. A redirection would make a GET of
-// the push, and the page behind it look like success.
-type courier struct{}
+// An httpClient follows no redirection. A redirection would turn the push into a GET,
+// and the page behind it would look like success.
+type httpClient struct{}
 
-// Do sends a request. The body of the answer ends after maxAnswer.
-func (courier) Do(request *http.Request) (*http.Response, error) {
+// Do sends a request. The body of the response ends after maxAnswer bytes.
+func (httpClient) Do(request *http.Request) (*http.Response, error) {
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = excerpt{io.LimitReader(response.Body, maxAnswer), response.Body}
+	response.Body = limitedBody{io.LimitReader(response.Body, maxAnswer), response.Body}
 	return response, nil
 }
 
-// An excerpt is the beginning of a body.
-type excerpt struct {
+// A limitedBody is the beginning of a body.
+type limitedBody struct {
 	io.Reader
 	io.Closer
 }

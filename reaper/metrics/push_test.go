@@ -24,19 +24,19 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A counter is a server that takes whatever is handed in and writes down what that
-// was: a line for the request, and the figures as Prometheus reads them.
-type counter struct {
+// A fakeGateway records each push: a line for the request, and the metrics as
+// Prometheus reads them.
+type fakeGateway struct {
 	*testing.T
-	handedIn bytes.Buffer
+	pushed   bytes.Buffer
 	families []*dto.MetricFamily
 	users    []string
 }
 
-func (c *counter) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+func (c *fakeGateway) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	c.users = append(c.users, user+" "+password)
-	fmt.Fprintf(&c.handedIn, "%s %s\n", r.Method, r.URL.EscapedPath())
+	fmt.Fprintf(&c.pushed, "%s %s\n", r.Method, r.URL.EscapedPath())
 	decoder := expfmt.NewDecoder(r.Body, expfmt.ResponseFormat(r.Header))
 	for {
 		family := new(dto.MetricFamily)
@@ -47,16 +47,16 @@ func (c *counter) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.families = append(c.families, family)
-		if _, err := expfmt.MetricFamilyToText(&c.handedIn, family); err != nil {
+		if _, err := expfmt.MetricFamilyToText(&c.pushed, family); err != nil {
 			c.Error(err)
 		}
 	}
 }
 
 // push pushes a report to the path of a server.
-func push(t *testing.T, path string, r reaper.Report, exitCode int) *counter {
+func push(t *testing.T, path string, r reaper.Report, exitCode int) *fakeGateway {
 	t.Helper()
-	c := &counter{T: t}
+	c := &fakeGateway{T: t}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	gateway, err := metrics.ParseGateway(server.URL + path)
@@ -69,7 +69,7 @@ func push(t *testing.T, path string, r reaper.Report, exitCode int) *counter {
 	return c
 }
 
-func TestFiguresOfRuns(t *testing.T) {
+func TestMetricsOfRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		report   reaper.Report
@@ -84,7 +84,7 @@ func TestFiguresOfRuns(t *testing.T) {
 		{"odd_names", oddNames(), 130},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := push(t, "", tt.report, tt.exitCode).handedIn.Bytes()
+			got := push(t, "", tt.report, tt.exitCode).pushed.Bytes()
 			golden := filepath.Join("testdata", tt.name+".txt")
 			if *update {
 				if err := os.WriteFile(golden, got, 0o600); err != nil {
@@ -102,19 +102,19 @@ func TestFiguresOfRuns(t *testing.T) {
 	}
 }
 
-// A backend of a few pools has figures of each, so that a small pool that is full is
-// seen among large ones.
-func TestPoolsHaveFiguresOfTheirOwnUnlessThereAreMany(t *testing.T) {
+// A backend with few pools has metrics of each pool, so that a small pool that is full
+// is seen among large ones.
+func TestPoolsHaveMetricsOfTheirOwnUnlessThereAreMany(t *testing.T) {
 	for _, tt := range []struct{ pools, want int }{{1, 1}, {100, 100}, {101, 2}, {5000, 2}} {
 		for _, family := range push(t, "", manyPools(tt.pools), 3).families {
 			if family.GetName() == "ip_reaper_pool_allocated" && len(family.GetMetric()) != tt.want {
-				t.Errorf("%d pools have %d figures, want %d", tt.pools, len(family.GetMetric()), tt.want)
+				t.Errorf("%d pools have %d metrics, want %d", tt.pools, len(family.GetMetric()), tt.want)
 			}
 		}
 	}
 }
 
-// A capacity that is only known in part is not known.
+// The sum is unknown if one capacity is unknown.
 func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
 	r := manyPools(101)
 	r.Pools[0].Capacity = nil
@@ -129,7 +129,7 @@ func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
 }
 
 func TestInterruptedRunStillPushes(t *testing.T) {
-	c := &counter{T: t}
+	c := &fakeGateway{T: t}
 	server := httptest.NewServer(c)
 	defer server.Close()
 	gateway, err := metrics.ParseGateway(server.URL)
@@ -138,8 +138,8 @@ func TestInterruptedRunStillPushes(t *testing.T) {
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := gateway.Push(ctx, everything(), 130); err != nil || c.handedIn.Len() == 0 {
-		t.Errorf("pushed %d bytes, %v", c.handedIn.Len(), err)
+	if err := gateway.Push(ctx, everything(), 130); err != nil || c.pushed.Len() == 0 {
+		t.Errorf("pushed %d bytes, %v", c.pushed.Len(), err)
 	}
 }
 

@@ -14,7 +14,7 @@ func runInfo(dryRun bool) reaper.RunInfo {
 	return reaper.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Version: "v1.2.3"}
 }
 
-// everything is the report of a run with a figure of every name.
+// everything is the report of a run that has a metric of every name.
 func everything() reaper.Report {
 	return reaper.Report{
 		Run: runInfo(false),
@@ -43,7 +43,7 @@ func dryRun() reaper.Report {
 	}
 }
 
-// noCensus is the report of a run that could not ask who is alive.
+// noCensus is the report of a run that could not list the pods.
 func noCensus() reaper.Report {
 	return reaper.Report{
 		Run: runInfo(false),
@@ -58,8 +58,8 @@ func noCensus() reaper.Report {
 	}
 }
 
-// failedLate is the report of a run that waited, and could not read a store any more
-// from which it had released something.
+// failedLate is the report of a run that released something, waited, and could not list
+// the store again.
 func failedLate() reaper.Report {
 	return reaper.Report{
 		Run: runInfo(false),
@@ -86,8 +86,8 @@ func manyPools(n int) reaper.Report {
 	return r
 }
 
-// oddNames is the report of a run with names that no series can have, and with two
-// pools of one name.
+// oddNames is the report of a run with names that are not valid in a label, and with
+// two pools of one name.
 func oddNames() reaper.Report {
 	return reaper.Report{
 		Run:      runInfo(false),

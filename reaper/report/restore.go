@@ -2,23 +2,22 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// WriteRestore prints the report of a restore.
-func WriteRestore(w io.Writer, format string, r reaper.RestoreReport) error {
-	return formats[format](w, reportView{
+// viewOfRestore returns the view of the report of a restore.
+func viewOfRestore(r reaper.RestoreReport) reportView {
+	return reportView{
 		value:      r,
 		tables:     func(bool) []table { return restoreTables(r) },
 		warnings:   r.Warnings,
 		conclusion: restoreConclusion(r),
-	})
+	}
 }
 
-// restoreTables are the report as people read it.
+// restoreTables returns one table of the entries.
 func restoreTables(r reaper.RestoreReport) []table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
 	for _, e := range r.Entries {
@@ -29,11 +28,11 @@ func restoreTables(r reaper.RestoreReport) []table {
 	return []table{t}
 }
 
-// restoreConclusion is the report in one sentence.
+// restoreConclusion returns the report in one sentence.
 func restoreConclusion(r reaper.RestoreReport) string {
 	s := r.Summary
 	of := strconv.Itoa(s.Records) + " entries"
-	if r.Journal.ID != "" { // none of a damaged journal
+	if r.Journal.ID != "" { // a damaged journal may have none
 		of += " of run " + r.Journal.ID
 	}
 	if r.Run.DryRun {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -10,15 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Write prints a report, with what is in use only if that is asked for.
-func Write(w io.Writer, format string, all bool, r reaper.Report) error {
-	if !all && format != "wide" {
-		r = r.Brief()
-	}
-	return formats[format](w, viewOf(r))
-}
-
-// paperOf is a report as it is printed.
+// viewOf returns the view of the report of a run.
 func viewOf(r reaper.Report) reportView {
 	return reportView{
 		value:      r,
@@ -28,7 +19,7 @@ func viewOf(r reaper.Report) reportView {
 	}
 }
 
-// tables are the report as people read it.
+// tables returns a table of the backends, one of the pools, and one of the entries.
 func tables(r reaper.Report, wide bool) []table {
 	backends := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
 	for _, b := range r.Backends {
@@ -58,7 +49,7 @@ func tables(r reaper.Report, wide bool) []table {
 	return []table{backends, pools, entries}
 }
 
-// entryRow is one line of the last table.
+// entryRow returns the row of an entry.
 func entryRow(e reaper.Entry, wide bool) []string {
 	note := e.Note
 	switch {
@@ -77,7 +68,7 @@ func entryRow(e reaper.Entry, wide bool) []string {
 	return row
 }
 
-// evidenceOf is the evidence for a column.
+// evidenceOf returns the evidence of an entry in one line.
 func evidenceOf(e reaper.Entry) string {
 	said := make([]string, len(e.Evidence))
 	for i, one := range e.Evidence {
@@ -86,7 +77,7 @@ func evidenceOf(e reaper.Entry) string {
 	return strings.Join(said, "; ")
 }
 
-// nameOf is what an entry is called in a column: by its address if it has one.
+// nameOf returns the address of an entry, or its key if it has no address.
 func nameOf(ip, key string) string {
 	if ip == "" {
 		return "key " + key
@@ -94,10 +85,10 @@ func nameOf(ip, key string) string {
 	return ip
 }
 
-// podOf is an owner's pod for a column; nothing for none.
+// podOf returns the namespace and the name of an owner's pod, or nothing.
 func podOf(o reaper.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
 
-// clock is a time for a column; nothing for none.
+// clock returns a time in UTC, or nothing.
 func clock(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -105,7 +96,8 @@ func clock(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// conclusion is the report in one sentence, and how to undo what was done.
+// conclusion returns the report in one sentence, and the command that undoes the
+// releases.
 func conclusion(r reaper.Report) string {
 	s := r.Summary
 	if r.Run.DryRun {

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// printYAML prints what printJSON prints, in the same order.
-func printYAML(w io.Writer, p reportView) error {
-	data, err := json.Marshal(p.value)
+// printYAML prints the fields of printJSON in the same order.
+func printYAML(w io.Writer, v reportView) error {
+	data, err := json.Marshal(v.value)
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,8 @@ func printYAML(w io.Writer, p reportView) error {
 	return errors.Join(e.Encode(root), e.Close())
 }
 
-// yamlNode returns the next JSON value as YAML. Reading the JSON by a YAML
-// parser would be shorter, but that makes floats of large numbers and refuses
-// some characters.
+// yamlNode returns the next JSON value as YAML. It does not read the JSON by the
+// YAML parser, which turns large integers into floats and refuses some characters.
 func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -50,7 +49,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 			}
 			node.Content = append(node.Content, child)
 		}
-		_, err = d.Token() // the closing one
+		_, err = d.Token() // the closing delimiter
 	case string:
 		node.Tag = "!!str"
 		if !plainYAML.MatchString(token) || yamlWords.MatchString(token) {
@@ -62,8 +61,8 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return node, err
 }
 
-// A string without quotes must be a string to every parser: some take yes and
-// off for booleans.
+// A string is printed without quotes only if every parser reads it as a string. Some
+// parsers read yes and off as booleans.
 var (
 	plainYAML = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9._/ -]*[A-Za-z0-9])?$`)
 	yamlWords = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)

@@ -99,8 +99,8 @@ func capacityOf48() *big.Int {
 	return n.Sub(n, big.NewInt(2))
 }
 
-// hostileReport has what somebody who may write pool objects can put there, in
-// order to lie to the reader of a report.
+// hostileReport has text with which a user who may write pool objects could deceive the
+// reader of a report.
 func hostileReport() reaper.Report {
 	const hostile = "a|b\\|c\x1b[31mred\x1b[0m\ttab\nline\r\u202egpj\u2028\x7f\u0085\x00\xff<img src=x>[link](http://x)`code`*bold*_it_~s~#1 &amp; end"
 	r := emptyReport()
@@ -121,13 +121,13 @@ func TestReportFormats(t *testing.T) {
 	for name, report := range map[string]reaper.Report{
 		"empty": emptyReport(), "full": fullReport(), "hostile": hostileReport(),
 	} {
-		for format, print := range formats {
-			t.Run(name+" as "+format, func(t *testing.T) {
+		for _, format := range formats {
+			t.Run(name+" as "+format.name, func(t *testing.T) {
 				var got bytes.Buffer
-				if err := print(&got, viewOf(report)); err != nil {
+				if err := format.print(&got, viewOf(report)); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", name+"."+format)
+				file := filepath.Join("testdata", name+"."+format.name)
 				if *update {
 					if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 						t.Fatal(err)
@@ -145,12 +145,11 @@ func TestReportFormats(t *testing.T) {
 	}
 }
 
-// What a store contains must not move the reader's cursor or break out of its
-// cell, whoever wrote it.
+// Text from a store must not move the reader's cursor or break out of its cell.
 func TestHostileTextStaysInItsCell(t *testing.T) {
 	for _, format := range []string{"table", "wide", "markdown"} {
 		var out bytes.Buffer
-		if err := formats[format](&out, viewOf(hostileReport())); err != nil {
+		if err := formatOf(format).print(&out, viewOf(hostileReport())); err != nil {
 			t.Fatal(err)
 		}
 		columns := make(map[int]int)
@@ -177,8 +176,8 @@ func TestHostileTextStaysInItsCell(t *testing.T) {
 // markup is what markdown would render, unless a backslash precedes it.
 var markup = regexp.MustCompile("[^\\\\*][<\\[`_~&]")
 
-// cells counts the cells of a row as GitHub does: a backslash escapes whatever
-// punctuation comes next.
+// cells counts the cells of a row as GitHub does: a backslash escapes the
+// punctuation character behind it.
 func cells(row string) int {
 	n := -1
 	for i := 0; i < len(row); i++ {
@@ -192,7 +191,7 @@ func cells(row string) int {
 	return n
 }
 
-// YAML and JSON are the same value, whatever is in it and however large it is.
+// YAML and JSON are the same value for any text and any number.
 func TestYAMLReadsBackAsTheJSON(t *testing.T) {
 	for name, report := range map[string]reaper.Report{"empty": emptyReport(), "full": fullReport(), "hostile": hostileReport()} {
 		t.Run(name, func(t *testing.T) { sameInYAML(t, report) })
@@ -232,21 +231,56 @@ func sameInYAML(t interface {
 
 // A number that is too large for a float64 is still all there.
 func TestCapacityBeyond64BitsIsExact(t *testing.T) {
-	for format, print := range formats {
+	for _, format := range formats {
 		var out bytes.Buffer
-		if err := print(&out, viewOf(fullReport())); err != nil {
+		if err := format.print(&out, viewOf(fullReport())); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "1208925819614629174706174") {
-			t.Errorf("%s does not say 1208925819614629174706174", format)
+			t.Errorf("%s does not say 1208925819614629174706174", format.name)
 		}
 	}
 }
 
-// The help names the formats, and scripts name them too.
-func TestFormatNames(t *testing.T) {
-	want := []string{"json", "markdown", "table", "wide", "yaml"}
-	if got := slices.Sorted(maps.Keys(formats)); !slices.Equal(got, want) {
-		t.Errorf("formats = %v, want %v", got, want)
+// Users name the formats in scripts.
+func TestNoFormatIsLost(t *testing.T) {
+	for _, name := range []string{"json", "markdown", "table", "wide", "yaml"} {
+		if !slices.Contains(Formats(), name) {
+			t.Errorf("formats = %v, without %s", Formats(), name)
+		}
+	}
+}
+
+func TestFormatListIsForASentence(t *testing.T) {
+	if got := FormatList(); !strings.HasPrefix(got, "table, wide, ") || !strings.HasSuffix(got, " or "+formats[len(formats)-1].name) {
+		t.Errorf("FormatList() = %s", got)
+	}
+}
+
+func TestReadmeNamesEveryFormat(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Formats() {
+		if !regexp.MustCompile("`(-o )?" + name + "`").Match(readme) {
+			t.Errorf("README.md does not name the output format `%s`", name)
+		}
+	}
+}
+
+// Without --all, only the wide format has the allocations that are in use.
+func TestAllocationsInUseAreLeftOut(t *testing.T) {
+	const inUse = "172.18.178.196"
+	for _, format := range formats {
+		for _, all := range []bool{false, true} {
+			var out bytes.Buffer
+			if err := Write(&out, format.name, all, fullReport()); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Contains(out.String(), inUse), all || format.name == "wide"; got != want {
+				t.Errorf("%s with all %t: allocation in use printed: %t, want %t", format.name, all, got, want)
+			}
+		}
 	}
 }
