@@ -23,6 +23,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // An engine is what the binary runs, with the clients that it has, run by the
@@ -35,7 +36,7 @@ type engine struct {
 // run runs the engine with the policy. The error is that of reaper.Run, or of
 // what it needs.
 func (e engine) run(s *scene, terms string) (*reap.Report, error) {
-	p, err := policy.Load([]byte(terms), backends.Names())
+	p, err := policy.Load([]byte(terms), plugin.Known(backends.All()))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -25,7 +25,7 @@ func TestBackendThatIsOffHasNoRights(t *testing.T) {
 		"calico":      {"crd.projectcalico.org ipamblocks list", "projectcalico.org ipamhandles create"},
 	}
 	on := home.objects(t, everything)
-	for _, backend := range backends.Names() {
+	for backend := range groups {
 		t.Run(backend, func(t *testing.T) {
 			off := home.objects(t, everything+fmt.Sprintf("backends: {%s: {enabled: false}}", backend))
 			for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
@@ -94,9 +94,9 @@ func TestNoBackendInTheKubernetesAPILeavesNoRightToRestore(t *testing.T) {
 // Whoever keeps addresses back by a resource of their own need not write a role.
 func TestReservedIPsBringTheirRights(t *testing.T) {
 	const reserved = `
-policy:
-  protection:
-    reservedIPs:
+backends:
+  reservedIPs:
+    resources:
     - {resource: {group: a.example.com, version: v1, resource: holds}, address: .spec.ip, ttl: .spec.ttl}
     - {resource: {group: b.example.com, version: v1, resource: keeps}, pod: .spec.pod, ttl: .spec.ttl, deleteExpired: true}
 `
@@ -125,12 +125,13 @@ policy:
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("rights (-want +got):\n%s", diff)
 			}
-			if _, ok := objects["ClusterRoleBinding /ip-reaper-reserved"]; !ok {
+			if _, ok := objects["ClusterRoleBinding /ip-reaper-reservedips"]; !ok {
 				t.Error("nothing binds them")
 			}
 			for _, p := range loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy"]) {
-				if len(p.Protection.ReservedIPs) != 2 {
-					t.Errorf("the policy reserves by %+v", p.Protection.ReservedIPs)
+				settings, ok := p.Backends[reservedips.Name].Settings.(*reservedips.Settings)
+				if !ok || len(settings.Resources) != 2 {
+					t.Errorf("the policy reserves by %+v", p.Backends)
 				}
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // comparison leaves out Helm's own labels, and reads the policies in ConfigMaps, whose
@@ -52,7 +53,7 @@ func loadPolicies(t *testing.T, configMap unstructured.Unstructured) map[string]
 	}
 	all := make(map[string]policy.Policy)
 	for file, text := range data {
-		p, err := policy.Load([]byte(text), backends.Names())
+		p, err := policy.Load([]byte(text), plugin.Known(backends.All()))
 		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", configMap.GetName(), file, err, text)
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -46,7 +47,7 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	want.Journal.Keep = new(100)
 	want.Backends = map[string]policy.Backend{
 		"whereabouts": {Enabled: policy.On},
-		"calico":      {Enabled: policy.Auto, Datastore: policy.DatastoreKubernetes},
+		"calico":      {Enabled: policy.Auto, Settings: &calico.Settings{Datastore: calico.DatastoreKubernetes}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)

@@ -14,7 +14,9 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // node is an object of a JSON schema.
@@ -32,10 +34,16 @@ func parseSchema(t *testing.T, data []byte) node {
 // The chart's schema has that of the program's policies in it, for helm knows no other
 // place. The program says what belongs there.
 func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
-	want := parseSchema(t, policy.Schema())
+	text, err := policy.Schema(plugin.Known(backends.All()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parseSchema(t, text)
 	got := parseSchema(t, loadChart(t).Schema)
 	fields := want["properties"].(node)
-	endpoints := fields["backends"].(node)["properties"].(node)["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
+	ofBackends := fields["backends"].(node)["properties"].(node)
+	endpoints := ofBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
+	resources := ofBackends["reservedIPs"].(node)["properties"].(node)["resources"]
 	for _, field := range []string{"apiVersion", "kind", "dryRun", "backends"} {
 		delete(fields, field)
 	}
@@ -57,7 +65,11 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 			t.Errorf("$defs.%s (-program +chart):\n%s", name, diff)
 		}
 	}
-	inValues := properties["backends"].(node)["properties"].(node)["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
+	valuesOfBackends := properties["backends"].(node)["properties"].(node)
+	if diff := cmp.Diff(resources, valuesOfBackends["reservedIPs"].(node)["properties"].(node)["resources"]); diff != "" {
+		t.Errorf("the resources that reserve addresses (-program +chart):\n%s", diff)
+	}
+	inValues := valuesOfBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
 	if diff := cmp.Diff(endpoints["items"], inValues["items"]); diff != "" {
 		t.Errorf("an endpoint of etcd (-program +chart):\n%s", diff)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 const header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
@@ -38,7 +39,7 @@ func TestPoliciesInPagesAreValid(t *testing.T) {
 		}
 		found += len(texts)
 		for _, text := range texts {
-			if _, err := policy.Load([]byte(text), backends.Names()); err != nil {
+			if _, err := policy.Load([]byte(text), plugin.Known(backends.All())); err != nil {
 				t.Errorf("%s: %v\n%s", p.path, err, text)
 			}
 		}
@@ -115,12 +116,14 @@ type schema struct {
 	Items      *schema           `json:"items"`
 }
 
-// schemaFields are all fields of a policy, by their paths. Of the backends that
-// have the same, the one with the most is taken.
+// schemaFields are all fields of a policy, by their paths. What all backends have is
+// taken of calico alone.
 func schemaFields(t testing.TB) []string {
 	t.Helper()
 	var whole schema
-	must(t, json.Unmarshal(policy.Schema(), &whole))
+	text, err := policy.Schema(plugin.Known(backends.All()))
+	must(t, err)
+	must(t, json.Unmarshal(text, &whole))
 	var all []string
 	var walk func(at string, s schema)
 	walk = func(at string, s schema) {
@@ -129,7 +132,8 @@ func schemaFields(t testing.TB) []string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			path := strings.TrimPrefix(at+"."+name, ".")
-			if at == "backends" && name != "calico" {
+			ofAll := at == "backends" && len(s.Properties[name].Properties) == 1
+			if ofAll || strings.HasPrefix(at, "backends.") && name == "enabled" && at != "backends.calico" {
 				continue
 			}
 			all = append(all, path)

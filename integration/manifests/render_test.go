@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // What is shipped, and what an operator makes of it, renders to these objects.
@@ -78,7 +80,7 @@ func TestWhatIsNamedIsThere(t *testing.T) {
 				t.Fatalf("%s: the ConfigMap %s of %s is not there", folder, spec.Volumes[0].ConfigMap.Name, name)
 			}
 			file := filepath.Base(argument(spec.Containers[0].Args, "--policy"))
-			if _, err := policy.Load([]byte(mounted.Data[file]), []string{"whereabouts", "overlapping", "calico"}); err != nil {
+			if _, err := policy.Load([]byte(mounted.Data[file]), plugin.Known(backends.All())); err != nil {
 				t.Errorf("%s: the policy %s of %s: %v", folder, file, name, err)
 			}
 		}

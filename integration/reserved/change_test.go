@@ -7,12 +7,12 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 func TestAllocationIsDeletedAsItWasListed(t *testing.T) {
-	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
+	for name, p := range map[string]reservedips.Resource{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.write(p, "web-0", `"spec":{"pod":"db/web-0"}`)
@@ -113,7 +113,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}
-	if err := s.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the protection.reservedIPs") {
+	if err := s.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the backends.reservedIPs.resources") {
 		t.Errorf("Delete of what the policy does not name = %v, want an error", err)
 	}
 	nowhere := rest.CopyConfig(s.cluster.Config)

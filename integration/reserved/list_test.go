@@ -19,7 +19,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -123,8 +122,8 @@ func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 		t.Fatalf("List = %+v, %v, want an error alone", got, err)
 	}
 	for _, want := range []string{
-		"protection.reservedIPs[0]: " + spacedPool + " " + s.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
-		"protection.reservedIPs[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
+		"backends.reservedIPs.resources[0]: " + spacedPool + " " + s.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
+		"backends.reservedIPs.resources[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("List: %v, want %s", err, want)
@@ -136,16 +135,16 @@ func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	s := newScene(t)
 	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	for name, change := range map[string]func(*policy.Resource){
-		"resource": func(r *policy.Resource) { r.Resource = "reservedaddresses" },
-		"version":  func(r *policy.Resource) { r.Version = "v1" },
-		"group":    func(r *policy.Resource) { r.Group = "other.example.com" },
+	for name, change := range map[string]func(*reservedips.ResourceName){
+		"resource": func(r *reservedips.ResourceName) { r.Resource = "reservedaddresses" },
+		"version":  func(r *reservedips.ResourceName) { r.Version = "v1" },
+		"group":    func(r *reservedips.ResourceName) { r.Group = "other.example.com" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := spaced
 			change(&p.Resource)
 			got, err := s.reserved(spaced, p).All(t.Context())
-			want := "protection.reservedIPs[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
+			want := "backends.reservedIPs.resources[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
 				": the API server does not serve it: install it, or take it out of the policy: "
 			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
 				t.Errorf("List = %+v, %v, want %s", got, err, want)
@@ -165,7 +164,7 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 	s.must(err)
 	s.Cleanup(func() { s.must(account.Remove(context.WithoutCancel(s.Context()))) })
 	got, err := s.reservedAs(account.Config, spaced).All(t.Context())
-	want := "protection.reservedIPs[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
+	want := "backends.reservedIPs.resources[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}
@@ -175,8 +174,8 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 // no type in its lists.
 func TestBuiltInResourceCanReserve(t *testing.T) {
 	s := newScene(t)
-	p := policy.ReservedIP{
-		Resource: policy.Resource{Version: "v1", Resource: "configmaps"},
+	p := reservedips.Resource{
+		Resource: reservedips.ResourceName{Version: "v1", Resource: "configmaps"},
 		Address:  ".data.reservedIP", TTL: ".data.ttl",
 	}
 	s.configMap("web-0", map[string]string{"reservedIP": "10.1.0.4", "ttl": "300"})

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -30,7 +29,7 @@ func (s *scene) restoreOne(r *reservedips.Backend, record reaper.Record) error {
 }
 
 // listedAndGone writes an object, lists it and has it deleted.
-func (s *scene) listedAndGone(p policy.ReservedIP, fields string) reservedips.ReservedIP {
+func (s *scene) listedAndGone(p reservedips.Resource, fields string) reservedips.ReservedIP {
 	s.Helper()
 	s.write(p, "web-0", fields)
 	r := s.reserved(p)
@@ -44,7 +43,7 @@ func (s *scene) listedAndGone(p policy.ReservedIP, fields string) reservedips.Re
 
 // Promise 10.
 func TestRestoredAllocationIsWhatItWas(t *testing.T) {
-	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
+	for name, p := range map[string]reservedips.Resource{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			before := s.listedAndGone(p, full)

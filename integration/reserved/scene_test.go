@@ -23,7 +23,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -35,12 +34,12 @@ func TestMain(m *testing.M) {
 
 // The resources of testdata/crds.yaml, and what a policy says of them.
 var (
-	spaced = policy.ReservedIP{
-		Resource: policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
+	spaced = reservedips.Resource{
+		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
 		Address:  ".status.ips[*]", Pod: ".spec.pod", TTL: ".spec.ttl", DeletedAt: ".status.deletedAt", DeleteExpired: true,
 	}
-	wide = policy.ReservedIP{
-		Resource: policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "clusterreservedips"},
+	wide = reservedips.Resource{
+		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "clusterreservedips"},
 		Address:  ".spec.ip", Pod: ".spec.pod", TTL: ".spec.ttl",
 	}
 )
@@ -75,12 +74,12 @@ func (s *scene) must(err error) {
 }
 
 // reserved reads what the policies name, as an administrator.
-func (s *scene) reserved(policies ...policy.ReservedIP) *reservedips.Backend {
+func (s *scene) reserved(policies ...reservedips.Resource) *reservedips.Backend {
 	s.Helper()
 	return s.reservedAs(s.cluster.Config, policies...)
 }
 
-func (s *scene) reservedAs(config *rest.Config, policies ...policy.ReservedIP) *reservedips.Backend {
+func (s *scene) reservedAs(config *rest.Config, policies ...reservedips.Resource) *reservedips.Backend {
 	s.Helper()
 	r, err := reservedips.New(config, policies)
 	s.must(err)
@@ -107,7 +106,7 @@ func (s *scene) only(r *reservedips.Backend) reservedips.ReservedIP {
 
 // objects is a client for the objects of a policy: of the scene's namespace, or of
 // the cluster.
-func (s *scene) objects(p policy.ReservedIP) dynamic.ResourceInterface {
+func (s *scene) objects(p reservedips.Resource) dynamic.ResourceInterface {
 	client := s.cluster.Dynamic.Resource(schema.GroupVersionResource(p.Resource))
 	if p.Resource == spaced.Resource {
 		return client.Namespace(s.namespace)
@@ -116,9 +115,9 @@ func (s *scene) objects(p policy.ReservedIP) dynamic.ResourceInterface {
 }
 
 // write creates an object from its fields, and gives it its status.
-func (s *scene) write(p policy.ReservedIP, name, fields string) {
+func (s *scene) write(p reservedips.Resource, name, fields string) {
 	s.Helper()
-	kind := map[policy.Resource]string{spaced.Resource: "ReservedIP", wide.Resource: "ClusterReservedIP"}[p.Resource]
+	kind := map[reservedips.ResourceName]string{spaced.Resource: "ReservedIP", wide.Resource: "ClusterReservedIP"}[p.Resource]
 	var o unstructured.Unstructured
 	s.must(o.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":%q,%s}`, kind, fields)))
 	o.SetName(name)
@@ -132,7 +131,7 @@ func (s *scene) write(p policy.ReservedIP, name, fields string) {
 }
 
 // change sets a field at the top of an object, or below its spec.
-func (s *scene) change(p policy.ReservedIP, name string, value any, path ...string) {
+func (s *scene) change(p reservedips.Resource, name string, value any, path ...string) {
 	s.Helper()
 	o, err := s.objects(p).Get(s.Context(), name, metav1.GetOptions{})
 	s.must(err)
@@ -146,13 +145,13 @@ func (s *scene) change(p policy.ReservedIP, name string, value any, path ...stri
 }
 
 // remove deletes an object as anybody may.
-func (s *scene) remove(p policy.ReservedIP, name string) {
+func (s *scene) remove(p reservedips.Resource, name string) {
 	s.Helper()
 	s.must(s.objects(p).Delete(s.Context(), name, metav1.DeleteOptions{}))
 }
 
 // gone reports whether the API server has no such object.
-func (s *scene) gone(p policy.ReservedIP, name string) bool {
+func (s *scene) gone(p reservedips.Resource, name string) bool {
 	s.Helper()
 	_, err := s.objects(p).Get(s.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -13,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // runAt runs what the binary runs, with the clients that it has, but at a time
@@ -25,14 +24,12 @@ import (
 // the header of a policy that releases.
 func (s *scene) runAt(now time.Time, terms string) []string {
 	s.Helper()
-	p, err := policy.Load([]byte(header+terms), backends.Names())
+	p, err := policy.Load([]byte(header+terms), plugin.Known(backends.All()))
 	s.must(err)
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	s.must(err)
 	config.QPS = -1
-	whereabouts, err := versioned.NewForConfig(config)
-	s.must(err)
-	blocks, err := calico.NewKubernetes(config)
+	stores, err := plugin.Open(s.Context(), backends.All(), config, func(string) string { return "" }, p)
 	s.must(err)
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
@@ -46,7 +43,7 @@ func (s *scene) runAt(now time.Time, terms string) []string {
 		Version:     "test",
 		Address:     config.Host,
 		Policy:      p,
-		Backends:    backends.All(backends.Clients{Whereabouts: whereabouts.WhereaboutsV1alpha1().RESTClient(), Calico: blocks}),
+		Backends:    stores,
 		Cluster:     kube.NewCluster(core, apps),
 		Ledgers:     kube.NewLedgers(core, cluster.PoolNamespace),
 		Journals:    kube.NewJournals(core, cluster.PoolNamespace, 10),

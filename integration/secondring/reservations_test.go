@@ -13,17 +13,17 @@ import (
 
 const (
 	reserved    = "held Protected kept"
-	allocations = `protection:
-  reservedIPs:
-  - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-    address: .status.ips[*]
-    pod: .spec.pod
-    ttl: .spec.ttl
-    deletedAt: .status.deletedAt
-    deleteExpired: true
-  - resource: {group: network.example.com, version: v1alpha1, resource: clusterreservedips}
-    address: .spec.ip
-    ttl: .spec.ttl
+	allocations = `  reservedIPs: # goes on with the backends of a policy
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: .status.ips[*]
+      pod: .spec.pod
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
+    - resource: {group: network.example.com, version: v1alpha1, resource: clusterreservedips}
+      address: .spec.ip
+      ttl: .spec.ttl
 `
 	deletion = "delete reservedips" // what the reaper asks the API server for
 )

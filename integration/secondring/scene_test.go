@@ -35,9 +35,9 @@ const (
 // is about it.
 const (
 	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nminAge: 0s\n"
-	noCalico = "backends: {calico: {enabled: false}}\n"
-	patient  = header + noCalico + "gracePeriod: 10m\n"
-	atOnce   = header + noCalico + "gracePeriod: 0s\n"
+	noCalico = "backends:\n  calico: {enabled: false}\n"
+	patient  = header + "gracePeriod: 10m\n" + noCalico
+	atOnce   = header + "gracePeriod: 0s\n" + noCalico
 )
 
 // Networks whose addresses have an entry each, and one with a allocation beside it.

@@ -23,9 +23,9 @@ func TestAllocationsThatCannotBeReadHoldEverything(t *testing.T) {
 		says   string
 	}{
 		{"the list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list reservedips"), forbid) }, allocations,
-			"protection.reservedIPs[0]: list reservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
+			"backends.reservedIPs.resources[0]: list reservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
 		{"another list is forbidden", func(s *scene) { s.toReaper.Before(proxy.On("list clusterreservedips"), forbid) }, allocations,
-			"protection.reservedIPs[1]: list clusterreservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
+			"backends.reservedIPs.resources[1]: list clusterreservedips" + ofGroup + ": grant list on it to the reaper, or take it out of the policy"},
 		{"a TTL that is none", func(s *scene) { s.reserve("ReservedIP", "odd", `"spec":{"pod":"other","ttl":"7d"}`) }, allocations,
 			"reservedips" + ofGroup + ` shop/odd: ttl .spec.ttl: "7d" is not how long to keep an address`},
 		{"a deletion time that is none", func(s *scene) {
@@ -33,10 +33,10 @@ func TestAllocationsThatCannotBeReadHoldEverything(t *testing.T) {
 		}, allocations, "reservedips" + ofGroup + ` shop/odd: deletedAt .status.deletedAt: "yesterday" is not a time`},
 		{"an address that is none", func(s *scene) { s.reserve("ClusterReservedIP", "odd", `"spec":{"ip":"10.0.0.0/24"}`) }, allocations,
 			"clusterreservedips" + ofGroup + ` odd: address .spec.ip: "10.0.0.0/24" is a range, not an address`},
-		{"a resource that is not served", func(*scene) {}, allocations + `  - resource: {group: network.example.com, version: v1alpha1, resource: addresses}
-    address: .spec.ip
-    ttl: .spec.ttl
-`, "protection.reservedIPs[2]: list addresses" + ofGroup + ": the API server does not serve it: install it, or take it out of the policy"},
+		{"a resource that is not served", func(*scene) {}, allocations + `    - resource: {group: network.example.com, version: v1alpha1, resource: addresses}
+      address: .spec.ip
+      ttl: .spec.ttl
+`, "backends.reservedIPs.resources[2]: list addresses" + ofGroup + ": the API server does not serve it: install it, or take it out of the policy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
@@ -47,7 +47,7 @@ func TestAllocationsThatCannotBeReadHoldEverything(t *testing.T) {
 				got := s.reap(reap.ExitPartial, atOnce+tt.policy, args...)
 				s.wantSaid(got.Report, decisions{"web-0": present, "web-1": reserved})
 				s.wantText(got.Stderr, tt.says)
-				s.wantText(noteOf(got.Report, "web-1"), "what is reserved could not be read: ")
+				s.wantText(noteOf(got.Report, "web-1"), "reservedIPs could not be read: ")
 				s.wantText(noteOf(got.Report, "web-1"), tt.says)
 				for _, b := range got.Report.Backends {
 					if (b.Name == "reservedIPs") != (b.Status == "failed") {

@@ -13,7 +13,7 @@ import (
 
 // plain is releaseNow without allocations of others, whose resources the shipped
 // roles cannot know.
-var plain, _, _ = strings.Cut(releaseAll+"gracePeriod: 0s\n", "protection:")
+var plain, _, _ = strings.Cut(releaseAll+"gracePeriod: 0s\n", "backends:")
 
 // install makes the scene's processes those of a service account with the rights.
 func (s *scene) install(g rights.Grant) *rights.Account {

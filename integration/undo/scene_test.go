@@ -44,14 +44,15 @@ dryRun: false
 minAge: 0s
 limits: {maxFraction: 1}
 journal: {keep: 100}
-protection:
+backends:
   reservedIPs:
-  - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-    address: .status.ips[*]
-    pod: .spec.pod
-    ttl: .spec.ttl
-    deletedAt: .status.deletedAt
-    deleteExpired: true
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: .status.ips[*]
+      pod: .spec.pod
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
 `
 	releaseNow = releaseAll + "gracePeriod: 0s\n"
 	onlyLook   = releaseAll + "gracePeriod: 1h\n" // and remember

@@ -82,7 +82,7 @@ func (w *world) blockAddresses(id, pod string) (four, six netip.Addr) {
 // is put back (promise 9).
 func TestOneBackendThatIsNotThereDoesNotStopTheOthers(t *testing.T) {
 	w, id := released(t)
-	policy, _, _ := strings.Cut(releaseNow, "protection:")
+	policy, _, _ := strings.Cut(releaseNow, "backends:")
 	w.unlock()
 	r := w.reportOf(w.wait(w.start("restore", policy, "--run="+id), reap.ExitPartial))
 	if want := (counts{Records: records, Restored: records - 1, Failed: 1}); r.Summary != want {
