@@ -29,11 +29,11 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, func(context.Context) (cluster.Options, error) {
-		return cluster.Options{CRDs: []string{"testdata/crds.yaml"}}, nil
+		return cluster.Options{CRDs: []string{"../kit/cluster/reserved-ips.yaml"}}, nil
 	}))
 }
 
-// The resources of testdata/crds.yaml, and what a policy says of them.
+// The resources of reserved-ips.yaml, and what a policy says of them.
 var (
 	spaced = policy.ReservedIP{
 		Resource: policy.Resource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
 		crds, err := calico.CRDs(ctx)
-		return cluster.Options{CRDs: []string{crds, "../reserved/testdata/crds.yaml"}}, err
+		return cluster.Options{CRDs: []string{crds, "../kit/cluster/reserved-ips.yaml"}}, err
 	}))
 }
 

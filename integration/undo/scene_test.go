@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
 		crds, err := calico.CRDs(ctx)
 		return cluster.Options{
-			CRDs: []string{crds, "../reserved/testdata/crds.yaml"},
+			CRDs: []string{crds, "../kit/cluster/reserved-ips.yaml"},
 			// Its cache has each list wait for up to a tenth of a second.
 			Flags: map[string]string{"watch-cache": "false"},
 		}, err

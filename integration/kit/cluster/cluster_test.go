@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -117,9 +119,12 @@ func TestResetLeavesWhatTheClusterStartedWith(t *testing.T) {
 	c := cluster.StartT(t)
 	c.ResetT(t)
 	ctx := t.Context()
-	namespace := c.Namespace(t)
 	before, err := c.Versions(ctx)
 	if err != nil {
+		t.Fatal(err)
+	}
+	const namespace = "shop"
+	if err := c.CreateNamespace(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.CreatePod(ctx, namespace, "web-0"); err != nil {
@@ -134,6 +139,22 @@ func TestResetLeavesWhatTheClusterStartedWith(t *testing.T) {
 	if _, err := c.Kube.CoreV1().ConfigMaps("kube-system").Create(ctx, config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	cronJob := &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Name: "reaper"},
+		Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers:    []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}},
+			}},
+		}}},
+	}
+	if _, err := c.Kube.BatchV1().CronJobs(namespace).Create(ctx, cronJob, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reaper"}}
+	if _, err := c.Kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +164,13 @@ func TestResetLeavesWhatTheClusterStartedWith(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("versions (-before +after):\n%s", diff)
+	}
+	// A namespace that was there before can be used again at once.
+	if err := c.CreateNamespace(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreatePod(ctx, namespace, "web-0"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -22,7 +22,14 @@ func whereaboutsCRDs(ctx context.Context) ([]string, error) {
 
 // NetworkAttachmentCRD returns the file with the definition of network
 // attachments, for Options.CRDs: a cluster without Multus has none.
-func NetworkAttachmentCRD() (string, error) {
+func NetworkAttachmentCRD() (string, error) { return definition("network-attachments.yaml") }
+
+// ReservedIPCRD returns the file with the definitions of resources that reserve
+// addresses, one of namespaces and one of the cluster, for Options.CRDs.
+func ReservedIPCRD() (string, error) { return definition("reserved-ips.yaml") }
+
+// definition returns the path of a file of this package.
+func definition(file string) (string, error) {
 	root, err := assets.Root()
-	return filepath.Join(root, "kit", "cluster", "network-attachments.yaml"), err
+	return filepath.Join(root, "kit", "cluster", file), err
 }
