@@ -107,39 +107,3 @@ func TestReadThatHasToWaitIsMadeAgain(t *testing.T) {
 	}
 	s.checkStore(t, store{})
 }
-
-// A server that asks to come back later is heard, and still no write rests on
-// a look at the owner that is older than two seconds (promise 4).
-func TestWriteThatHasToWaitIsConfirmedAnew(t *testing.T) {
-	const wait = 3 * time.Second
-	for _, request := range []string{"patch ippools", "delete overlappingrangeipreservations"} {
-		t.Run(request, func(t *testing.T) {
-			s := newScene(t)
-			s.pod(t, "bystander")
-			s.put(t, network.Range, map[int]string{1: "gone"})
-			var mu sync.Mutex
-			var looked time.Time
-			s.toReaper.Before(proxy.On("get pods"), func(context.Context, proxy.Request) proxy.Action {
-				mu.Lock()
-				defer mu.Unlock()
-				looked = time.Now()
-				return proxy.Pass()
-			})
-			s.toReaper.Before(proxy.Nth(1, proxy.On(request)), proxy.Always(proxy.TooManyRequests(wait)))
-			refused := time.Now()
-			s.toReaper.Before(proxy.On(request), func(context.Context, proxy.Request) proxy.Action {
-				mu.Lock()
-				defer mu.Unlock()
-				if age := time.Since(looked); age > 2*time.Second {
-					t.Errorf("%s rests on a look at the owner %v ago", request, age.Round(time.Millisecond))
-				}
-				if waited := time.Since(refused); waited < wait {
-					t.Errorf("%s came again after %v, %v was asked for", request, waited.Round(time.Millisecond), wait)
-				}
-				return proxy.Pass()
-			})
-			s.run(t, reap.ExitDone, releaseNow)
-			s.checkStore(t, store{})
-		})
-	}
-}

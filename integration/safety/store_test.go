@@ -258,3 +258,12 @@ func (s *scene) putEntries(t testing.TB, cidr string, n int) {
 		t.Fatal(err)
 	}
 }
+
+// network is the network of the pods, and newSandbox the sandbox of one that
+// came back.
+var network = plugin.Network{Range: "10.1.0.0/24"}
+
+const (
+	newSandbox = "sandbox-2"
+	tombstone  = "_ip-reaper/_released" // stands in a reservation while it is being released
+)

@@ -37,10 +37,6 @@ var builtin = []schema.GroupVersionResource{
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
-
 // An object is one entry of a list over every kind that matters here.
 type object struct {
 	gvr schema.GroupVersionResource
@@ -60,7 +56,7 @@ func (o object) key() string {
 // resource that is defined, except for what the API server writes by itself:
 // the lease that each of its processes renews.
 func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
-	resources := append([]schema.GroupVersionResource{definitions}, builtin...)
+	resources := append([]schema.GroupVersionResource{Definitions}, builtin...)
 	custom, err := c.customResources(ctx)
 	if err != nil {
 		return err
@@ -103,9 +99,9 @@ func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionReso
 
 // customResources returns the stored version of every custom resource.
 func (c *Cluster) customResources(ctx context.Context) ([]schema.GroupVersionResource, error) {
-	list, err := c.Dynamic.Resource(definitions).List(ctx, metav1.ListOptions{})
+	list, err := c.Dynamic.Resource(Definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", definitions.GroupResource(), err)
+		return nil, fmt.Errorf("list %s: %w", Definitions.GroupResource(), err)
 	}
 	var resources []schema.GroupVersionResource
 	for _, crd := range list.Items {
@@ -155,7 +151,7 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	var objects, namespaces []object
 	err := c.each(ctx, func(o object) error {
 		switch {
-		case c.baseline[o.key()] || o.gvr == definitions:
+		case c.baseline[o.key()] || o.gvr == Definitions:
 		case o.gvr == namespaceResource:
 			namespaces = append(namespaces, o)
 		default:

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"encoding/json"
@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
@@ -19,35 +16,35 @@ import (
 // Promise 10. What was released comes back as it was, with what nobody knows the
 // meaning of, and then it is the plugin's again.
 func TestWhatWasReleasedComesBack(t *testing.T) {
-	s := newScene(t)
-	s.runs("live", s.add(lan, "live")...)
-	s.add(lan, "web-0")
-	s.addTo(lan, "web-1", "net2")
-	s.add(plugin.Network{NetworkName: "blue", Range: "fd00::/64"}, "web-0")
-	s.patch("overlappingrangeipreservations", "10.0.0.2", "application/merge-patch+json",
+	f := newFixture(t)
+	f.runs("live", f.add(lan, "live")...)
+	f.add(lan, "web-0")
+	f.addTo(lan, "web-1", "net2")
+	f.add(plugin.Network{NetworkName: "blue", Range: "fd00::/64"}, "web-0")
+	f.patch("overlappingrangeipreservations", "10.0.0.2", "application/merge-patch+json",
 		`{"metadata":{"labels":{"a":"b"},"annotations":{"c":"<&>"}}}`)
-	records, before := s.records(), s.store()
-	s.release(records, 2)
+	records, before := f.records(), f.store()
+	f.release(records, 2)
 
 	back := []string{
 		"10.0.0.0-24/1 present", "10.0.0.0-24/2 back", "10.0.0.0-24/3 back", "10.0.0.1 present", "10.0.0.2 back", "10.0.0.3 back",
 		"blue-fd00---64/1 back", "blue-fd00--1 back",
 	}
-	s.wantLines(back, s.restore(s.cluster.Config, records))
-	s.wantReborn(before)
+	f.wantLines(back, f.restore(f.Config, records))
+	f.wantReborn(before)
 
 	for i, line := range back {
 		back[i] = strings.Replace(line, " back", " present", 1)
 	}
-	versions := s.store().versions
-	s.wantLines(back, s.restore(s.cluster.Config, records))
-	s.wantSame("of a restoration of what is there", versions, s.store().versions)
+	versions := f.store().versions
+	f.wantLines(back, f.restore(f.Config, records))
+	f.wantSame("of a restoration of what is there", versions, f.store().versions)
 
 	// sandbox-2 is web-0's: its DEL gives back what was restored, and its ADD what
 	// it had.
-	s.wantAddresses(s.add(lan, "web-0"), "10.0.0.2")
-	s.must(s.plugin.Del(s.Context(), lan, plugin.Pod{Namespace: shop, Name: "web-1"}, "sandbox-3", "net2"))
-	left := s.store()
+	f.wantAddresses(f.add(lan, "web-0"), "10.0.0.2")
+	f.del(lan, "web-1", "sandbox-3", "net2")
+	left := f.store()
 	if left.content["10.0.0.0-24/3"] != "" || left.content["10.0.0.3"] != "" {
 		t.Error("a DEL does not free what was restored")
 	}
@@ -60,37 +57,37 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(s *scene)
+		do   func(f *fixture)
 		want []string
 	}{
 		{
-			"to another pod", func(s *scene) { s.runs("web-9", s.add(lan, "web-9")...) },
+			"to another pod", func(f *fixture) { f.runs("web-9", f.add(lan, "web-9")...) },
 			[]string{"10.0.0.0-24/1 its place is taken by shop/web-9", "10.0.0.1 its place is taken by shop/web-9"},
 		},
 		{
-			"to the owner, which came back", func(s *scene) { s.runs("web-0", s.add(lan, "web-0")...) },
+			"to the owner, which came back", func(f *fixture) { f.runs("web-0", f.add(lan, "web-0")...) },
 			[]string{"10.0.0.0-24/1 its place is taken by shop/web-0", "10.0.0.1 present"},
 		},
 		{
-			"by another range", func(s *scene) { s.add(plugin.Network{Range: "10.0.0.0/28"}, "web-9") },
+			"by another range", func(f *fixture) { f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-9") },
 			[]string{"10.0.0.0-24/1 back", "10.0.0.1 its place is taken by shop/web-9"},
 		},
 		{
-			"to nobody, and the pool is gone", func(s *scene) {
-				s.must(s.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(s.Context()).Error())
+			"to nobody, and the pool is gone", func(f *fixture) {
+				f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(f.Context()).Error())
 			},
 			[]string{"10.0.0.0-24/1 its place is taken: the pool is gone", "10.0.0.1 back"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			s.add(lan, "web-0")
-			records := s.records()
-			s.release(records, 0)
-			tt.do(s)
-			want := s.store()
-			s.wantLines(tt.want, s.restore(s.cluster.Config, records))
-			got := s.store()
+			f := newFixture(t)
+			f.add(lan, "web-0")
+			records := f.records()
+			f.release(records, 0)
+			tt.do(f)
+			want := f.store()
+			f.wantLines(tt.want, f.restore(f.Config, records))
+			got := f.store()
 			for name, text := range want.content {
 				if got.content[name] != text {
 					t.Errorf("%s was %s and is %s", name, text, got.content[name])
@@ -115,23 +112,23 @@ func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 		{"before the look", "get ippools", 1, []string{"10.0.0.0-24/1 its place is taken by shop/new-0", "10.0.0.0-24/2 back"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
+			f := newFixture(t)
 			bare := plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
-			s.add(bare, "web-0")
-			s.add(bare, "web-1")
-			records := s.records()
-			s.release(records, 0)
-			p, gate := s.between(), proxy.NewGate()
+			f.add(bare, "web-0")
+			f.add(bare, "web-1")
+			records := f.records()
+			f.release(records, 0)
+			p, gate := f.toReaper, proxy.NewGate()
 			p.Before(proxy.Nth(1, proxy.On(tt.hold)), gate.Hook)
 			ended := make(chan []string, 1)
-			go func() { ended <- s.restore(p.Config(s.cluster.Config), records) }()
+			go func() { ended <- f.restore(p.Config(f.Config), records) }()
 			<-gate.Arrived()
 			for i := range tt.adds {
-				s.add(bare, "new-"+strconv.Itoa(i))
+				f.add(bare, "new-"+strconv.Itoa(i))
 			}
 			gate.Open()
-			s.wantLines(tt.want, <-ended)
-			if got := s.store().content["10.0.0.0-24/1"]; !strings.Contains(got, "shop/new-0") {
+			f.wantLines(tt.want, <-ended)
+			if got := f.store().content["10.0.0.0-24/1"]; !strings.Contains(got, "shop/new-0") {
 				t.Errorf("the address that the ADD got is now of %s", got)
 			}
 		})
@@ -149,16 +146,16 @@ func TestLostAnswersOfARestoration(t *testing.T) {
 		{"carried out, and broken", func(p *proxy.Proxy, lost proxy.Match) { p.After(lost, proxy.Always(proxy.InternalError())) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			s.add(lan, "web-0")
-			records, before := s.records(), s.store()
-			s.release(records, 0)
-			p := s.between()
+			f := newFixture(t)
+			f.add(lan, "web-0")
+			records, before := f.records(), f.store()
+			f.release(records, 0)
+			p := f.toReaper
 			for _, write := range []string{"patch ippools", "create overlappingrangeipreservations"} {
 				tt.prepare(p, proxy.Nth(1, proxy.On(write)))
 			}
-			s.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, s.restore(p.Config(s.cluster.Config), records))
-			s.wantReborn(before)
+			f.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, f.restore(p.Config(f.Config), records))
+			f.wantReborn(before)
 		})
 	}
 }
@@ -167,31 +164,29 @@ func TestLostAnswersOfARestoration(t *testing.T) {
 // again, whether the tombstone still stands or not.
 func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
 	for _, finished := range []bool{false, true} {
-		s := newScene(t)
-		s.add(lan, "web-0")
-		whole := s.records()
-		before := s.store()
-		s.killedAt("patch overlappingrangeipreservations", true)
-		buried := s.records()
+		f := newFixture(t)
+		f.add(lan, "web-0")
+		whole := f.records()
+		before := f.store()
+		f.killedAfter("patch overlappingrangeipreservations")
+		buried := f.records()
 		if finished {
-			leases := s.cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace) // the run that was killed holds one
-			s.must(client.IgnoreNotFound(leases.Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})))
-			s.release(buried, 0)
+			f.release(buried, 0)
 		}
-		s.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, s.restore(s.cluster.Config, slices.Concat(buried, poolRecords(whole))))
-		s.wantReborn(before)
+		f.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, f.restore(f.Config, slices.Concat(buried, poolRecords(whole))))
+		f.wantReborn(before)
 	}
 }
 
 // An entry that its pool would not take does not keep the others away. Old versions
 // of the plugin wrote such.
 func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
-	s := newScene(t)
-	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"9":{"id":"c9","podref":"shop/x"}}`)
+	f := newFixture(t)
+	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"9":{"id":"c9","podref":"shop/x"}}`)
 	record := func(key, stored string) reaper.Record {
 		return reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 	}
-	got := s.restore(s.cluster.Config, []reaper.Record{
+	got := f.restore(f.Config, []reaper.Record{
 		record("4", `{"id":"c4","podref":"shop/web-0"}`), record("5", `{"id":"c5"}`), record("55", `{"id":"c55","podref":"shop/web-1"}`),
 	})
 	if len(got) != 3 || got[0] != "10.0.0.0-24/4 back" || !strings.Contains(got[1], "spec.allocations.5.podref") || got[2] != "10.0.0.0-24/55 back" {
@@ -202,16 +197,16 @@ func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
 // More than one patch holds are restored with a few.
 func TestManyEntriesAreRestoredInFewWrites(t *testing.T) {
 	const entries = reaper.MaxBatch + 200
-	s := newScene(t)
-	s.writePool("10.0.0.0-16", "10.0.0.0/16", "{}")
+	f := newFixture(t)
+	f.writePool("10.0.0.0-16", "10.0.0.0/16", "{}")
 	var records []reaper.Record
 	for i := range entries {
 		ip := []string{"10", "0", strconv.Itoa((i + 1) >> 8), strconv.Itoa((i + 1) & 0xff)}
 		records = append(records, reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-16", Key: strconv.Itoa(i + 1),
 			IP: strings.Join(ip, "."), Stored: json.RawMessage(`{"id":"c","podref":"shop/web-` + strconv.Itoa(i) + `"}`)})
 	}
-	p := s.between()
-	if n := count(s.restore(p.Config(s.cluster.Config), records), "back"); n != entries {
+	p := f.toReaper
+	if n := count(f.restore(p.Config(f.Config), records), "back"); n != entries {
 		t.Errorf("%d are back, want %d", n, entries)
 	}
 	if n := p.Mutations()["patch ippools"]; n != 2 {

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"encoding/json"
@@ -21,21 +21,20 @@ func TestLargePoolIsReleasedInFewWrites(t *testing.T) {
 		live    = (entries + every - 1) / every
 		stale   = entries - live
 	)
-	s := newScene(t)
+	f := newFixture(t)
 	allocations := make([]string, entries)
 	for i := range allocations {
 		pod := fmt.Sprintf("gone-%d", i)
 		if i%every == 0 {
 			pod = fmt.Sprintf("live-%d", i)
-			s.runs(pod, fmt.Sprintf("10.0.%d.%d", (i+1)>>8, (i+1)&0xff))
+			f.runs(pod, fmt.Sprintf("10.0.%d.%d", (i+1)>>8, (i+1)&0xff))
 		}
 		allocations[i] = fmt.Sprintf(`"%d":{"id":"sandbox-%d","podref":"shop/%s","ifname":"net1"}`, i+1, i, pod)
 	}
-	s.writePool("10.0.0.0-16", "10.0.0.0/16", "{"+strings.Join(allocations, ",")+"}")
-	before := s.store()
-	watched := s.watched()
+	f.writePool("10.0.0.0-16", "10.0.0.0/16", "{"+strings.Join(allocations, ",")+"}")
+	before := f.store()
 
-	got := s.reap("limits: {maxFraction: 1}\n")
+	got := f.reap(noLimit)
 	if n := count(got.lines, "released"); n != stale || got.exit != reap.ExitDone {
 		t.Errorf("%d released, want %d; exit code %d\n%s", n, stale, got.exit, got.stderr)
 	}
@@ -43,13 +42,13 @@ func TestLargePoolIsReleasedInFewWrites(t *testing.T) {
 	if n := len(left.content) - 1; n != live {
 		t.Errorf("%d entries left, want %d", n, live)
 	}
-	s.wantStore(left)
+	f.wantStore(left)
 
 	const writes = (stale + reaper.MaxBatch - 1) / reaper.MaxBatch
-	if diff := cmp.Diff(map[string]int{"patch ippools": writes}, reap.StoreWrites(watched.Mutations())); diff != "" {
+	if diff := cmp.Diff(map[string]int{"patch ippools": writes}, reap.StoreWrites(f.toReaper.Mutations())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	for _, r := range watched.Requests() {
+	for _, r := range f.toReaper.Requests() {
 		var operations []json.RawMessage
 		if r.String() == "patch ippools" && (json.Unmarshal(r.Body, &operations) != nil || len(operations) > 10_000) {
 			t.Errorf("a patch of %d operations; an API server takes 10,000", len(operations))

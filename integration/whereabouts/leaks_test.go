@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"maps"
@@ -20,20 +20,20 @@ func TestLeaks(t *testing.T) {
 		// Rows 1, 40, 41 and 45: the pool stays, with no allocations. A DEL
 		// that comes late, when the address is somebody else's, takes nothing.
 		name: "the only entry of a pool",
-		set:  func(s *scene) { s.add(lan, "web-0") },
+		set:  func(f *fixture) { f.add(lan, "web-0") },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-		then: func(s *scene) {
-			s.wantAddresses(s.add(lan, "web-1"), "10.0.0.1")
-			before := s.store()
-			s.must(s.plugin.Del(s.Context(), lan, plugin.Pod{Namespace: shop, Name: "web-0"}, "sandbox-1", "net1"))
-			s.wantStore(before)
+		then: func(f *fixture) {
+			f.wantAddresses(f.add(lan, "web-1"), "10.0.0.1")
+			before := f.store()
+			f.del(lan, "web-0", "sandbox-1", "net1")
+			f.wantStore(before)
 		},
 	}, {
 		// Row 2.
 		name: "one of two entries",
-		set: func(s *scene) {
-			s.runs("web-0", s.add(lan, "web-0")...)
-			s.add(lan, "web-1")
+		set: func(f *fixture) {
+			f.runs("web-0", f.add(lan, "web-0")...)
+			f.add(lan, "web-1")
 		},
 		want: append(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
@@ -42,32 +42,32 @@ func TestLeaks(t *testing.T) {
 		// Row 4: the ranges share addresses, so what one of them gave the other
 		// cannot give.
 		name: "two ranges that overlap",
-		set: func(s *scene) {
+		set: func(f *fixture) {
 			part := plugin.Network{Range: "10.0.0.0/28"}
-			s.runs("web-0", s.add(lan, "web-0")...)
-			s.runs("web-1", s.add(part, "web-1")...)
-			s.add(lan, "web-2")
+			f.runs("web-0", f.add(lan, "web-0")...)
+			f.runs("web-1", f.add(part, "web-1")...)
+			f.add(lan, "web-2")
 		},
 		want: append(append(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 			both("10.0.0.0-28/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
 			both("10.0.0.0-24/3", "10.0.0.3", "10.0.0.3 web-2 orphan PodAbsent released")...),
-		then: func(s *scene) {
-			s.wantAddresses(s.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
+		then: func(f *fixture) {
+			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
 		},
 	}, {
 		// Row 27: that there is no allocation is no error.
 		name: "a network without overlapping ranges",
-		set: func(s *scene) {
-			s.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
+		set: func(f *fixture) {
+			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
 		},
 		want: []string{"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"},
 	}, {
 		// Row 29.
 		name: "two families",
-		set: func(s *scene) {
-			s.runs("web-0", s.add(dual, "web-0")...)
-			s.add(dual, "web-1")
+		set: func(f *fixture) {
+			f.runs("web-0", f.add(dual, "web-0")...)
+			f.add(dual, "web-1")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
@@ -82,12 +82,12 @@ func TestLeaks(t *testing.T) {
 	}, {
 		// Row 30.
 		name: "two interfaces in one pool",
-		set: func(s *scene) {
-			s.pod("web-0", cluster.Networks(
-				cluster.Attached("shop/net", "net1", s.addTo(lan, "web-0", "net1")...),
-				cluster.Attached("shop/net", "net2", s.addTo(lan, "web-0", "net2")...)))
-			s.addTo(lan, "web-1", "net1")
-			s.addTo(lan, "web-1", "net2")
+		set: func(f *fixture) {
+			f.pod("web-0", cluster.Networks(
+				cluster.Attached("shop/net", "net1", f.addTo(lan, "web-0", "net1")...),
+				cluster.Attached("shop/net", "net2", f.addTo(lan, "web-0", "net2")...)))
+			f.addTo(lan, "web-1", "net1")
+			f.addTo(lan, "web-1", "net2")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
@@ -102,11 +102,11 @@ func TestLeaks(t *testing.T) {
 	}, {
 		// Row 31: an accident wrote the entry at another offset once more.
 		name: "an entry and its duplicate",
-		set: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
 				"1":{"id":"a","podref":"shop/web-0","ifname":"net1"},
 				"7":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeAllocation("10.0.0.1", "shop/web-0")
+			f.writeReservation("10.0.0.1", "shop/web-0")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
@@ -116,29 +116,29 @@ func TestLeaks(t *testing.T) {
 	}, {
 		// Row 32.
 		name: "a pool that ran dry",
-		set: func(s *scene) {
+		set: func(f *fixture) {
 			small := plugin.Network{Range: "10.0.0.0/30"}
-			s.add(small, "web-0")
-			s.add(small, "web-1")
-			if ips, err := s.tryAdd(small, "web-2", "net1"); err == nil {
-				s.Fatalf("a full pool gave %v", ips)
+			f.add(small, "web-0")
+			f.add(small, "web-1")
+			if ips, err := f.addOne(small, "web-2", f.sandbox()); err == nil {
+				f.Fatalf("a full pool gave %v", ips)
 			}
 		},
 		want: append(
 			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
-		then: func(s *scene) {
-			s.wantAddresses(s.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
+		then: func(f *fixture) {
+			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
 		},
 	}, {
 		// Row 43.
 		name: "pools in two namespaces",
-		set: func(s *scene) {
-			s.add(lan, "web-0")
-			s.must(s.cluster.CreateNamespace(s.Context(), "cni"))
-			s.plugin = s.pluginFor(s.kubeconfigIn("cni"))
-			s.add(lan, "web-1")
-			s.runs("web-2", s.add(lan, "web-2")...)
+		set: func(f *fixture) {
+			f.add(lan, "web-0")
+			f.must(f.CreateNamespace(f.Context(), "cni"))
+			f.plugin = f.pluginFor(f.kubeconfigIn("cni"))
+			f.add(lan, "web-1")
+			f.runs("web-2", f.add(lan, "web-2")...)
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
@@ -152,31 +152,31 @@ func TestLeaks(t *testing.T) {
 }
 
 // Either store can leak without the other.
-func TestEntriesAndAllocationsThatDisagree(t *testing.T) {
+func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 	play(t, []scenario{{
 		// Row 22: the DEL was cut short after the pool.
 		name: "reservation of a pod that is gone, without an entry",
-		set: func(s *scene) {
-			s.add(lan, "web-0")
-			s.emptyPool("10.0.0.0-24")
+		set: func(f *fixture) {
+			f.add(lan, "web-0")
+			f.emptyPool("10.0.0.0-24")
 		},
 		want: []string{"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"},
 	}, {
 		// Row 23: the ADD lost its entry and succeeded nevertheless.
 		name: "reservation of a live pod, without an entry",
-		set: func(s *scene) {
-			s.runs("web-0", s.add(lan, "web-0")...)
-			s.emptyPool("10.0.0.0-24")
+		set: func(f *fixture) {
+			f.runs("web-0", f.add(lan, "web-0")...)
+			f.emptyPool("10.0.0.0-24")
 		},
 		want: []string{"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept"},
 	}, {
 		// Row 26. The pod shows the address, so that even the entry that does
 		// not name it has to stay: without it the address would be given again.
 		name: "entry of a pod that is gone, reservation of one that shows the address",
-		set: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeAllocation("10.0.0.1", "shop/web-1")
-			s.runs("web-1", "10.0.0.1")
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			f.writeReservation("10.0.0.1", "shop/web-1")
+			f.runs("web-1", "10.0.0.1")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
@@ -185,10 +185,10 @@ func TestEntriesAndAllocationsThatDisagree(t *testing.T) {
 	}, {
 		// Row 26.
 		name: "entry of a pod that is gone, reservation of one that shows nothing",
-		set: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeAllocation("10.0.0.1", "shop/web-1")
-			s.pod("web-1")
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			f.writeReservation("10.0.0.1", "shop/web-1")
+			f.pod("web-1")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
@@ -197,52 +197,35 @@ func TestEntriesAndAllocationsThatDisagree(t *testing.T) {
 	}, {
 		// Row 26, the other way about.
 		name: "entry of a live pod, reservation of one that is gone",
-		set: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			s.writeAllocation("10.0.0.1", "shop/web-1")
-			s.pod("web-0")
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
+			f.writeReservation("10.0.0.1", "shop/web-1")
+			f.pod("web-0")
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
 		},
-	}, {
-		// Beyond the rows: a allocation never goes before the entry that it
-		// belongs to, or the owner's next ADD would spin on the two.
-		name:   "entry that is held, reservation that is not",
-		policy: "rules:\n- match: {backends: [whereabouts]}\n  hold: true\n",
-		set:    func(s *scene) { s.add(lan, "web-0") },
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 held RuleHold kept",
-			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent kept",
-		},
 	}})
 }
 
-// Row 44.
-func TestDryRunWritesNothingAndSecondRunFindsNothing(t *testing.T) {
-	s := newScene(t)
-	s.runs("web-0", s.add(dual, "web-0")...)
-	s.add(dual, "web-1")
+func TestSecondRunFindsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.runs("web-0", f.add(dual, "web-0")...)
+	f.add(dual, "web-1")
 	versions := func() map[string]string {
-		s.Helper()
-		v, err := s.cluster.Versions(s.Context())
-		s.must(err)
+		f.Helper()
+		v, err := f.Versions(f.Context())
+		f.must(err)
 		maps.DeleteFunc(v, func(key, _ string) bool { return strings.HasPrefix(key, "leases.") })
 		return v
 	}
-	before := versions()
-	planned := s.run("run", "--dry-run", "--policy", s.policyFile(header+atOnce))
-	s.wantSame("after the dry run", before, versions())
-	if n := count(planned.lines, "planned"); n != 4 {
-		t.Errorf("%d planned, want 4:\n%q", n, planned.lines)
-	}
-	if n := count(s.reap("").lines, "released"); n != 4 {
+	if n := count(f.reap("").lines, "released"); n != 4 {
 		t.Errorf("%d released, want 4", n)
 	}
-	before = versions()
-	if n := count(s.reap("").lines, "released"); n != 0 {
+	before := versions()
+	if n := count(f.reap("").lines, "released"); n != 0 {
 		t.Errorf("the second run released %d", n)
 	}
-	s.wantSame("after the second run", before, versions())
+	f.wantSame("after the second run", before, versions())
 }

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"encoding/json"
@@ -20,9 +20,9 @@ import (
 
 // attach creates a network attachment in the shop with the fields of its IPAM, in
 // a list of plugins as Multus takes it.
-func (s *scene) attach(name, ipam string) {
-	s.Helper()
-	s.must(s.cluster.CreateNetwork(s.Context(), shop, name, fmt.Sprintf(`{"cniVersion":"1.0.0","name":%q,"plugins":[
+func (f *fixture) attach(name, ipam string) {
+	f.Helper()
+	f.must(f.CreateNetwork(f.Context(), shop, name, fmt.Sprintf(`{"cniVersion":"1.0.0","name":%q,"plugins":[
 		{"type":"macvlan","ipam":{"type":"whereabouts",%s}},{"type":"tuning"}]}`, name, ipam)))
 }
 
@@ -31,12 +31,12 @@ func (s *scene) attach(name, ipam string) {
 func TestExcludedAddressesAreHeld(t *testing.T) {
 	play(t, []scenario{{
 		name: "and others released",
-		set: func(s *scene) {
+		set: func(f *fixture) {
 			for _, pod := range []string{"web-0", "web-1"} {
-				s.add(lan, pod)
+				f.add(lan, pod)
 			}
-			s.runs("live", s.add(lan, "live")...)
-			s.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.2/31"]`)
+			f.runs("live", f.add(lan, "live")...)
+			f.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.2/31"]`)
 		},
 		want: slices.Concat(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
@@ -45,10 +45,10 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 		),
 	}, {
 		name: "in the network that the attachment is of",
-		set: func(s *scene) {
-			s.add(plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}, "web-0")
-			s.add(plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}, "web-1")
-			s.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.1"],"network_name":"blue"`)
+		set: func(f *fixture) {
+			f.add(plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}, "web-0")
+			f.add(plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}, "web-1")
+			f.attach("lan", `"range":"10.0.0.0/24","exclude":["10.0.0.1"],"network_name":"blue"`)
 		},
 		want: slices.Concat(
 			both("blue-10.0.0.0-24/1", "blue-10.0.0.1", "10.0.0.1 web-0 held Protected kept"),
@@ -56,9 +56,9 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 		),
 	}, {
 		name: "of both families",
-		set: func(s *scene) {
-			s.add(plugin.Network{Range: "10.0.0.0/24", Ranges: []plugin.Range{{Range: "fd00::/64"}}}, "web-0")
-			s.attach("lan", `"range":"10.0.0.0/24","ipRanges":[{"range":"fd00::/64","exclude":["fd00::/126"]}]`)
+		set: func(f *fixture) {
+			f.add(plugin.Network{Range: "10.0.0.0/24", Ranges: []plugin.Range{{Range: "fd00::/64"}}}, "web-0")
+			f.attach("lan", `"range":"10.0.0.0/24","ipRanges":[{"range":"fd00::/64","exclude":["fd00::/126"]}]`)
 		},
 		want: slices.Concat(
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
@@ -66,10 +66,10 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 		),
 	}, {
 		name: "not by an attachment of another plugin, or without a configuration",
-		set: func(s *scene) {
-			s.add(lan, "web-0")
-			s.must(s.cluster.CreateNetwork(s.Context(), shop, "static", `{"type":"macvlan","ipam":{"type":"static","exclude":["10.0.0.1"]}}`))
-			s.must(s.cluster.CreateNetwork(s.Context(), shop, "file", ""))
+		set: func(f *fixture) {
+			f.add(lan, "web-0")
+			f.must(f.CreateNetwork(f.Context(), shop, "static", `{"type":"macvlan","ipam":{"type":"static","exclude":["10.0.0.1"]}}`))
+			f.must(f.CreateNetwork(f.Context(), shop, "file", ""))
 		},
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 	}})
@@ -78,17 +78,17 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 // Promise 2. What cannot be understood, or read, holds everything, and the run says
 // so.
 func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
-	attached := func(config string) func(s *scene) {
-		return func(s *scene) { s.must(s.cluster.CreateNetwork(s.Context(), shop, "odd", config)) }
+	attached := func(config string) func(f *fixture) {
+		return func(f *fixture) { f.must(f.CreateNetwork(f.Context(), shop, "odd", config)) }
 	}
-	answered := func(a proxy.Action) func(s *scene) {
-		return func(s *scene) {
-			s.watched().Before(proxy.On("list "+cluster.NetworkAttachments.Resource), proxy.Always(a))
+	answered := func(a proxy.Action) func(f *fixture) {
+		return func(f *fixture) {
+			f.toReaper.Before(proxy.On("list "+cluster.NetworkAttachments.Resource), proxy.Always(a))
 		}
 	}
 	for _, tt := range []struct {
 		name string
-		set  func(s *scene)
+		set  func(f *fixture)
 		says string
 	}{
 		{"an address that is none", attached(`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`), "shop/odd"},
@@ -101,21 +101,18 @@ func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			s.add(lan, "web-0")
-			tt.set(s)
-			before := s.store()
-			got := s.reap("")
-			s.wantLines(nil, got.lines)
-			if got.exit != reap.ExitPartial {
-				t.Errorf("exit code %d, want %d\n%s", got.exit, reap.ExitPartial, got.stderr)
-			}
+			f := newFixture(t)
+			f.add(lan, "web-0")
+			tt.set(f)
+			before := f.store()
+			got := f.mustReap(reap.ExitPartial, "")
+			f.wantLines(nil, got.lines)
 			for _, b := range got.report.Backends {
 				if b.Name != "calico" && (b.Status != "failed" || !strings.Contains(b.Message, tt.says)) {
 					t.Errorf("%s is %s: %q, want it failed with %q", b.Name, b.Status, b.Message, tt.says)
 				}
 			}
-			s.wantStore(before)
+			f.wantStore(before)
 		})
 	}
 }
@@ -123,18 +120,18 @@ func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
 // The plugin gives exactly the addresses of a range that are not taken for
 // excluded, until it has no more.
 func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
-	s := newScene(t)
+	f := newFixture(t)
 	n := plugin.Network{
 		Range: "10.0.0.0/28", Exclude: []string{"10.0.0.3/31", "10.0.0.5", "10.0.0.9/30", "::ffff:10.0.0.13/128"},
 		DisableOverlapping: true,
 	}
 	free := map[string]bool{}
 	for i := range 14 {
-		ips, err := s.tryAdd(n, fmt.Sprintf("web-%d", i), "net1")
+		ips, err := f.tryAdd(n, fmt.Sprintf("web-%d", i), f.sandbox(), "net1")
 		if refusal := new(plugin.Error); errors.As(err, &refusal) {
 			break
 		}
-		s.must(err)
+		f.must(err)
 		free[ips[0]] = true
 	}
 	// Every address of the range, whoever may have it.
@@ -143,13 +140,13 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 		entries[fmt.Sprint(offset)] = map[string]string{"id": "c", "podref": "shop/web"}
 	}
 	allocations, err := json.Marshal(entries)
-	s.must(err)
-	s.must(s.cluster.Reset(t.Context()))
-	s.writePool("10.0.0.0-28", n.Range, string(allocations))
+	f.must(err)
+	f.clear()
+	f.writePool("10.0.0.0-28", n.Range, string(allocations))
 	exclude, err := json.Marshal(n.Exclude)
-	s.must(err)
-	s.attach("lan", fmt.Sprintf(`"range":%q,"exclude":%s`, n.Range, exclude))
-	for _, r := range s.listed() {
+	f.must(err)
+	f.attach("lan", fmt.Sprintf(`"range":%q,"exclude":%s`, n.Range, exclude))
+	for _, r := range f.listed() {
 		if free[r.IP.String()] == (r.Protected != "") {
 			t.Errorf("the plugin gives %s: %t; it is taken for reserved: %q", r.IP, free[r.IP.String()], r.Protected)
 		}
@@ -159,36 +156,25 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 	}
 }
 
-// A cluster without Multus has no attachments, and no definition of them. What
-// the API server says of that is believed, and nobody else.
+// A cluster without Multus has no attachments, and no definition of them. The API
+// server's word for that is enough.
 func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
-	c, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := &scene{T: t, cluster: c}
-	if _, err := c.Dynamic.Resource(cluster.NetworkAttachments).List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Fatal("the cluster serves network attachments")
-	}
-	s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)
-	s.writeAllocation("10.0.0.1", "shop/web")
-	if got := s.listed(); len(got) != 2 || got[0].Protected+got[1].Protected != "" {
+	f := newFixture(t)
+	f.UndefineT(t, cluster.NetworkAttachments)
+	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)
+	f.writeReservation("10.0.0.1", "shop/web")
+	if got := f.listed(); len(got) != 2 || got[0].Protected+got[1].Protected != "" {
 		t.Errorf("listed %+v, want an entry and a reservation that nothing excludes", got)
 	}
 }
 
 // listed is what both backends list.
-func (s *scene) listed() []reaper.Allocation {
-	s.Helper()
+func (f *fixture) listed() []reaper.Allocation {
+	f.Helper()
 	var all []reaper.Allocation
-	for _, b := range s.recorders(s.cluster.Config) {
-		for pool, err := range b.List(s.Context()) {
-			s.must(err)
+	for _, b := range f.recorders(f.Config) {
+		for pool, err := range b.List(f.Context()) {
+			f.must(err)
 			all = append(all, pool.Allocations...)
 		}
 	}

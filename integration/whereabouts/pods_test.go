@@ -1,9 +1,8 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,10 +13,10 @@ import (
 // most of these.
 func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept")
-	pod := func(opts ...cluster.PodOption) func(*scene) {
-		return func(s *scene) {
-			s.add(lan, "web-0")
-			s.pod("web-0", opts...)
+	pod := func(opts ...cluster.PodOption) func(*fixture) {
+		return func(f *fixture) {
+			f.add(lan, "web-0")
+			f.pod("web-0", opts...)
 		}
 	}
 	play(t, []scenario{
@@ -36,17 +35,17 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 		// It may show an address that this pool never gave to it.
 		{name: "shows another address", set: pod(shows("net1", "10.0.0.9")), want: kept},
 		// Row 15.
-		{name: "terminating", set: func(s *scene) {
-			s.runs("web-0", s.add(lan, "web-0")...)
-			s.terminate("web-0")
+		{name: "terminating", set: func(f *fixture) {
+			f.runs("web-0", f.add(lan, "web-0")...)
+			f.terminate("web-0")
 		}, want: kept},
 		// Row 16. The taint manager's word says nothing about the sandbox. Once
 		// nodes are asked too, their answer may hold more, and never less.
-		{name: "terminating on a node that cannot be reached", set: func(s *scene) {
-			s.add(lan, "web-0")
-			s.must(s.cluster.CreateNode(s.Context(), cluster.DefaultNode, false))
-			s.pod("web-0", shows("net1", "10.0.0.1"), disrupted)
-			s.terminate("web-0")
+		{name: "terminating on a node that cannot be reached", set: func(f *fixture) {
+			f.add(lan, "web-0")
+			f.must(f.CreateNode(f.Context(), cluster.DefaultNode, false))
+			f.pod("web-0", shows("net1", "10.0.0.1"), disrupted)
+			f.terminate("web-0")
 		}, want: kept},
 	})
 }
@@ -55,10 +54,10 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 // is gone.
 func TestAddressThatAnyPodShowsStays(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse AddressInUse kept")
-	shown := func(opts ...cluster.PodOption) func(*scene) {
-		return func(s *scene) {
-			s.add(lan, "web-0")
-			s.pod("other", opts...)
+	shown := func(opts ...cluster.PodOption) func(*fixture) {
+		return func(f *fixture) {
+			f.add(lan, "web-0")
+			f.pod("other", opts...)
 		}
 	}
 	play(t, []scenario{
@@ -77,9 +76,9 @@ func TestAddressThatAnyPodShowsStays(t *testing.T) {
 
 // Row 14: what a finished pod shows, nobody has any more.
 func TestFinishedPodKeepsItsAddressUnlessThePolicyReleasesIt(t *testing.T) {
-	finished := func(phase corev1.PodPhase) func(*scene) {
-		return func(s *scene) {
-			s.pod("job", shows("net1", s.add(lan, "job")...), cluster.Phase(phase))
+	finished := func(phase corev1.PodPhase) func(*fixture) {
+		return func(f *fixture) {
+			f.pod("job", shows("net1", f.add(lan, "job")...), cluster.Phase(phase))
 		}
 	}
 	held := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 job held PodFinished kept")
@@ -92,34 +91,6 @@ func TestFinishedPodKeepsItsAddressUnlessThePolicyReleasesIt(t *testing.T) {
 		{name: "unknown, released", policy: "pods: {finished: release}\n", set: finished(corev1.PodUnknown),
 			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 job inUse PodPresent kept")},
 	})
-}
-
-// A pod that is gone may be about to come back, or still be running.
-func TestPodThatIsGoneMayHaveToWait(t *testing.T) {
-	play(t, []scenario{{
-		// Row 17. The store does not know the node, so it is the grace period
-		// that holds the address. Once nodes are asked too, this may be held
-		// for that reason.
-		name:   "force-deleted from a node that cannot be reached",
-		policy: "rules:\n- match: {namespaces: [shop]}\n  gracePeriod: 15m\n",
-		set: func(s *scene) {
-			s.must(s.cluster.CreateNode(s.Context(), cluster.DefaultNode, false))
-			s.runs("web-0", s.add(lan, "web-0")...)
-			s.gone("web-0")
-		},
-		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept"),
-	}, {
-		// Beyond the rows: what 176 and 182 suffered from.
-		name: "ordinals that a StatefulSet wants and does not want",
-		set: func(s *scene) {
-			s.add(lan, "web-0")
-			s.add(lan, "web-1")
-			s.statefulSet("web", 1)
-		},
-		want: append(
-			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 held Retained kept"),
-			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
-	}})
 }
 
 // annotated is a pod with a network-status of that text.
@@ -136,31 +107,12 @@ func disrupted(pod *corev1.Pod) {
 
 // terminate deletes a pod of the shop as a controller does: it stays until its
 // kubelet says that it has ended, and there is no kubelet.
-func (s *scene) terminate(name string) {
-	s.Helper()
-	s.must(s.cluster.Kube.CoreV1().Pods(shop).Delete(s.Context(), name, metav1.DeleteOptions{}))
-	pod, err := s.cluster.Kube.CoreV1().Pods(shop).Get(s.Context(), name, metav1.GetOptions{})
-	s.must(err)
+func (f *fixture) terminate(name string) {
+	f.Helper()
+	f.must(f.Kube.CoreV1().Pods(shop).Delete(f.Context(), name, metav1.DeleteOptions{}))
+	pod, err := f.Kube.CoreV1().Pods(shop).Get(f.Context(), name, metav1.GetOptions{})
+	f.must(err)
 	if pod.DeletionTimestamp == nil {
-		s.Fatalf("pod %s is not terminating", name)
+		f.Fatalf("pod %s is not terminating", name)
 	}
-}
-
-// statefulSet creates a StatefulSet of the shop. There is no controller.
-func (s *scene) statefulSet(name string, replicas int32) {
-	s.Helper()
-	labels := map[string]string{"app": name}
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
-			},
-		},
-	}
-	_, err := s.cluster.Kube.AppsV1().StatefulSets(shop).Create(s.Context(), set, metav1.CreateOptions{})
-	s.must(err)
 }

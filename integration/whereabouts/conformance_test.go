@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"errors"
@@ -23,13 +23,13 @@ import (
 
 func TestPoolsConform(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store {
-		return &pluginPools{scene: newScene(t)}
+		return &pluginPools{fixture: newFixture(t)}
 	})
 }
 
 func TestOverlappingConforms(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store {
-		return &bareAllocations{scene: newScene(t), sandboxes: map[string]string{}}
+		return &bareReservations{fixture: newFixture(t), sandboxes: map[string]string{}}
 	})
 }
 
@@ -48,10 +48,10 @@ func (n *numbers) of(pool string) int {
 }
 
 // pluginPools are pools that the real plugin fills and empties, without
-// allocations beside them. It does one thing at a time: when two plugins wait
+// reservations beside them. It does one thing at a time: when two plugins wait
 // for each other, a DEL may give up, and tells nobody.
 type pluginPools struct {
-	*scene
+	*fixture
 	mu sync.Mutex
 	numbers
 }
@@ -100,25 +100,25 @@ func (p *pluginPools) Spoil(pool string) (reaper.Allocation, error) {
 	return reaper.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
 }
 
-// bareReservations are allocations as they are when the entries of their pools
+// bareReservations are reservations as they are when the entries of their pools
 // are gone, which is when they may be released. The plugin gives no address
 // without an entry, so they are written as it writes them.
-type bareAllocations struct {
-	*scene
+type bareReservations struct {
+	*fixture
 	mu sync.Mutex
 	numbers
-	sandboxes map[string]string // by the name of the allocation they use
+	sandboxes map[string]string // by the name of the reservation they use
 }
 
 // Backend implements backendtest.Store.
-func (b *bareAllocations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
+func (b *bareReservations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
 
-// Reserve implements backendtest.Store. A allocation of the pod's own is left
+// Reserve implements backendtest.Store. A reservation of the pod's own is left
 // as it is; one of another pod's is passed over.
-func (b *bareAllocations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	client := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
+	client := b.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
 	for last := range 62 {
 		ip := netip.AddrFrom4([4]byte{10, byte(b.of(pool)), 0, byte(last + 1)})
 		o := &v1alpha1.OverlappingRangeIPReservation{
@@ -148,7 +148,7 @@ func (b *bareAllocations) Reserve(pool string, owner reaper.Owner) (reaper.Alloc
 }
 
 // Free implements backendtest.Store: the plugin deletes by name.
-func (b *bareAllocations) Free(_ string, owner reaper.Owner) error {
+func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, sandbox := range b.sandboxes {
@@ -156,7 +156,7 @@ func (b *bareAllocations) Free(_ string, owner reaper.Owner) error {
 			continue
 		}
 		delete(b.sandboxes, name)
-		err := b.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
+		err := b.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 			Delete(b.Context(), name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
@@ -166,23 +166,23 @@ func (b *bareAllocations) Free(_ string, owner reaper.Owner) error {
 }
 
 // Snapshot implements backendtest.Store.
-func (b *bareAllocations) Snapshot() (map[string]string, error) { return b.places(), nil }
+func (b *bareReservations) Snapshot() (map[string]string, error) { return b.places(), nil }
 
 // Spoil implements backendtest.Spoiler.
-func (b *bareAllocations) Spoil(string) (reaper.Allocation, error) {
-	b.writeAllocation("junk", "default/junk")
+func (b *bareReservations) Spoil(string) (reaper.Allocation, error) {
+	b.writeReservation("junk", "default/junk")
 	return reaper.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
 }
 
 // places returns the content of the store by the suite's names for entries.
-func (s *scene) places() map[string]string {
-	s.Helper()
+// What is restored is created again.
+func (f *fixture) places() map[string]string {
+	f.Helper()
 	places := map[string]string{}
-	for object, content := range s.store().content {
+	for object, content := range f.store().reborn {
 		name := cluster.PoolNamespace + "/" + object
-		if strings.Contains(content, `"kind":"OverlappingRangeIPReservation"`) {
+		if strings.Contains(content, `kind: "OverlappingRangeIPReservation"`) {
 			name += "/" + object
-			content = births.ReplaceAllString(content, "") // what is restored is created again
 		}
 		places[name] = content
 	}

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"slices"
@@ -72,31 +72,31 @@ func TestNamesThatThePluginGives(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			first, second := s.add(tt.network, "web-0"), s.add(tt.network, "web-1")
-			s.wantAddresses(append(first, second...), tt.ips[:]...)
-			s.runs("web-0", first...)
-			before := s.store()
+			f := newFixture(t)
+			first, second := f.add(tt.network, "web-0"), f.add(tt.network, "web-1")
+			f.wantAddresses(append(first, second...), tt.ips[:]...)
+			f.runs("web-0", first...)
+			before := f.store()
 			released := both(tt.entries[1], tt.allocations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
-			s.wantLines(append(
+			f.wantLines(append(
 				both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
-				released...), s.reap("").lines)
-			s.gone("web-0")
+				released...), f.reap("").lines)
+			f.gone("web-0")
 			rest := both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
-			s.wantLines(rest, s.reap("").lines)
-			s.wantStore(before.without(slices.Concat(released, rest)))
+			f.wantLines(rest, f.reap("").lines)
+			f.wantStore(before.without(slices.Concat(released, rest)))
 		})
 	}
 }
 
 // What a name does not prove, the pools may; else it is not believed.
-func TestNamesOfAllocationsThatAreNotProved(t *testing.T) {
+func TestNamesOfReservationsThatAreNotProved(t *testing.T) {
 	named := plugin.Network{NetworkName: "2001", Range: "db8::/64"}
 	play(t, []scenario{{
 		name: "either network may have it",
-		set: func(s *scene) {
-			s.add(named, "web-0")
-			s.runs("web-1", s.add(plugin.Network{Range: "2001:db8::/48", RangeStart: "2001:db8::7"}, "web-1")...)
+		set: func(f *fixture) {
+			f.add(named, "web-0")
+			f.runs("web-1", f.add(plugin.Network{Range: "2001:db8::/48", RangeStart: "2001:db8::7"}, "web-1")...)
 		},
 		want: []string{
 			"2001-db8---64/1 db8::1 web-0 orphan PodAbsent released",
@@ -106,20 +106,20 @@ func TestNamesOfAllocationsThatAreNotProved(t *testing.T) {
 		},
 	}, {
 		name: "no pool has the range any more",
-		set: func(s *scene) {
-			s.add(named, "web-0")
-			s.must(s.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").
-				Name("2001-db8---64").Do(s.Context()).Error())
+		set: func(f *fixture) {
+			f.add(named, "web-0")
+			f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").
+				Name("2001-db8---64").Do(f.Context()).Error())
 		},
 		want: []string{"2001-db8--1 - web-0 held Unreadable kept"},
 	}, {
 		name: "a name that no address makes",
-		set: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{}`)
-			s.writeAllocation("10.0.0", "shop/web-0")
-			s.writeAllocation("10.0.0.01", "shop/web-0")
-			s.writeAllocation("fd00-0-0-0-0-0-0-1", "shop/web-0")
-			s.writeAllocation("reserved", "shop/web-0")
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{}`)
+			f.writeReservation("10.0.0", "shop/web-0")
+			f.writeReservation("10.0.0.01", "shop/web-0")
+			f.writeReservation("fd00-0-0-0-0-0-0-1", "shop/web-0")
+			f.writeReservation("reserved", "shop/web-0")
 		},
 		want: []string{
 			"10.0.0 - web-0 held Unreadable kept",

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"testing"
@@ -12,26 +12,26 @@ import (
 
 // A step is one run of several.
 type step struct {
-	at   time.Duration  // since the first run
-	do   func(s *scene) // before the run; may be nil
-	want []string       // as in a scenario
+	at   time.Duration    // since the first run
+	do   func(f *fixture) // before the run; may be nil
+	want []string         // as in a scenario
 }
 
 // playSteps runs the steps with one policy, and checks the store after each of
 // them.
-func (s *scene) playSteps(terms string, steps []step) {
-	s.Helper()
+func (f *fixture) playSteps(terms string, steps []step) {
+	f.Helper()
 	first := firstRun()
 	for _, step := range steps {
 		if step.do != nil {
-			step.do(s)
+			step.do(f)
 		}
-		before := s.store()
-		lines := s.runAt(first.Add(step.at), terms)
-		s.wantLines(step.want, lines)
-		s.wantStore(before.without(lines))
-		if s.Failed() {
-			s.Fatalf("at the run after %v", step.at)
+		before := f.store()
+		lines := f.runAt(first.Add(step.at), terms)
+		f.wantLines(step.want, lines)
+		f.wantStore(before.without(lines))
+		if f.Failed() {
+			f.Fatalf("at the run after %v", step.at)
 		}
 	}
 }
@@ -41,10 +41,10 @@ func (s *scene) playSteps(terms string, steps []step) {
 func firstRun() time.Time { return time.Now().Truncate(time.Second).Add(time.Hour) }
 
 func TestGraceIsCountedFromTheFirstRunThatMissedThePod(t *testing.T) {
-	s := newScene(t)
+	f := newFixture(t)
 	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
-	s.playSteps("gracePeriod: 15m\n", []step{
-		{at: 0, do: func(s *scene) { s.add(lan, "web-0") }, want: waits},
+	f.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
 		{at: 15*time.Minute - time.Second, want: waits},
 		{at: 15 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
 		{at: 16 * time.Minute},
@@ -52,32 +52,32 @@ func TestGraceIsCountedFromTheFirstRunThatMissedThePod(t *testing.T) {
 }
 
 func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
-	s := newScene(t)
+	f := newFixture(t)
 	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
-	s.playSteps("gracePeriod: 15m\n", []step{
-		{at: 0, do: func(s *scene) { s.add(lan, "web-0") }, want: waits},
+	f.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
 		{
-			at: 5 * time.Minute, do: func(s *scene) { s.pod("web-0") },
+			at: 5 * time.Minute, do: func(f *fixture) { f.pod("web-0") },
 			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 		},
-		{at: 16 * time.Minute, do: func(s *scene) { s.gone("web-0") }, want: waits},
+		{at: 16 * time.Minute, do: func(f *fixture) { f.gone("web-0") }, want: waits},
 		{at: 30 * time.Minute, want: waits},
 		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
 	})
 }
 
 // Row 18, between two runs that both missed the pod. Only the entry tells that
-// it was there: adopting a allocation writes nothing. But a allocation does
+// it was there: adopting a reservation writes nothing. But a reservation does
 // not go before its entry.
 func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
-	s := newScene(t)
-	s.playSteps("gracePeriod: 15m\n", []step{
+	f := newFixture(t)
+	f.playSteps("gracePeriod: 15m\n", []step{
 		{
-			at: 0, do: func(s *scene) { s.add(lan, "web-0") },
+			at: 0, do: func(f *fixture) { f.add(lan, "web-0") },
 			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept"),
 		},
 		{
-			at: 16 * time.Minute, do: func(s *scene) { s.wantAddresses(s.add(lan, "web-0"), "10.0.0.1") },
+			at: 16 * time.Minute, do: func(f *fixture) { f.wantAddresses(f.add(lan, "web-0"), "10.0.0.1") },
 			want: []string{
 				"10.0.0.0-24/1 10.0.0.1 web-0 suspected PodAbsent kept",
 				"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent kept",
@@ -87,19 +87,19 @@ func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	})
 }
 
-// Of a allocation the store tells the age, of an entry it does not.
-func TestAllocationThatIsTooYoungStays(t *testing.T) {
-	s := newScene(t)
-	s.add(lan, "web-0")
-	created := s.created("10.0.0.1")
-	before := s.store()
+// Of a reservation the store tells the age, of an entry it does not.
+func TestReservationThatIsTooYoungStays(t *testing.T) {
+	f := newFixture(t)
+	f.add(lan, "web-0")
+	created := f.created("10.0.0.1")
+	before := f.store()
 	entry := "10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"
-	s.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
-		s.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
-	s.wantStore(before.without([]string{entry}))
+	f.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
+		f.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
+	f.wantStore(before.without([]string{entry}))
 	allocation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
-	s.wantLines([]string{allocation}, s.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
-	s.wantStore(before.without([]string{entry, allocation}))
+	f.wantLines([]string{allocation}, f.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
+	f.wantStore(before.without([]string{entry, allocation}))
 }
 
 // Row 7: the pod is stuck in a pool that is full, and holds an entry of it from
@@ -108,23 +108,23 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 	full := plugin.Network{Range: "10.0.0.0/30"}
 	play(t, []scenario{{
 		name: "in a full pool",
-		set: func(s *scene) {
-			s.add(full, "web-0")
-			s.runs("web-1", s.add(full, "web-1")...)
-			s.pod("web-0", cluster.Phase("Pending"))
+		set: func(f *fixture) {
+			f.add(full, "web-0")
+			f.runs("web-1", f.add(full, "web-1")...)
+			f.pod("web-0", cluster.Phase("Pending"))
 		},
 		want: append(
 			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
-		then: func(s *scene) { s.wantAddresses(s.add(full, "web-0"), "10.0.0.1") },
+		then: func(f *fixture) { f.wantAddresses(f.add(full, "web-0"), "10.0.0.1") },
 	}})
 }
 
-// created is when a allocation was made.
-func (s *scene) created(allocation string) time.Time {
-	s.Helper()
-	o, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
-		Get(s.Context(), allocation, metav1.GetOptions{})
-	s.must(err)
+// created is when a reservation was made.
+func (f *fixture) created(allocation string) time.Time {
+	f.Helper()
+	o, err := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
+		Get(f.Context(), allocation, metav1.GetOptions{})
+	f.must(err)
 	return o.CreationTimestamp.Time
 }

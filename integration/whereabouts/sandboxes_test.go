@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"testing"
@@ -24,15 +24,15 @@ func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 		{"grace", "gracePeriod: 15m\nminAge: 5m\n", 15 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
+			f := newFixture(t)
 			waits := []string{
 				"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
 				"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 			}
-			s.playSteps(tt.terms, []step{
-				{at: 0, want: waits, do: func(s *scene) {
-					s.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-					s.runs("web-0", "10.0.0.2")
+			f.playSteps(tt.terms, []step{
+				{at: 0, want: waits, do: func(f *fixture) {
+					f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+					f.runs("web-0", "10.0.0.2")
 				}},
 				{at: tt.wait - time.Second, want: waits},
 				{at: tt.wait, want: []string{
@@ -47,17 +47,17 @@ func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 // The ADD of a new sandbox is under way at the first run: Multus has not
 // written yet, so it is the new entry that looks superseded.
 func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
-	s := newScene(t)
-	s.playSteps(atOnce, []step{
-		{at: 0, do: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-			s.runs("web-0", "10.0.0.1")
+	f := newFixture(t)
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+			f.runs("web-0", "10.0.0.1")
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
 		}},
-		{at: 4 * time.Minute, do: func(s *scene) {
-			s.must(s.cluster.UpdatePod(s.Context(), shop, "web-0", shows("net1", "10.0.0.2")))
+		{at: 4 * time.Minute, do: func(f *fixture) {
+			f.must(f.UpdatePod(f.Context(), shop, "web-0", shows("net1", "10.0.0.2")))
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
 			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
@@ -70,10 +70,10 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 		"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
 		"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 	}
-	of := func(allocations string, opts ...cluster.PodOption) func(*scene) {
-		return func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", allocations)
-			s.pod("web-0", opts...)
+	of := func(allocations string, opts ...cluster.PodOption) func(*fixture) {
+		return func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", allocations)
+			f.pod("web-0", opts...)
 		}
 	}
 	play(t, []scenario{
@@ -99,11 +99,11 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 // Row 19 where the new entry is that of today's plugin: it knows the name of
 // the interface, and so does not adopt an entry that does not.
 func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
-	s := newScene(t)
-	s.playSteps(atOnce, []step{
-		{at: 0, do: func(s *scene) {
-			s.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0"}}`)
-			s.runs("web-0", s.add(lan, "web-0")...)
+	f := newFixture(t)
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0"}}`)
+			f.runs("web-0", f.add(lan, "web-0")...)
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
 			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
@@ -121,13 +121,13 @@ func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
 // pod could tell whether it is about to adopt the address again: it exists
 // before and after, and the tombstone's protocol rests on an owner that does
 // not.
-func TestAllocationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
-	s := newScene(t)
-	s.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-	s.writeAllocation("10.0.0.1", "shop/web-0")
-	s.writeAllocation("10.0.0.2", "shop/web-0")
-	s.playSteps(atOnce, []step{
-		{at: 0, do: func(s *scene) { s.runs("web-0", "10.0.0.1") }, want: []string{
+func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
+	f := newFixture(t)
+	f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+	f.writeReservation("10.0.0.1", "shop/web-0")
+	f.writeReservation("10.0.0.2", "shop/web-0")
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) { f.runs("web-0", "10.0.0.1") }, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
@@ -139,8 +139,8 @@ func TestAllocationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
-		{at: 5 * time.Minute, do: func(s *scene) {
-			s.must(s.cluster.DeletePod(s.Context(), shop, "web-0"))
+		{at: 5 * time.Minute, do: func(f *fixture) {
+			f.must(f.DeletePod(f.Context(), shop, "web-0"))
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",

@@ -1,4 +1,4 @@
-package rows_test
+package whereabouts_test
 
 import (
 	"testing"
@@ -18,9 +18,9 @@ func TestOneAddressInTwoNetworks(t *testing.T) {
 	play(t, []scenario{{
 		// Row 28.
 		name: "given by both networks",
-		set: func(s *scene) {
-			s.add(blue, "web-0")
-			s.runs("web-1", s.add(green, "web-1")...)
+		set: func(f *fixture) {
+			f.add(blue, "web-0")
+			f.runs("web-1", f.add(green, "web-1")...)
 		},
 		want: []string{
 			"blue-10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
@@ -31,12 +31,12 @@ func TestOneAddressInTwoNetworks(t *testing.T) {
 	}, {
 		// The pod has an address of the other network, and shows this one.
 		name: "shown by a pod that the other network gave another address",
-		set: func(s *scene) {
-			s.add(blue, "web-0")
-			s.add(green, "web-9")
-			s.add(green, "web-1")
-			s.runs("web-1", "10.0.0.1")
-			s.runs("web-9", "10.0.0.9")
+		set: func(f *fixture) {
+			f.add(blue, "web-0")
+			f.add(green, "web-9")
+			f.add(green, "web-1")
+			f.runs("web-1", "10.0.0.1")
+			f.runs("web-9", "10.0.0.9")
 		},
 		want: []string{
 			"blue-10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
@@ -50,10 +50,10 @@ func TestOneAddressInTwoNetworks(t *testing.T) {
 		// The ranges belong to one network, so one of the two entries is wrong,
 		// and the address is in use.
 		name: "given twice by one network",
-		set: func(s *scene) {
+		set: func(f *fixture) {
 			part := plugin.Network{Range: "10.0.0.0/28", DisableOverlapping: true}
-			s.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
-			s.runs("web-1", s.add(part, "web-1")...)
+			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
+			f.runs("web-1", f.add(part, "web-1")...)
 		},
 		want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
@@ -68,16 +68,16 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 		n.Name, n.Range, n.NodeSliceSize, n.Node = "sliced", "10.0.0.0/24", "/28", node
 		return n
 	}
-	reassigned := func(n plugin.Network) func(*scene) {
-		return func(s *scene) {
+	reassigned := func(n plugin.Network) func(*fixture) {
+		return func(f *fixture) {
 			name := "sliced"
 			if n.NetworkName != "" {
 				name = n.NetworkName
 			}
-			s.slice(name, "node-a")
-			s.add(slicesOf("node-a", n), "web-0")
-			s.slice(name, "node-b")
-			s.runs("web-1", s.add(slicesOf("node-b", n), "web-1")...)
+			f.slice(name, "node-a")
+			f.add(slicesOf("node-a", n), "web-0")
+			f.slice(name, "node-b")
+			f.runs("web-1", f.add(slicesOf("node-b", n), "web-1")...)
 		}
 	}
 	play(t, []scenario{{
@@ -96,8 +96,8 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 			"node-b-10.0.0.16-28/2 10.0.0.18 web-1 inUse PodPresent kept",
 			"10.0.0.18 10.0.0.18 web-1 inUse PodPresent kept",
 		},
-		then: func(s *scene) {
-			s.wantAddresses(s.add(slicesOf("node-b", plugin.Network{}), "web-2"), "10.0.0.17")
+		then: func(f *fixture) {
+			f.wantAddresses(f.add(slicesOf("node-b", plugin.Network{}), "web-2"), "10.0.0.17")
 		},
 	}, {
 		name: "in a named network",
@@ -113,16 +113,16 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 
 // slice gives the second slice of the range to the node and to no other, as
 // the node controller does.
-func (s *scene) slice(name, node string) {
-	s.Helper()
-	pools := s.cluster.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace)
-	s.must(pools.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	_, err := pools.Create(s.Context(), &v1alpha1.NodeSlicePool{
+func (f *fixture) slice(name, node string) {
+	f.Helper()
+	pools := f.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace)
+	f.must(pools.DeleteCollection(f.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	_, err := pools.Create(f.Context(), &v1alpha1.NodeSlicePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.NodeSlicePoolSpec{Range: "10.0.0.0/24", SliceSize: "/28"},
 		Status: v1alpha1.NodeSlicePoolStatus{Allocations: []v1alpha1.NodeSliceAllocation{
 			{NodeName: node, SliceRange: "10.0.0.16/28"},
 		}},
 	}, metav1.CreateOptions{})
-	s.must(err)
+	f.must(err)
 }
