@@ -49,7 +49,7 @@ func (n *numbers) of(pool string) int {
 
 // pluginPools are pools that the real plugin fills and empties, without
 // reservations beside them. It does one thing at a time: when two plugins wait
-// for each other, a DEL may give up, and tells nobody.
+// for each other, a DEL may give up without an error.
 type pluginPools struct {
 	*fixture
 	mu sync.Mutex

@@ -75,8 +75,8 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 	}})
 }
 
-// Promise 2. What cannot be understood, or read, holds everything, and the run says
-// so.
+// Attachments that cannot be read or understood hold everything, and the run says
+// so (promise 2).
 func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
 	attached := func(config string) func(f *fixture) {
 		return func(f *fixture) { f.must(f.CreateNetwork(f.Context(), shop, "odd", config)) }
@@ -102,7 +102,7 @@ func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			tt.set(f)
 			before := f.store()
 			got := f.mustReap(reap.ExitPartial, "")
@@ -134,7 +134,7 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 		f.must(err)
 		free[ips[0]] = true
 	}
-	// Every address of the range, whoever may have it.
+	// Every address of the range has an entry.
 	entries := map[string]any{}
 	for offset := 1; offset < 15; offset++ {
 		entries[fmt.Sprint(offset)] = map[string]string{"id": "c", "podref": "shop/web"}

@@ -1,7 +1,7 @@
 // Package whereabouts_test shows on a real API server, with the real plugin and
 // the real binary, what ip-reaper does with the stores of Whereabouts: that it
 // releases what pods left behind, and takes no address from a pod that has it,
-// whatever happens between its looks and its writes. The plugin makes each state
+// also if the cluster changes between its looks and its writes. The plugin makes each state
 // that it can make. What only its old versions, other programs or accidents
 // leave behind is written down as they left it. The numbers in the comments are
 // those of the promises in docs/design.md.

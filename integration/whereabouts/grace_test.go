@@ -66,8 +66,8 @@ func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
 	})
 }
 
-// Row 18, between two runs that both missed the pod. Only the entry tells that
-// it was there: adopting a reservation writes nothing. But a reservation does
+// The pod adopts its entry between two runs that both missed it. Only the entry
+// tells that it was there: adopting a reservation writes nothing. But a reservation does
 // not go before its entry.
 func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	f := newFixture(t)
@@ -102,7 +102,7 @@ func TestReservationThatIsTooYoungStays(t *testing.T) {
 	f.wantStore(before.without([]string{entry, allocation}))
 }
 
-// Row 7: the pod is stuck in a pool that is full, and holds an entry of it from
+// The pod is stuck in a pool that is full, and holds an entry of it from
 // before. The plugin gives it that one.
 func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 	full := plugin.Network{Range: "10.0.0.0/30"}

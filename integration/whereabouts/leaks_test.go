@@ -14,11 +14,11 @@ var (
 	dual = plugin.Network{Ranges: []plugin.Range{{Range: "10.0.0.0/24"}, {Range: "fd00:1::/64"}}}
 )
 
-// What pods that are gone left behind goes, and nothing beside it.
+// The allocations of pods that are gone go, and nothing beside them.
 func TestLeaks(t *testing.T) {
 	play(t, []scenario{{
-		// Rows 1, 40, 41 and 45: the pool stays, with no allocations. A DEL
-		// that comes late, when the address is somebody else's, takes nothing.
+		// The pool stays, with no allocations. A DEL
+		// that comes late, when another pod has the address, takes nothing.
 		name: "the only entry of a pool",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
@@ -29,7 +29,6 @@ func TestLeaks(t *testing.T) {
 			f.wantStore(before)
 		},
 	}, {
-		// Row 2.
 		name: "one of two entries",
 		set: func(f *fixture) {
 			f.runs("web-0", f.add(lan, "web-0")...)
@@ -39,7 +38,7 @@ func TestLeaks(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
 	}, {
-		// Row 4: the ranges share addresses, so what one of them gave the other
+		// The ranges share addresses, so what one of them gave the other
 		// cannot give.
 		name: "two ranges that overlap",
 		set: func(f *fixture) {
@@ -56,14 +55,13 @@ func TestLeaks(t *testing.T) {
 			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
 		},
 	}, {
-		// Row 27: that there is no allocation is no error.
+		// That there is no reservation is no error.
 		name: "a network without overlapping ranges",
 		set: func(f *fixture) {
 			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
 		},
 		want: []string{"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"},
 	}, {
-		// Row 29.
 		name: "two families",
 		set: func(f *fixture) {
 			f.runs("web-0", f.add(dual, "web-0")...)
@@ -80,7 +78,6 @@ func TestLeaks(t *testing.T) {
 			"fd00-1--2 fd00:1::2 web-1 orphan PodAbsent released",
 		},
 	}, {
-		// Row 30.
 		name: "two interfaces in one pool",
 		set: func(f *fixture) {
 			f.pod("web-0", cluster.Networks(
@@ -100,7 +97,7 @@ func TestLeaks(t *testing.T) {
 			"10.0.0.4 10.0.0.4 web-1 orphan PodAbsent released",
 		},
 	}, {
-		// Row 31: an accident wrote the entry at another offset once more.
+		// An accident wrote the entry at another offset once more.
 		name: "an entry and its duplicate",
 		set: func(f *fixture) {
 			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
@@ -114,7 +111,6 @@ func TestLeaks(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
 		},
 	}, {
-		// Row 32.
 		name: "a pool that ran dry",
 		set: func(f *fixture) {
 			small := plugin.Network{Range: "10.0.0.0/30"}
@@ -131,7 +127,6 @@ func TestLeaks(t *testing.T) {
 			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
 		},
 	}, {
-		// Row 43.
 		name: "pools in two namespaces",
 		set: func(f *fixture) {
 			f.add(lan, "web-0")
@@ -154,7 +149,7 @@ func TestLeaks(t *testing.T) {
 // Either store can leak without the other.
 func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 	play(t, []scenario{{
-		// Row 22: the DEL was cut short after the pool.
+		// The DEL was cut short after the pool.
 		name: "reservation of a pod that is gone, without an entry",
 		set: func(f *fixture) {
 			f.add(lan, "web-0")
@@ -162,7 +157,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 		},
 		want: []string{"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"},
 	}, {
-		// Row 23: the ADD lost its entry and succeeded nevertheless.
+		// The ADD lost its entry and succeeded nevertheless.
 		name: "reservation of a live pod, without an entry",
 		set: func(f *fixture) {
 			f.runs("web-0", f.add(lan, "web-0")...)
@@ -170,7 +165,7 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 		},
 		want: []string{"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept"},
 	}, {
-		// Row 26. The pod shows the address, so that even the entry that does
+		// The pod shows the address, so that even the entry that does
 		// not name it has to stay: without it the address would be given again.
 		name: "entry of a pod that is gone, reservation of one that shows the address",
 		set: func(f *fixture) {
@@ -183,7 +178,6 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
 		},
 	}, {
-		// Row 26.
 		name: "entry of a pod that is gone, reservation of one that shows nothing",
 		set: func(f *fixture) {
 			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
@@ -195,7 +189,6 @@ func TestEntriesAndReservationsThatDisagree(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
 		},
 	}, {
-		// Row 26, the other way about.
 		name: "entry of a live pod, reservation of one that is gone",
 		set: func(f *fixture) {
 			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)

@@ -79,7 +79,8 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 				_, err := f.addOne(network, "first", "sandbox-first")
 				f.must(err)
 			}
-			f.leak("web-0")
+			_, err := f.addOne(network, "web-0", oldSandbox)
+			f.must(err)
 			if tt.lower {
 				f.del(network, "first", "sandbox-first", "net1")
 			}
@@ -87,6 +88,9 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 		})
 	}
 }
+
+// oldSandbox is the sandbox of a pod before it came back.
+const oldSandbox = "sandbox-old"
 
 // wantForgotten fails the test unless the pod has an entry and no reservation
 // for it.

@@ -19,7 +19,6 @@ func TestNamesThatThePluginGives(t *testing.T) {
 		allocations [2]string
 		ips         [2]string
 	}{
-		// Row 24.
 		{
 			"named network", plugin.Network{NetworkName: "mynet", Range: "10.0.0.0/24"},
 			[2]string{"mynet-10.0.0.0-24/1", "mynet-10.0.0.0-24/2"},
@@ -40,7 +39,6 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			[2]string{"192.168.2.224-28/1", "192.168.2.224-28/2"},
 			[2]string{"192.168.2.225", "192.168.2.226"}, [2]string{"192.168.2.225", "192.168.2.226"},
 		},
-		// Row 5.
 		{
 			"IPv6", plugin.Network{Range: "2001:1b74:480:613d::/64", RangeStart: "2001:1b74:480:613d::2"},
 			[2]string{"2001-1b74-480-613d---64/2", "2001-1b74-480-613d---64/3"},
@@ -58,7 +56,7 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			[2]string{"2001-db8---64/1", "2001-db8---64/2"},
 			[2]string{"2001-db8--1", "2001-db8--2"}, [2]string{"db8::1", "db8::2"},
 		},
-		// Row 25: a name cannot end with the hyphen of a colon.
+		// A name cannot end with the hyphen of a colon.
 		{
 			"IPv6 that ends with colons", plugin.Network{Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},
 			[2]string{"fd00-1-2-3---64/1125899906842624", "fd00-1-2-3---64/1125899906842625"},

@@ -16,7 +16,6 @@ func TestOneAddressInTwoNetworks(t *testing.T) {
 	blue := plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}
 	green := plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}
 	play(t, []scenario{{
-		// Row 28.
 		name: "given by both networks",
 		set: func(f *fixture) {
 			f.add(blue, "web-0")
@@ -62,7 +61,7 @@ func TestOneAddressInTwoNetworks(t *testing.T) {
 	}})
 }
 
-// Row 33: a node is removed, and another gets its slice of the range.
+// A node is removed, and another gets its slice of the range.
 func TestSliceThatAnotherNodeGot(t *testing.T) {
 	slicesOf := func(node string, n plugin.Network) plugin.Network {
 		n.Name, n.Range, n.NodeSliceSize, n.Node = "sliced", "10.0.0.0/24", "/28", node

@@ -11,10 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// What is not understood is told and stays, and its siblings go.
+// An entry that is not understood is reported and stays, and its siblings go.
 func TestOddEntries(t *testing.T) {
 	play(t, []scenario{{
-		// Rows 20 and 21.
 		name: "owners that are no pods",
 		set: func(f *fixture) {
 			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
@@ -42,7 +41,7 @@ func TestOddEntries(t *testing.T) {
 			"10.0.0.6 10.0.0.6 web-0 orphan PodAbsent released",
 		},
 	}, {
-		// Row 20. An entry that names a sandbox and no pod, as those of before
+		// An entry that names a sandbox and no pod, as those of before
 		// 0.6 may, goes where the policy says so, if all that ought to show an
 		// address do.
 		name:   "owner that is a sandbox, released by policy",
@@ -64,7 +63,7 @@ func TestOddEntries(t *testing.T) {
 		},
 		want: []string{"10.0.0.0-24/1 10.0.0.1 - held OwnerUnknown kept"},
 	}, {
-		// Row 34: the address part of the range counts as it is written.
+		// The address part of the range counts as it is written.
 		name: "range that is not masked",
 		set: func(f *fixture) {
 			f.writePool("10.10.0.0-16", "10.10.10.5/16", `{
@@ -81,7 +80,7 @@ func TestOddEntries(t *testing.T) {
 			"10.10.0.0-16/65535 - web-2 held Unreadable kept",
 		},
 	}, {
-		// Row 35. In IPv4 such offsets lie outside of any range.
+		// In IPv4 such offsets lie outside of any range.
 		name: "keys that are no offsets",
 		set: func(f *fixture) {
 			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
@@ -103,7 +102,7 @@ func TestOddEntries(t *testing.T) {
 			"10.0.0.0-24/~1 - web-0 held Unreadable kept",
 		},
 	}, {
-		// Row 35. In IPv6 the plugin writes such offsets and cannot read them
+		// In IPv6 the plugin writes such offsets and cannot read them
 		// back: to it, the address is free. It even forgets the entry of the
 		// first pod when it writes that of the second; this program does not.
 		name: "offsets that the plugin cannot read",
@@ -120,7 +119,7 @@ func TestOddEntries(t *testing.T) {
 	}, {
 		// Of an offset of more than 64 bits the plugin writes the lower 64, so
 		// that the entry stands for another address. Its owner protects it all
-		// the same, and the allocation tells the truth.
+		// the same, and the reservation tells the truth.
 		name: "offsets that the plugin cannot write",
 		set: func(f *fixture) {
 			wide := plugin.Network{Range: "fd00::/48", RangeStart: "fd00:0:0:1::5"}
@@ -136,13 +135,13 @@ func TestOddEntries(t *testing.T) {
 	}})
 }
 
-// Row 42: a pool that cannot be read is an error of its own, and says which.
+// A pool that cannot be read is an error of its own, and says which.
 func TestPoolThatCannotBeReadHidesNoOther(t *testing.T) {
 	for _, cidr := range []string{"", "10.0.0.0", "10.0.0.300/24", "10.0.0.0/24, 10.1.0.0/24"} {
 		t.Run(cidr, func(t *testing.T) {
 			f := newFixture(t)
 			f.writePool("broken", cidr, `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			f.add(lan, "web-1")
+			f.fill(lan.Range, map[int]string{1: "web-1"})
 			before := f.store()
 			got := f.mustReap(reap.ExitPartial, "")
 			f.wantLines(both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-1 orphan PodAbsent released"), got.lines)
@@ -157,8 +156,8 @@ func TestPoolThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 }
 
-// Beyond row 42: what the pool holds is not known, so neither is whether the
-// allocation is the last that keeps the address for its owner.
+// The content of the pool is not known, and so it is not known whether the
+// reservation is the last object that keeps the address for its owner.
 func TestReservationStaysWhoseEntryCannotBeRead(t *testing.T) {
 	play(t, []scenario{{
 		name: "since its pool cannot",

@@ -10,7 +10,7 @@ import (
 
 // A reservation that went before its pool's entry would let another range take
 // the address, and the owner, should it come back, would spin on the entry. So
-// if the entry stays, for whatever reason, the reservation stays, and nothing is
+// if the entry stays, for any reason, the reservation stays, and nothing is
 // written into it (promise 1).
 func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 	const entry = "10.1.0.0-24/1 10.1.0.1 web-0 "
@@ -59,9 +59,8 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 
 // The owner comes back, takes its address again and dies once more, all while
 // the run is at work: the entry that it leaves in the pool is a new one, with a
-// grace period of its own, and so the reservation stays as well. What the run
-// has read of the pools before it released others is too old to tell (promise
-// 4).
+// grace period of its own, and so the reservation stays as well. The pools as the
+// run has read them before it released others are too old to tell (promise 4).
 func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
 	f := newFixture(t)
 	f.writeReservation("10.0.0.1", ref("gone")) // which comes first

@@ -9,40 +9,36 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// A pod that exists keeps what it has, whatever it shows. Upstream gives up
-// most of these.
+// A pod that exists keeps its address, whichever address it shows. Whereabouts'
+// own reconciler takes most of these away.
 func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept")
 	pod := func(opts ...cluster.PodOption) func(*fixture) {
 		return func(f *fixture) {
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			f.pod("web-0", opts...)
 		}
 	}
 	play(t, []scenario{
-		// Rows 6 and 8: Multus writes the annotation after the last ADD.
+		// Multus writes the annotation after the last ADD.
 		{name: "pending, without annotation", set: pod(cluster.Phase(corev1.PodPending)), want: kept},
-		// Row 10.
 		{name: "running, without annotation", set: pod(), want: kept},
-		// Row 11.
 		{name: "annotation is no JSON", set: pod(annotated(`[{"ips":`)), want: kept},
 		{name: "annotation is no list", set: pod(annotated(`{"interface":"net1","ips":["10.0.0.9"]}`)), want: kept},
-		// Row 12.
 		{name: "shown on the default interface only", set: pod(cluster.PodIPs("10.0.0.1"), cluster.Networks()), want: kept},
 		{name: "shown in the status only", set: pod(cluster.PodIPs("10.0.0.1")), want: kept},
-		// Row 13.
 		{name: "interface with another name", set: pod(shows("hello", "10.0.0.1")), want: kept},
 		// It may show an address that this pool never gave to it.
 		{name: "shows another address", set: pod(shows("net1", "10.0.0.9")), want: kept},
-		// Row 15.
 		{name: "terminating", set: func(f *fixture) {
-			f.runs("web-0", f.add(lan, "web-0")...)
+			f.fill(lan.Range, map[int]string{1: "web-0"})
+			f.runs("web-0", "10.0.0.1")
 			f.terminate("web-0")
 		}, want: kept},
-		// Row 16. The taint manager's word says nothing about the sandbox. Once
+		// The taint manager's word says nothing about the sandbox. Once
 		// nodes are asked too, their answer may hold more, and never less.
 		{name: "terminating on a node that cannot be reached", set: func(f *fixture) {
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			f.must(f.CreateNode(f.Context(), cluster.DefaultNode, false))
 			f.pod("web-0", shows("net1", "10.0.0.1"), disrupted)
 			f.terminate("web-0")
@@ -50,21 +46,19 @@ func TestPodThatExistsKeepsItsAddress(t *testing.T) {
 	})
 }
 
-// An address that a pod shows stays, whoever the entry names: here a pod that
+// An address that a pod shows stays, whichever pod the entry names: here one that
 // is gone.
 func TestAddressThatAnyPodShowsStays(t *testing.T) {
 	kept := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse AddressInUse kept")
 	shown := func(opts ...cluster.PodOption) func(*fixture) {
 		return func(f *fixture) {
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			f.pod("other", opts...)
 		}
 	}
 	play(t, []scenario{
-		// Row 13.
 		{name: "by Multus", set: shown(shows("net1", "10.0.0.1")), want: kept},
 		{name: "by Multus, on an interface with another name", set: shown(shows("eth1", "10.0.0.1")), want: kept},
-		// Row 12.
 		{name: "by Multus, on the default interface", set: shown(cluster.PodIPs("10.0.0.1"), cluster.Networks()), want: kept},
 		{name: "in the status", set: shown(cluster.PodIPs("10.0.0.1")), want: kept},
 		{name: "by Calico", set: shown(cluster.Annotation("cni.projectcalico.org/podIPs", "10.244.7.7/32,10.0.0.1/32")), want: kept},
@@ -74,11 +68,12 @@ func TestAddressThatAnyPodShowsStays(t *testing.T) {
 	})
 }
 
-// Row 14: what a finished pod shows, nobody has any more.
+// No pod has the address that a finished pod shows.
 func TestFinishedPodKeepsItsAddressUnlessThePolicyReleasesIt(t *testing.T) {
 	finished := func(phase corev1.PodPhase) func(*fixture) {
 		return func(f *fixture) {
-			f.pod("job", shows("net1", f.add(lan, "job")...), cluster.Phase(phase))
+			f.fill(lan.Range, map[int]string{1: "job"})
+			f.pod("job", shows("net1", "10.0.0.1"), cluster.Phase(phase))
 		}
 	}
 	held := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 job held PodFinished kept")

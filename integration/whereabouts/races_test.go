@@ -11,9 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Each scenario holds one request of the reaper back, has something happen, and
-// lets it go on. The store has to be what it was after that happened, but for
-// what was released.
+// Each row holds one request of the reaper back, changes the cluster, and lets the
+// request go on. Afterwards the store has to be as that change left it, but for
+// the allocations that were released.
 func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -22,16 +22,15 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		do   func(f *fixture)
 		want []string
 	}{{
-		// Row 8: what the second look finds counts, and be it a pod that is
-		// pending.
+		// What the second look finds counts, even a pod that is pending.
 		name: "the pod appears between the first look and the second",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "get pods",
 		do:   func(f *fixture) { f.pod("web-0", pending) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent returned"),
 	}, {
-		// Row 18: the pod comes back after the second look, and its ADD
-		// adopts the entry. The allocation is looked at after that.
+		// The pod comes back after the second look, and its ADD
+		// adopts the entry. The reservation is looked at after that.
 		name: "the pod adopts its entry between the second look and the write",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch ippools",
@@ -41,8 +40,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent returned",
 		},
 	}, {
-		// Row 18, a step later: the entry is released, and the pod's ADD makes
-		// another one beside the old allocation, which it takes for its own.
+		// The entry is released, and the pod's ADD makes another one beside the old
+		// reservation, which it takes for its own.
 		name: "the pod adopts its reservation before it is marked",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch overlappingrangeipreservations",
@@ -52,14 +51,13 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent returned",
 		},
 	}, {
-		// Row 36.
 		name: "a pod is created between the list of pools and that of pods",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list pods",
 		do:   func(f *fixture) { f.pod("web-0", pending) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 	}, {
-		// Row 36 by its cause: pods that were listed first would not have it.
+		// A list of pods from before the list of pools would not have it.
 		name: "a pod is created and gets an address just before the list of pools",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list ippools",
@@ -68,7 +66,6 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
 	}, {
-		// Row 37.
 		name: "a pod gets an address between the list of pools and that of reservations",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list overlappingrangeipreservations",
@@ -77,15 +74,14 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			"10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept"),
 	}, {
-		// Row 38.
 		name: "another pod gets an address of the pool during the write",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch ippools",
 		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 	}, {
-		// Row 39: who gives the address back is all the same. The others go in
-		// the next attempt.
+		// The address is gone, as it should be. The other one goes in the next
+		// attempt.
 		name: "a DEL comes before the write",
 		set: func(f *fixture) {
 			f.add(lan, "web-0")
@@ -102,9 +98,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
 	}, {
-		// Row 39, between entry and allocation, and then the address is given
-		// to another pod: the allocation of that name is not the one that was
-		// listed.
+		// After the release of the entry, the address is given to another pod: the
+		// reservation of that name is not the one that was listed.
 		name: "the reservation is deleted and made again for another pod",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch overlappingrangeipreservations",

@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 10. What was released comes back as it was, with what nobody knows the
-// meaning of, and then it is the plugin's again.
+// Released allocations come back as they were, with fields that the program does
+// not know, and then they are the plugin's again (promise 10).
 func TestWhatWasReleasedComesBack(t *testing.T) {
 	f := newFixture(t)
 	f.runs("live", f.add(lan, "live")...)
@@ -53,7 +53,7 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 	}
 }
 
-// Promise 10. Nothing that was given to somebody else meanwhile is touched.
+// Nothing that was given to another pod meanwhile is touched (promise 10).
 func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -73,7 +73,7 @@ func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 			[]string{"10.0.0.0-24/1 back", "10.0.0.1 its place is taken by shop/web-9"},
 		},
 		{
-			"to nobody, and the pool is gone", func(f *fixture) {
+			"to no pod, and the pool is gone", func(f *fixture) {
 				f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(f.Context()).Error())
 			},
 			[]string{"10.0.0.0-24/1 its place is taken: the pool is gone", "10.0.0.1 back"},
@@ -81,7 +81,7 @@ func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			records := f.records()
 			f.release(records, 0)
 			tt.do(f)
@@ -97,8 +97,8 @@ func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// Promise 10. A real ADD between our look at the pool and our write wins: where it
-// takes the address, and where it takes another.
+// A real ADD between our look at the pool and our write wins, whether it takes the
+// address or another one (promise 10).
 func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -147,7 +147,7 @@ func TestLostAnswersOfARestoration(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.add(lan, "web-0")
+			f.fill(lan.Range, map[int]string{1: "web-0"})
 			records, before := f.records(), f.store()
 			f.release(records, 0)
 			p := f.toReaper
@@ -165,7 +165,7 @@ func TestLostAnswersOfARestoration(t *testing.T) {
 func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		f := newFixture(t)
-		f.add(lan, "web-0")
+		f.fill(lan.Range, map[int]string{1: "web-0"})
 		whole := f.records()
 		before := f.store()
 		f.killedAfter("patch overlappingrangeipreservations")

@@ -17,18 +17,14 @@ import (
 // overlapping returns are over the same addresses.
 var network = plugin.Network{Range: "10.1.0.0/24"}
 
-// The two sandboxes of a pod that comes back.
-const (
-	oldSandbox = "sandbox-old"
-	newSandbox = "sandbox-new"
-)
+// newSandbox is the sandbox of a pod that came back.
+const newSandbox = "sandbox-new"
 
-// leak has the plugin give an address to a pod that is gone by now.
+// leak writes the first allocation of the network, of a pod that is gone by now.
 func (f *fixture) leak(pod string) (ip string) {
 	f.Helper()
-	ip, err := f.addOne(network, pod, oldSandbox)
-	f.must(err)
-	return ip
+	f.fill(network.Range, map[int]string{1: pod})
+	return "10.1.0.1"
 }
 
 // A heldAdd is the ADD of a pod that came back under its name, held between the
@@ -127,8 +123,8 @@ func untilReleased(steps []proxy.Request) []proxy.Request {
 }
 
 // A pod comes back under its name while the run is at any of its steps, and its
-// ADD writes at that step or at any later one. Whatever the run has made of the
-// old entry and the old reservation by then, the pod keeps what its ADD got
+// ADD writes at that step or at any later one. In whichever state the run has put
+// the old entry and the old reservation by then, the pod keeps what its ADD got
 // (promises 1 and 4), nothing that it left behind stays blocked, and no run
 // fails for it.
 func TestEveryStepAPodComesBackAt(t *testing.T) {
@@ -157,7 +153,7 @@ func TestEveryStepAPodComesBackAt(t *testing.T) {
 func (f *fixture) comeback(n, later, end int) {
 	f.Helper()
 	f.clear("web-0")
-	f.fill(network.Range, map[int]string{1: "web-0"})
+	f.leak("web-0")
 	var h *heldAdd
 	written := false
 	f.toReaper.Before(proxy.Any, func(_ context.Context, r proxy.Request) proxy.Action {

@@ -8,7 +8,7 @@ import (
 )
 
 // Versions before 0.8 gave a pod that came back another address, and left the
-// old entry. Rows 3 and 19: such an entry goes while its pod lives, but only
+// old entry. Such an entry goes while its pod lives, but only
 // with the proof that the pod shows another address of the same pool; and never
 // in less than four minutes, since while an ADD is under way it is the new
 // entry that looks like the old one.
@@ -96,7 +96,7 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 	})
 }
 
-// Row 19 where the new entry is that of today's plugin: it knows the name of
+// The new entry is that of today's plugin: it knows the name of
 // the interface, and so does not adopt an entry that does not.
 func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
 	f := newFixture(t)
@@ -117,7 +117,7 @@ func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
 	})
 }
 
-// The allocation of row 3 stays for as long as the pod lives. No look at the
+// The reservation of the old entry stays for as long as the pod lives. No look at the
 // pod could tell whether it is about to adopt the address again: it exists
 // before and after, and the tombstone's protocol rests on an owner that does
 // not.

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Row 47: a pool with more than 5,000 entries of pods that are gone, among them
+// A pool with more than 5,000 entries of pods that are gone, among them
 // those of pods that live, is written a few times only.
 func TestLargePoolIsReleasedInFewWrites(t *testing.T) {
 	const (
