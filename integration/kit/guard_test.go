@@ -1,4 +1,4 @@
-package guard_test
+package kit_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
 )
 
-func start(t *testing.T) (*guard.Guard, string) {
+func startGuard(t *testing.T) (*guard.Guard, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "guarded")
 	must(t, os.Mkdir(dir, 0o700))
@@ -22,15 +22,8 @@ func start(t *testing.T) (*guard.Guard, string) {
 	return g, dir
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// run starts a shell and returns when it has printed that it is ready.
-func run(t *testing.T, g *guard.Guard, script string) *guard.Process {
+// runShell starts a shell and returns when it has printed that it is ready.
+func runShell(t *testing.T, g *guard.Guard, script string) *guard.Process {
 	t.Helper()
 	p, err := g.Run("shell", "/bin/sh", []string{"-c", script}, []string{"WORD=ready"})
 	must(t, err)
@@ -50,8 +43,8 @@ func TestStopEndsTheProcess(t *testing.T) {
 		"stubborn": "trap '' TERM; echo $WORD; while :; do sleep 60; done",
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, dir := start(t)
-			p := run(t, g, script)
+			g, dir := startGuard(t)
+			p := runShell(t, g, script)
 			must(t, p.Stop(100*time.Millisecond))
 			select {
 			case <-p.Done():
@@ -67,8 +60,8 @@ func TestStopEndsTheProcess(t *testing.T) {
 }
 
 func TestStopSaysThatTheProcessHadEnded(t *testing.T) {
-	g, _ := start(t)
-	p := run(t, g, "echo $WORD; exit 3")
+	g, _ := startGuard(t)
+	p := runShell(t, g, "echo $WORD; exit 3")
 	<-p.Done()
 	err := p.Stop(time.Second)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "ready") {
@@ -78,8 +71,8 @@ func TestStopSaysThatTheProcessHadEnded(t *testing.T) {
 }
 
 func TestGuardKillsWhatIsLeft(t *testing.T) {
-	g, dir := start(t)
-	p := run(t, g, "echo $WORD; exec sleep 60")
+	g, dir := startGuard(t)
+	p := runShell(t, g, "echo $WORD; exec sleep 60")
 	text, err := os.ReadFile(filepath.Join(dir, "shell.pid"))
 	must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))

@@ -1,4 +1,4 @@
-package calico_test
+package kit_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 func TestNamesAreCalicos(t *testing.T) {
@@ -92,7 +91,7 @@ func TestDeletedObjectIsNotFound(t *testing.T) {
 	})
 }
 
-func TestVersionsTellAWriteFromNone(t *testing.T) {
+func TestVersionsOfCalicoTellAWriteFromNone(t *testing.T) {
 	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
 		ctx := t.Context()
 		must(t, d.PutHandle(ctx, "h", map[netip.Prefix]int{netip.MustParsePrefix("10.0.0.0/26"): 2}))
@@ -115,13 +114,7 @@ func TestVersionsTellAWriteFromNone(t *testing.T) {
 }
 
 func TestLooseCRDsKeepFieldsOfLaterVersions(t *testing.T) {
-	dir := t.TempDir()
-	must(t, calico.LooseCRDs(t.Context(), dir))
-	c, err := cluster.Start(t.Context(), cluster.Options{CRDs: []string{dir}})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Stop()) })
-	d, err := calico.OnKubernetes(t.Context(), c)
-	must(t, err)
+	d := calico.KubernetesT(t)
 	const content = `{"affinityClaimTime":"2026-01-01T00:00:00Z","allocations":[0,null],` +
 		`"attributes":[{"alternateOwnerAttrs":{"pod":"b"},"handle_id":"h","releasedAt":"2026-01-01T00:00:00Z"}],` +
 		`"cidr":"10.0.0.0/31","later":[1.5,"x"],"sequenceNumber":7,"strictAffinity":false,"unallocated":[1]}`

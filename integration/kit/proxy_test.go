@@ -1,4 +1,4 @@
-package proxy_test
+package kit_test
 
 import (
 	"bytes"
@@ -21,10 +21,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
-func TestMain(m *testing.M) { cluster.Main(m) }
-
-// start returns a proxy before the cluster.
-func start(t *testing.T) (*cluster.Cluster, *proxy.Proxy) {
+// startProxy returns a proxy before the cluster.
+func startProxy(t *testing.T) (*cluster.Cluster, *proxy.Proxy) {
 	t.Helper()
 	c := cluster.StartT(t)
 	p, err := proxy.Start(c.Config)
@@ -35,7 +33,7 @@ func start(t *testing.T) (*cluster.Cluster, *proxy.Proxy) {
 	return c, p
 }
 
-func client(t *testing.T, cfg *rest.Config) kubernetes.Interface {
+func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -44,7 +42,7 @@ func client(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return kube
 }
 
-func config(name string) *corev1.ConfigMap {
+func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
@@ -54,12 +52,12 @@ func TestProxyCountsByVerbAndResource(t *testing.T) {
 		{"protobuf", "application/vnd.kubernetes.protobuf"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, p := start(t)
+			c, p := startProxy(t)
 			ctx := t.Context()
 			cfg := p.Config(c.Config)
 			cfg.ContentType = tt.contentType
-			configs := client(t, cfg).CoreV1().ConfigMaps(c.Namespace(t))
-			made, err := configs.Create(ctx, config("a"), metav1.CreateOptions{})
+			configs := clientOf(t, cfg).CoreV1().ConfigMaps(c.Namespace(t))
+			made, err := configs.Create(ctx, configMap("a"), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +65,7 @@ func TestProxyCountsByVerbAndResource(t *testing.T) {
 			if _, err := configs.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := configs.Create(ctx, config("b"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			if _, err := configs.Create(ctx, configMap("b"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Fatal(err)
 			}
 			list, err := configs.List(ctx, metav1.ListOptions{})
@@ -93,13 +91,13 @@ func TestProxyCountsByVerbAndResource(t *testing.T) {
 }
 
 func TestProxyKeepsTheIdentityOfAToken(t *testing.T) {
-	c, p := start(t)
+	c, p := startProxy(t)
 	namespace := c.Namespace(t)
 	account, err := c.ServiceAccount(t.Context(), namespace, "reaper")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client(t, p.Config(account)).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	_, err = clientOf(t, p.Config(account)).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("list pods with a token that has no rights: %v, want forbidden", err)
 	}
@@ -130,11 +128,11 @@ func TestInjectedAnswersLookLikeTheServers(t *testing.T) {
 			{"after", (*proxy.Proxy).After, true},
 		} {
 			t.Run(tt.name+" "+when.name, func(t *testing.T) {
-				c, p := start(t)
+				c, p := startProxy(t)
 				namespace := c.Namespace(t)
 				when.add(p, proxy.Nth(1, proxy.Mutating), proxy.Always(tt.action))
-				configs := client(t, p.Config(c.Config)).CoreV1().ConfigMaps(namespace)
-				if _, err := configs.Create(t.Context(), config("a"), metav1.CreateOptions{}); !tt.is(err) {
+				configs := clientOf(t, p.Config(c.Config)).CoreV1().ConfigMaps(namespace)
+				if _, err := configs.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !tt.is(err) {
 					t.Errorf("create: %v", err)
 				}
 				_, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), "a", metav1.GetOptions{})
@@ -142,7 +140,7 @@ func TestInjectedAnswersLookLikeTheServers(t *testing.T) {
 					t.Errorf("stored: %t (%v), want %t", stored, err, when.stored)
 				}
 				// The second mutation is let through.
-				if _, err := configs.Create(t.Context(), config("b"), metav1.CreateOptions{}); err != nil {
+				if _, err := configs.Create(t.Context(), configMap("b"), metav1.CreateOptions{}); err != nil {
 					t.Errorf("second create: %v", err)
 				}
 			})
@@ -151,10 +149,10 @@ func TestInjectedAnswersLookLikeTheServers(t *testing.T) {
 }
 
 func TestClientComesBackAfterRetryAfter(t *testing.T) {
-	c, p := start(t)
+	c, p := startProxy(t)
 	p.Before(proxy.First(1, proxy.On("list pods")), proxy.Always(proxy.TooManyRequests(time.Second)))
 	began := time.Now()
-	if _, err := client(t, p.Config(c.Config)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := clientOf(t, p.Config(c.Config)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < time.Second || p.Counts()["list pods"] != 2 {
@@ -163,10 +161,10 @@ func TestClientComesBackAfterRetryAfter(t *testing.T) {
 }
 
 func TestGateHoldsARequestWhileOthersWrite(t *testing.T) {
-	c, p := start(t)
+	c, p := startProxy(t)
 	ctx := t.Context()
 	namespace := c.Namespace(t)
-	made, err := c.Kube.CoreV1().ConfigMaps(namespace).Create(ctx, config("a"), metav1.CreateOptions{})
+	made, err := c.Kube.CoreV1().ConfigMaps(namespace).Create(ctx, configMap("a"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +172,7 @@ func TestGateHoldsARequestWhileOthersWrite(t *testing.T) {
 	p.Before(proxy.On("update configmaps"), gate.Hook)
 	result := make(chan error, 1)
 	go func() {
-		_, err := client(t, p.Config(c.Config)).CoreV1().ConfigMaps(namespace).Update(ctx, made, metav1.UpdateOptions{})
+		_, err := clientOf(t, p.Config(c.Config)).CoreV1().ConfigMaps(namespace).Update(ctx, made, metav1.UpdateOptions{})
 		result <- err
 	}()
 	if r := <-gate.Arrived(); r.Name != "a" {
@@ -203,7 +201,7 @@ func TestHookKillsTheClient(t *testing.T) {
 		{"after its write", (*proxy.Proxy).After, proxy.Drop(), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, p := start(t)
+			c, p := startProxy(t)
 			namespace := c.Namespace(t)
 			cmd := kubectl(t, c, p, "-n", namespace, "create", "configmap", "a")
 			started, handled := make(chan struct{}), make(chan struct{})
@@ -268,12 +266,12 @@ func eventually(t *testing.T, c *cluster.Cluster, namespace string, want bool) b
 }
 
 func TestStopEndsWhatIsHeldBack(t *testing.T) {
-	c, p := start(t)
+	c, p := startProxy(t)
 	gate := proxy.NewGate()
 	p.Before(proxy.Any, gate.Hook)
 	result := make(chan error, 1)
 	go func() {
-		_, err := client(t, p.Config(c.Config)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+		_, err := clientOf(t, p.Config(c.Config)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		result <- err
 	}()
 	<-gate.Arrived()

@@ -1,4 +1,4 @@
-package calico_test
+package kit_test
 
 import (
 	"errors"
@@ -13,8 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
-
-func TestMain(m *testing.M) { calico.Main(m) }
 
 const node = "node-1"
 
@@ -72,7 +70,7 @@ func handles(t *testing.T, d *calico.Datastore) []string {
 	return names
 }
 
-func TestAddDel(t *testing.T) {
+func TestAddDelOfCalico(t *testing.T) {
 	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
 		ready(t, d)
 		web, db := calico.NewSandbox("shop", "web-0", node), calico.NewSandbox("shop", "db-0", node)
@@ -154,7 +152,7 @@ func TestAddOfAFixedAddress(t *testing.T) {
 	})
 }
 
-func TestConcurrentAddsGetAddressesOfTheirOwn(t *testing.T) {
+func TestConcurrentAddsOfCalicoGetAddressesOfTheirOwn(t *testing.T) {
 	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
 		ready(t, d)
 		must(t, d.CreateNode(t.Context(), "node-2"))
@@ -171,26 +169,6 @@ func TestConcurrentAddsGetAddressesOfTheirOwn(t *testing.T) {
 		}
 		if n := len(blocks(t, d)); n != 2 {
 			t.Errorf("%d blocks, want one for each node", n)
-		}
-	})
-}
-
-func TestPoolsAreObeyed(t *testing.T) {
-	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
-		ctx := t.Context()
-		ready(t, d)
-		add(t, d, calico.NewSandbox("shop", "web-0", node))
-		must(t, d.DisablePool(ctx, "four"))
-		if _, err := d.Add(ctx, calico.NewSandbox("shop", "web-1", node)); err == nil {
-			t.Error("an address was given out of a disabled pool")
-		}
-		must(t, d.DeletePool(ctx, "four"))
-		if n := len(blocks(t, d)); n != 1 {
-			t.Errorf("%d blocks, want that of the deleted pool", n)
-		}
-		must(t, d.ApplyPool(ctx, "large", netip.MustParsePrefix("10.31.0.0/16"), 26))
-		if ips := add(t, d, calico.NewSandbox("shop", "web-1", node)); ips[0].As4()[1] != 31 {
-			t.Errorf("address %v, want one of the new pool", ips)
 		}
 	})
 }

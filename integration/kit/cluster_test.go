@@ -1,4 +1,4 @@
-package cluster_test
+package kit_test
 
 import (
 	"context"
@@ -19,8 +19,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
-
-func TestMain(m *testing.M) { cluster.Main(m) }
 
 func TestCreatedPodLooksAsKubeletAndMultusLeaveIt(t *testing.T) {
 	c := cluster.StartT(t)
@@ -217,52 +215,6 @@ func fromFile(t *testing.T, c *cluster.Cluster, cfg *rest.Config) kubernetes.Int
 		t.Fatal(err)
 	}
 	return kubernetes.NewForConfigOrDie(loaded)
-}
-
-func TestAPIServerComesBackWithItsData(t *testing.T) {
-	c := cluster.StartT(t)
-	ctx := t.Context()
-	namespace := c.Namespace(t)
-	if _, err := c.CreatePod(ctx, namespace, "web-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.StopAPIServer(); err != nil {
-		t.Fatal(err)
-	}
-	_, stopped := c.Kube.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{})
-	if err := c.StartAPIServer(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if stopped == nil {
-		t.Error("a stopped API server answered")
-	}
-	if _, err := c.Kube.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{}); err != nil {
-		t.Errorf("get pod after the restart: %v", err)
-	}
-}
-
-func TestStopLeavesNothing(t *testing.T) {
-	c, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pids := cluster.PIDs(t, c)
-	for range 2 {
-		if err := c.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cluster.AssertGone(t, c.Dir, pids)
-}
-
-func TestKilledProgramLeavesNothing(t *testing.T) {
-	c, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pids := cluster.PIDs(t, c)
-	cluster.Abandon(t, c)
-	cluster.AssertGone(t, c.Dir, pids)
 }
 
 func TestCancelledStartLeavesNothing(t *testing.T) {

@@ -1,11 +1,10 @@
-package calico_test
+package kit_test
 
 import (
 	"context"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -118,38 +117,5 @@ func TestReleaseFromReport(t *testing.T) {
 				blocks(t, d)
 			})
 		})
-	}
-}
-
-func TestControllersCollectLeaks(t *testing.T) {
-	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
-		ready(t, d)
-		kept, _ := addPod(t, d, "web-0")
-		addLeak(t, d, "gone")
-		c := d.StartControllersT(t, time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for len(handles(t, d)) > 1 {
-			select {
-			case <-ctx.Done():
-				t.Fatalf("the leak is still there:\n%s", c.Log())
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-		if diff := cmp.Diff([]string{d.HandleName(kept.Handle())}, handles(t, d)); diff != "" {
-			t.Errorf("handles (-want +got):\n%s", diff)
-		}
-		blocks(t, d)
-	})
-}
-
-func TestControllersWithoutGraceCollectNothing(t *testing.T) {
-	d := calico.KubernetesT(t)
-	ready(t, d)
-	addLeak(t, d, "gone")
-	c := d.StartControllersT(t, 0)
-	time.Sleep(500 * time.Millisecond)
-	if n := len(handles(t, d)); n != 1 {
-		t.Errorf("%d handles, want the leak's:\n%s", n, c.Log())
 	}
 }

@@ -1,4 +1,4 @@
-package plugin_test
+package kit_test
 
 import (
 	"errors"
@@ -16,10 +16,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-func TestMain(m *testing.M) { cluster.Main(m) }
-
-// start returns the cluster, empty, and the plugin.
-func start(t *testing.T) (*cluster.Cluster, *plugin.Plugin) {
+// startPlugin returns the cluster, empty, and the plugin.
+func startPlugin(t *testing.T) (*cluster.Cluster, *plugin.Plugin) {
 	t.Helper()
 	c := cluster.StartT(t)
 	c.ResetT(t)
@@ -30,8 +28,8 @@ func start(t *testing.T) (*cluster.Cluster, *plugin.Plugin) {
 	return c, p
 }
 
-// add fails the test unless the ADD succeeds.
-func add(t *testing.T, p *plugin.Plugin, n plugin.Network, pod plugin.Pod, containerID string) []netip.Addr {
+// mustAdd fails the test unless the ADD succeeds.
+func mustAdd(t *testing.T, p *plugin.Plugin, n plugin.Network, pod plugin.Pod, containerID string) []netip.Addr {
 	t.Helper()
 	ips, err := p.Add(t.Context(), n, pod, containerID, "net1")
 	if err != nil {
@@ -58,15 +56,13 @@ func addrs(ips ...string) []netip.Addr {
 	return list
 }
 
-var equalAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-
 func TestAddAdoptDel(t *testing.T) {
-	c, p := start(t)
+	c, p := startPlugin(t)
 	n := plugin.Network{Range: "10.1.0.0/24", RangeStart: "10.1.0.7"}
 	web := plugin.Pod{Namespace: "shop", Name: "web-0"}
 	allocations := c.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
 
-	first := add(t, p, n, web, "sandbox-1")
+	first := mustAdd(t, p, n, web, "sandbox-1")
 	if diff := cmp.Diff(addrs("10.1.0.7"), first, equalAddrs); diff != "" {
 		t.Errorf("first sandbox (-want +got):\n%s", diff)
 	}
@@ -79,7 +75,7 @@ func TestAddAdoptDel(t *testing.T) {
 		t.Errorf("reservation (-want +got):\n%s", diff)
 	}
 
-	second := add(t, p, n, web, "sandbox-2")
+	second := mustAdd(t, p, n, web, "sandbox-2")
 	if diff := cmp.Diff(first, second, equalAddrs); diff != "" {
 		t.Errorf("the same pod's second sandbox (-first +second):\n%s", diff)
 	}
@@ -108,9 +104,9 @@ func TestAddAdoptDel(t *testing.T) {
 }
 
 func TestAddSaysThatTheRangeIsFull(t *testing.T) {
-	_, p := start(t)
+	_, p := startPlugin(t)
 	n := plugin.Network{Range: "10.2.0.0/24", RangeStart: "10.2.0.4", RangeEnd: "10.2.0.4"}
-	add(t, p, n, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
+	mustAdd(t, p, n, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
 	_, err := p.Add(t.Context(), n, plugin.Pod{Namespace: "shop", Name: "web-1"}, "sandbox-2", "net1")
 	var answer *plugin.Error
 	if !errors.As(err, &answer) {
@@ -123,102 +119,8 @@ func TestAddSaysThatTheRangeIsFull(t *testing.T) {
 	}
 }
 
-func TestNetworkSettingsReachThePlugin(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		network     plugin.Network
-		ips         []string
-		pools       []string
-		allocations []string
-	}{
-		{
-			"two families",
-			plugin.Network{Ranges: []plugin.Range{{Range: "10.3.0.0/24"}, {Range: "fd00:3::/64"}}},
-			[]string{"10.3.0.1", "fd00:3::1"},
-			[]string{"10.3.0.0-24", "fd00-3---64"},
-			[]string{"10.3.0.1", "fd00-3--1"},
-		},
-		{
-			"excluded addresses",
-			plugin.Network{Range: "10.4.0.0/24", Exclude: []string{"10.4.0.0/30"}},
-			[]string{"10.4.0.4"},
-			[]string{"10.4.0.0-24"},
-			[]string{"10.4.0.4"},
-		},
-		{
-			"named network",
-			plugin.Network{Range: "10.5.0.0/24", NetworkName: "blue"},
-			[]string{"10.5.0.1"},
-			[]string{"blue-10.5.0.0-24"},
-			[]string{"blue-10.5.0.1"},
-		},
-		{
-			"no overlapping ranges",
-			plugin.Network{Range: "10.6.0.0/24", DisableOverlapping: true},
-			[]string{"10.6.0.1"},
-			[]string{"10.6.0.0-24"},
-			nil,
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c, p := start(t)
-			ips := add(t, p, tt.network, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
-			if diff := cmp.Diff(addrs(tt.ips...), ips, equalAddrs); diff != "" {
-				t.Errorf("addresses (-want +got):\n%s", diff)
-			}
-			client := c.Whereabouts.WhereaboutsV1alpha1()
-			pools, err := client.IPPools("").List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, pool := range pools.Items {
-				names = append(names, pool.Name)
-			}
-			if diff := cmp.Diff(tt.pools, names); diff != "" {
-				t.Errorf("pools (-want +got):\n%s", diff)
-			}
-			allocations, err := client.OverlappingRangeIPReservations("").List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = nil
-			for _, r := range allocations.Items {
-				names = append(names, r.Name)
-			}
-			if diff := cmp.Diff(tt.allocations, names); diff != "" {
-				t.Errorf("reservations (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestNodeSlices(t *testing.T) {
-	c, p := start(t)
-	slice := &v1alpha1.NodeSlicePool{
-		ObjectMeta: metav1.ObjectMeta{Name: "sliced"},
-		Spec:       v1alpha1.NodeSlicePoolSpec{Range: "10.7.0.0/24", SliceSize: "/28"},
-		Status: v1alpha1.NodeSlicePoolStatus{Allocations: []v1alpha1.NodeSliceAllocation{
-			{NodeName: "worker-2", SliceRange: "10.7.0.16/28"},
-		}},
-	}
-	_, err := c.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace).
-		Create(t.Context(), slice, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := plugin.Network{Name: "sliced", Range: "10.7.0.0/24", NodeSliceSize: "/28", Node: "worker-2"}
-	add(t, p, n, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
-	want := map[string]v1alpha1.IPAllocation{
-		"1": {ContainerID: "sandbox-1", PodRef: "shop/web-0", IfName: "net1"},
-	}
-	if diff := cmp.Diff(want, allocationsOf(t, c, "worker-2-10.7.0.16-28")); diff != "" {
-		t.Errorf("the node's pool (-want +got):\n%s", diff)
-	}
-}
-
-func TestConcurrentAddsGetAddressesOfTheirOwn(t *testing.T) {
-	c, p := start(t)
+func TestConcurrentAddsOfWhereaboutsGetAddressesOfTheirOwn(t *testing.T) {
+	c, p := startPlugin(t)
 	var sandboxes []plugin.Sandbox
 	for i := range 6 {
 		sandboxes = append(sandboxes, plugin.Sandbox{

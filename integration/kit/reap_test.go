@@ -1,4 +1,4 @@
-package reap_test
+package kit_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package assets_test
+package kit_test
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 )
 
 func TestRootIsFoundFromAnywhereInTheRepository(t *testing.T) {
-	want, err := filepath.Abs("../..")
+	want, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{".", "..", "../..", "../../tools/lint"} {
+	for _, dir := range []string{".", "..", "../..", "../tools/lint"} {
 		t.Run(dir, func(t *testing.T) {
 			t.Chdir(dir)
 			if got, err := assets.Root(); err != nil || got != want {
