@@ -123,9 +123,8 @@ func untilReleased(steps []proxy.Request) []proxy.Request {
 }
 
 // A pod comes back under its name while the run is at any of its steps, and its
-// ADD writes at that step or at any later one. In whichever state the run has put
-// the old entry and the old reservation by then, the pod keeps what its ADD got
-// (promises 1 and 4), nothing that it left behind stays blocked, and no run
+// ADD writes at that step or at any later one. The pod keeps what its ADD got
+// (promises 1 and 4), no address that it left behind stays blocked, and no run
 // fails for it.
 func TestEveryStepAPodComesBackAt(t *testing.T) {
 	f := newFixture(t)
