@@ -67,8 +67,8 @@ func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
 }
 
 // The pod adopts its entry between two runs that both missed it. Only the entry
-// tells that it was there: adopting a reservation writes nothing. But a reservation does
-// not go before its entry.
+// tells that it was there: adopting a reservation writes nothing. But a reservation
+// does not go before its entry.
 func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	f := newFixture(t)
 	f.playSteps("gracePeriod: 15m\n", []step{
@@ -97,9 +97,9 @@ func TestReservationThatIsTooYoungStays(t *testing.T) {
 	f.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
 		f.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
 	f.wantStore(before.without([]string{entry}))
-	allocation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
-	f.wantLines([]string{allocation}, f.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
-	f.wantStore(before.without([]string{entry, allocation}))
+	reservation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
+	f.wantLines([]string{reservation}, f.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
+	f.wantStore(before.without([]string{entry, reservation}))
 }
 
 // The pod is stuck in a pool that is full, and holds an entry of it from
@@ -121,10 +121,10 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 }
 
 // created is when a reservation was made.
-func (f *fixture) created(allocation string) time.Time {
+func (f *fixture) created(reservation string) time.Time {
 	f.Helper()
 	o, err := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
-		Get(f.Context(), allocation, metav1.GetOptions{})
+		Get(f.Context(), reservation, metav1.GetOptions{})
 	f.must(err)
 	return o.CreationTimestamp.Time
 }

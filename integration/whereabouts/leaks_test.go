@@ -17,8 +17,8 @@ var (
 // The allocations of pods that are gone go, and nothing beside them.
 func TestLeaks(t *testing.T) {
 	play(t, []scenario{{
-		// The pool stays, with no allocations. A DEL
-		// that comes late, when another pod has the address, takes nothing.
+		// The pool stays, with no allocations. A DEL that comes late, when another
+		// pod has the address, takes nothing.
 		name: "the only entry of a pool",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),

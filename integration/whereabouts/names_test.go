@@ -13,11 +13,11 @@ import (
 // second left. Then the first is gone too.
 func TestNamesThatThePluginGives(t *testing.T) {
 	for _, tt := range []struct {
-		name        string
-		network     plugin.Network
-		entries     [2]string // pool and key
-		allocations [2]string
-		ips         [2]string
+		name         string
+		network      plugin.Network
+		entries      [2]string // pool and key
+		reservations [2]string
+		ips          [2]string
 	}{
 		{
 			"named network", plugin.Network{NetworkName: "mynet", Range: "10.0.0.0/24"},
@@ -75,12 +75,12 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			f.wantAddresses(append(first, second...), tt.ips[:]...)
 			f.runs("web-0", first...)
 			before := f.store()
-			released := both(tt.entries[1], tt.allocations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
+			released := both(tt.entries[1], tt.reservations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
 			f.wantLines(append(
-				both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
+				both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
 				released...), f.reap("").lines)
 			f.gone("web-0")
-			rest := both(tt.entries[0], tt.allocations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
+			rest := both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
 			f.wantLines(rest, f.reap("").lines)
 			f.wantStore(before.without(slices.Concat(released, rest)))
 		})
