@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -38,7 +38,7 @@ func TestOddAllocations(t *testing.T) {
 		machine        = "k8s-pod-network.vmi.shop.POD"
 	)
 	id := func(n int) string { return fmt.Sprintf("%064x", n) }
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		s.play("pods: {unnamed: release}\n", []row{
 			{name: "tunnel (9)", want: never, set: odd("ipip-tunnel-addr-node-1", of("type", "ipipTunnelAddress", "node", node))},
 			{name: "tunnel of a node that is gone (10)", want: never, set: odd("vxlan-tunnel-addr-node-9", of("type", "vxlanTunnelAddress", "node", "node-9"))},
@@ -73,71 +73,71 @@ func TestOddAllocations(t *testing.T) {
 			// What names a sandbox and no pod is a question of policy (41).
 			{name: "sandbox and no pod", want: unknown, told: absent, set: odd("k8s-pod-network."+id(9), nil)},
 			{name: "sandbox and empty owners (41)", want: unknown, told: absent, set: odd("k8s-pod-network."+id(11), fields{"secondary": fields{}, "alternateOwnerAttrs": fields{}})},
-			{name: "sandbox that a pod shows", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "sandbox that a pod shows", want: inUse, set: func(s *fixture, pod string) []string {
 				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(12)))
 				return odd("k8s-pod-network."+id(12), nil)(s, pod+"-other")
 			}},
-			{name: "sandbox whose address a pod shows", want: "inUse AddressInUse kept", set: func(s *scene, pod string) []string {
+			{name: "sandbox whose address a pod shows", want: "inUse AddressInUse kept", set: func(s *fixture, pod string) []string {
 				ip := odd("k8s-pod-network."+id(13), nil)(s, pod)
 				s.pod(pod+"-other", cluster.PodIPs(ip...))
 				return ip
 			}},
 			// As it was taken over from host-local (#3940).
 			{name: "handle with an interface behind it", want: unknown, told: absent, set: odd("k8s-pod-network."+id(14)+"\r\neth0", nil)},
-			{name: "handle with an interface behind it, whose sandbox a pod shows", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "handle with an interface behind it, whose sandbox a pod shows", want: inUse, set: func(s *fixture, pod string) []string {
 				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(15)))
 				return odd("k8s-pod-network."+id(15)+"\r\neth0", nil)(s, pod+"-other")
 			}},
 
 			// As Calico v2 called them: by the pod.
 			{name: "handle of a pod", want: unknown, told: gone, set: odd("shop.POD", nil)},
-			{name: "handle of a pod that is there", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "handle of a pod that is there", want: inUse, set: func(s *fixture, pod string) []string {
 				s.pod(pod)
 				return odd("shop.POD", nil)(s, pod)
 			}},
-			{name: "handle of a pod that has ended", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "handle of a pod that has ended", want: inUse, set: func(s *fixture, pod string) []string {
 				s.pod(pod, cluster.Phase(corev1.PodSucceeded))
 				return odd("shop.POD", nil)(s, pod)
 			}},
-			{name: "handle of a pod, and its name", want: gone, set: func(s *scene, pod string) []string {
+			{name: "handle of a pod, and its name", want: gone, set: func(s *fixture, pod string) []string {
 				return odd("shop.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 
 			// Nothing says that this one is not the sandbox that the pod shows.
-			{name: "handle of another form, of a pod that shows a sandbox", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "handle of another form, of a pod that shows a sandbox", want: inUse, set: func(s *fixture, pod string) []string {
 				s.pod(pod, cluster.Annotation(calico.ContainerIDAnnotation, id(18)))
 				return odd("k8s-pod-network.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 
 			// As before 3.23: only the handle, which names one sandbox, tells
 			// an allocation from the next.
-			{name: "no sequence number", want: gone, set: func(s *scene, pod string) []string {
+			{name: "no sequence number", want: gone, set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				s.forget(ip)
 				return []string{ip.String()}
 			}},
-			{name: "neither sequence number nor handle", want: "held NoToken kept", set: func(s *scene, pod string) []string {
+			{name: "neither sequence number nor handle", want: "held NoToken kept", set: func(s *fixture, pod string) []string {
 				ip := odd("", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 				s.forget(netip.MustParseAddr(ip[0]))
 				return ip
 			}},
-			{name: "no handle", want: gone, set: func(s *scene, pod string) []string {
+			{name: "no handle", want: gone, set: func(s *fixture, pod string) []string {
 				return odd("", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 
-			{name: "handle that is missing", want: gone, set: func(s *scene, pod string) []string {
+			{name: "handle that is missing", want: gone, set: func(s *fixture, pod string) []string {
 				sandbox, ip := s.leak(pod)
 				s.must(s.Delete(s.Context(), calico.Handle, s.HandleName(sandbox.Handle())))
 				return []string{ip.String()}
 			}},
 			// An ADD for a certain address counts once more each time it loses
 			// against another.
-			{name: "handle that counts too many", want: gone, set: func(s *scene, pod string) []string {
+			{name: "handle that counts too many", want: gone, set: func(s *fixture, pod string) []string {
 				sandbox, ip := s.leak(pod)
 				s.must(s.PutHandle(s.Context(), sandbox.Handle(), map[netip.Prefix]int{s.blockOf(ip): 3}))
 				return []string{ip.String()}
 			}},
-			{name: "handle that counts too few, of addresses that share an attribute (26)", want: gone, set: func(s *scene, pod string) []string {
+			{name: "handle that counts too few, of addresses that share an attribute (26)", want: gone, set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				return []string{ip.String(), s.share(ip).String(), s.share(ip).String()}
 			}},
@@ -148,7 +148,7 @@ func TestOddAllocations(t *testing.T) {
 }
 
 // forget removes the sequence number of an address.
-func (s *scene) forget(ip netip.Addr) {
+func (s *fixture) forget(ip netip.Addr) {
 	s.Helper()
 	s.editBlock(ip, func(b map[string]any) {
 		delete(b["sequenceNumberForAllocation"].(map[string]any), fmt.Sprint(s.ordinal(ip)))
@@ -156,7 +156,7 @@ func (s *scene) forget(ip netip.Addr) {
 }
 
 // share gives one more address to whoever has this one.
-func (s *scene) share(ip netip.Addr) netip.Addr {
+func (s *fixture) share(ip netip.Addr) netip.Addr {
 	s.Helper()
 	var ordinal int
 	s.editBlock(ip, func(b map[string]any) {
@@ -176,8 +176,8 @@ func (s *scene) share(ip netip.Addr) netip.Addr {
 
 // apart is an address with an attribute that the plugin of today would not keep: in
 // a block of its own, that the plugin does not write.
-func apart(attribute string) func(*scene, string) []string {
-	return func(s *scene, pod string) []string {
+func apart(attribute string) func(*fixture, string) []string {
+	return func(s *fixture, pod string) []string {
 		s.Helper()
 		ip := pool31.Addr()
 		for range 2 * number(json.Number(strings.TrimPrefix(pod, "pod-"))) {
@@ -194,7 +194,7 @@ func apart(attribute string) func(*scene, string) []string {
 var pool31 = netip.MustParsePrefix("10.31.0.0/16")
 
 // putBlock writes a block that Calico did not make.
-func (s *scene) putBlock(cidr netip.Prefix, rest string) {
+func (s *fixture) putBlock(cidr netip.Prefix, rest string) {
 	s.Helper()
 	s.must(s.Put(s.Context(), calico.Block, s.BlockName(cidr),
 		`{"cidr":"`+cidr.String()+`","affinity":"host:node-1","strictAffinity":false,`+rest+`}`))

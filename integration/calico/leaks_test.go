@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestAddressOfAnAbsentPodIsReleasedAndThatOfALivePodStays(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		gone, leaked := s.leak("gone")
 		_, kept := s.live("web")
 		report := s.mustReap(reap.ExitDone, releaseNow)
@@ -27,7 +27,7 @@ func TestAddressOfAnAbsentPodIsReleasedAndThatOfALivePodStays(t *testing.T) {
 }
 
 func TestDryRunWritesNothing(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, ip := s.leak("gone")
 		before, versions := s.state(), s.versions()
 		r := s.mustReap(reap.ExitDone, releaseNow, "--dry-run=true")

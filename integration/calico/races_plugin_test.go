@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"errors"
@@ -17,42 +17,42 @@ import (
 func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		plugin func(s *scene, d *calico.Datastore, orphan, leaving calico.Sandbox) ([]netip.Addr, error)
+		plugin func(s *fixture, d *calico.Datastore, orphan, leaving calico.Sandbox) ([]netip.Addr, error)
 		comes  string // the pod that it is an ADD for
 		goes   bool   // it is the DEL of a pod that leaves
 	}{{
 		name: "an ADD for another pod",
-		plugin: func(s *scene, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), calico.NewSandbox(shop, "new", node))
 		},
 		comes: "new",
 	}, {
 		name: "an ADD for a pod of the orphan's name",
-		plugin: func(s *scene, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), calico.NewSandbox(shop, "gone", node))
 		},
 		comes: "gone",
 	}, {
 		// It counts in the handle before the reaper lists that.
 		name: "a second ADD for the orphan's sandbox, under the same handle",
-		plugin: func(s *scene, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), orphan)
 		},
 		comes: "gone",
 	}, {
 		name: "the DEL of a pod that goes",
-		plugin: func(s *scene, d *calico.Datastore, _, leaving calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, _, leaving calico.Sandbox) ([]netip.Addr, error) {
 			return nil, d.Del(s.Context(), leaving)
 		},
 		goes: true,
 	}, {
 		name: "the orphan's own DEL",
-		plugin: func(s *scene, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
 			return nil, d.Del(s.Context(), orphan)
 		},
 	}} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t, calico.KubernetesT(t))
+			s := newFixture(t, calico.KubernetesT(t))
 			orphan, ip := s.leak("gone")
 			_, web := s.live("web")
 			leaving, left := s.live("leaving")
@@ -101,7 +101,7 @@ func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 		"when it is about to be counted": {true, "update ipamhandles"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, calico.KubernetesT(t))
+			s := newFixture(t, calico.KubernetesT(t))
 			orphan := calico.NewSandbox(shop, "gone", node)
 			orphan.IPv4, orphan.IPv6 = true, families.both
 			_, err := s.Add(s.Context(), orphan)
@@ -127,7 +127,7 @@ func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 // The plugin counts an address twice in its handle when it has to try again to
 // get a certain one. The handle goes with the address all the same.
 func TestHandleThatCountsTooManyGoesWithItsAddress(t *testing.T) {
-	s := newScene(t, calico.KubernetesT(t))
+	s := newFixture(t, calico.KubernetesT(t))
 	_, web := s.live("web")
 	toPlugin := s.proxy()
 	toPlugin.Before(proxy.Nth(1, proxy.On("update ipamblocks")), proxy.Always(proxy.Conflict()))
@@ -152,7 +152,7 @@ func TestHandleThatCountsTooManyGoesWithItsAddress(t *testing.T) {
 // has its address all the same, and the address goes when the pod has gone, though
 // no DEL finds it any more.
 func TestAddThatIsOvertakenByTheEndOfItsHandleKeepsItsAddress(t *testing.T) {
-	s := newScene(t, calico.KubernetesT(t))
+	s := newFixture(t, calico.KubernetesT(t))
 	_, web := s.live("web")
 	toPlugin := s.proxy()
 	gate, done := proxy.NewGate(), make(chan error, 1)

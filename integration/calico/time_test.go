@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ type turn struct {
 }
 
 // through takes the turns, one after the other, with one policy.
-func (s *scene) through(terms string, names map[string]string, turns []turn) {
+func (s *fixture) through(terms string, names map[string]string, turns []turn) {
 	s.Helper()
 	for _, m := range turns {
 		if m.do != nil {
@@ -71,7 +71,7 @@ func (s *scene) through(terms string, names map[string]string, turns []turn) {
 // Calico never releases without a grace period (3); here it is that of the
 // policy, which is 15 minutes where it says nothing.
 func TestGrace(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		s.must(s.CreateNode(s.Context(), "node-2"))
 		on2 := func(pod string) (calico.Sandbox, netip.Addr) {
 			sandbox := calico.NewSandbox(shop, pod, "node-2")
@@ -129,7 +129,7 @@ func TestGrace(t *testing.T) {
 
 // The plugin writes down when it gave an address; an ADD may be under way.
 func TestYoungAddressesStay(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, ip := s.leak("gone")
 		names := map[string]string{"leak": ip.String()}
 		s.through(header+"gracePeriod: 0s\n", names, []turn{
@@ -145,7 +145,7 @@ func TestYoungAddressesStay(t *testing.T) {
 // the pod still shows the old sandbox, and it is the new one that looks old.
 func TestReplacedSandboxes(t *testing.T) {
 	const replacedSoon, replaced = "suspected SandboxReplaced kept", "orphan SandboxReplaced released"
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, old := s.leak("db-0")
 		_, fresh := s.live("db-0")
 		names := map[string]string{"old": old.String(), "new": fresh.String()}
@@ -190,7 +190,7 @@ func TestReplacedSandboxes(t *testing.T) {
 
 // comesAndGoes is live for a pod that will change: without the endpoint in etcd,
 // which Calico's plugin, and nobody else, would keep up to date.
-func (s *scene) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
+func (s *fixture) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
 	s.pod(pod, sandbox.PodOptions(ip)...)
@@ -200,7 +200,7 @@ func (s *scene) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
 // Before 3.22 nobody wrote down when: then the ledger counts the four minutes.
 func TestReplacedSandboxOfUnknownAge(t *testing.T) {
 	const replacedSoon, replaced = "suspected SandboxReplaced kept", "orphan SandboxReplaced released"
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, old := s.leak("db-0")
 		s.editBlock(old, func(b map[string]any) {
 			delete(s.attributeOf(b, old)["secondary"].(map[string]any), "timestamp")
@@ -221,7 +221,7 @@ func TestReplacedSandboxOfUnknownAge(t *testing.T) {
 // begins anew. A crash of ours between block and handle leaves the same (43).
 func TestHandlesWithoutAddresses(t *testing.T) {
 	const soon, due = "suspected EmptyHandle kept", "orphan EmptyHandle released"
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		block := netip.MustParsePrefix("10.30.0.0/26")
 		names, last := map[string]string{}, 0
 		put := func(name, id string, blocks map[netip.Prefix]int) {

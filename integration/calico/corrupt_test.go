@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func TestCorruptObjectsAreReportedAndStay(t *testing.T) {
 		{"nothing", sound, "", true},
 		{"no object", sound, "[]", true},
 	}
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		// An address that is sound, and one of two whose other one is in a block
 		// that is not.
 		_, fine := s.leak("gone")
@@ -124,7 +124,7 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 	)
 	gone, alive := fmt.Sprintf("%064x", 1), fmt.Sprintf("%064x", 2)
 	ids := strings.NewReplacer("GONE", gone, "STAYS", alive, "CIDR", "10.31.0.0/29")
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		cidr := netip.MustParsePrefix("10.31.0.0/29")
 		block := func(allocations, unallocated, attributes, sequence, sequences string) string {
 			return ids.Replace(`{ "later": {` + other + `}, "cidr":"CIDR","strictAffinity":false,` +
@@ -195,7 +195,7 @@ func TestBlockWithoutOwners(t *testing.T) {
 	if err := decode(stored, &content); err != nil {
 		t.Fatal(err)
 	}
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		for _, tt := range []struct {
 			name   string
 			policy string

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func variables(e *calico.Etcd) []string {
 }
 
 // fields are how a policy tells of an etcd, with the password in a file.
-func (s *scene) fields(e *calico.Etcd) string {
+func (s *fixture) fields(e *calico.Etcd) string {
 	s.Helper()
 	text := fmt.Sprintf("endpoints: [%q]", e.Endpoint)
 	if e.User != "" {
@@ -43,7 +43,7 @@ func (s *scene) fields(e *calico.Etcd) string {
 
 // reapSecretly runs the reaper, which has to keep to itself how it gets to etcd,
 // also where it logs every decision.
-func (s *scene) reapSecretly(e *calico.Etcd, terms string, args ...string) reap.Result {
+func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) reap.Result {
 	s.Helper()
 	result := s.reap(releaseNow+terms, append(args, "-v")...)
 	var secrets []string
@@ -78,7 +78,7 @@ func TestReaperWorksOnAGuardedEtcd(t *testing.T) {
 	for name, options := range guards {
 		t.Run(name, func(t *testing.T) {
 			e := calico.StartEtcdT(t, options)
-			s := newScene(t, calico.OnEtcdT(t, e))
+			s := newFixture(t, calico.OnEtcdT(t, e))
 			_, web := s.live("web")
 			for _, tt := range []struct {
 				name  string
@@ -107,7 +107,7 @@ func TestEtcdThatCannotBeReadIsToldOf(t *testing.T) {
 	const soon = 45 * time.Second // of a busy machine; the client alone would take a minute
 	other := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true})
 	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
-	s := newScene(t, calico.OnEtcdT(t, e))
+	s := newFixture(t, calico.OnEtcdT(t, e))
 	s.leak("gone")
 	before, err := s.Versions(t.Context())
 	s.must(err)
@@ -137,7 +137,7 @@ func TestEtcdThatCannotBeReadIsToldOf(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // nobody writes, and some wait
-			s := &scene{T: t, Datastore: s.Datastore, kubeconfig: s.kubeconfig, env: variables(e)}
+			s := &fixture{T: t, Datastore: s.Datastore, kubeconfig: s.kubeconfig, env: variables(e)}
 			for name, value := range tt.env {
 				s.env = append(s.env, name+"="+value)
 			}
@@ -165,7 +165,7 @@ func TestEtcdThatCannotBeReadIsToldOf(t *testing.T) {
 
 // What cannot lead to any etcd is a mistake in the settings, and nobody is asked.
 func TestSettingsThatLeadNowhereAreAWrongPolicy(t *testing.T) {
-	s := newScene(t, calico.EtcdT(t))
+	s := newFixture(t, calico.EtcdT(t))
 	for settings, want := range map[string]string{
 		"caFile: /nowhere/ca.crt":                         "/nowhere/ca.crt",
 		"username: calico, passwordFile: /nowhere/hidden": "passwordFile",
@@ -181,7 +181,7 @@ func TestSettingsThatLeadNowhereAreAWrongPolicy(t *testing.T) {
 // A user who may only read has everything planned and nothing released.
 func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 	e := calico.StartEtcdT(t, calico.EtcdOptions{Password: true})
-	s := newScene(t, calico.OnEtcdT(t, e))
+	s := newFixture(t, calico.OnEtcdT(t, e))
 	_, ip := s.leak("gone")
 	_, web := s.live("web")
 	const reader, password = "reader", "let-me-read"
@@ -217,7 +217,7 @@ func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 }
 
 // wantEqual compares the versions of everything that is stored.
-func (s *scene) wantEqual(before, after map[string]string) {
+func (s *fixture) wantEqual(before, after map[string]string) {
 	s.Helper()
 	if diff := cmp.Diff(before, after); diff != "" {
 		s.Errorf("versions (-before +after):\n%s", diff)

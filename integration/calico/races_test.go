@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -21,15 +21,15 @@ import (
 func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(s *scene, orphan calico.Sandbox, ip netip.Addr) // the orphan's is pod "gone"
+		do   func(s *fixture, orphan calico.Sandbox, ip netip.Addr) // the orphan's is pod "gone"
 		want string                                               // becomes of the orphan's address
 	}{{
 		name: "an ADD for another pod",
-		do:   func(s *scene, _ calico.Sandbox, _ netip.Addr) { s.live("new") },
+		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("new") },
 		want: "released",
 	}, {
 		name: "the DEL of a pod that goes",
-		do: func(s *scene, _ calico.Sandbox, _ netip.Addr) {
+		do: func(s *fixture, _ calico.Sandbox, _ netip.Addr) {
 			leaving, _ := s.live("leaving")
 			s.must(s.Del(s.Context(), leaving))
 			s.dies(leaving)
@@ -37,29 +37,29 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 		want: "released",
 	}, {
 		name: "the orphan's own DEL",
-		do:   func(s *scene, orphan calico.Sandbox, _ netip.Addr) { s.must(s.Del(s.Context(), orphan)) },
+		do:   func(s *fixture, orphan calico.Sandbox, _ netip.Addr) { s.must(s.Del(s.Context(), orphan)) },
 		want: "released",
 	}, {
 		name: "an ADD for a pod of the orphan's name, which keeps what it got",
-		do:   func(s *scene, _ calico.Sandbox, _ netip.Addr) { s.live("gone") },
+		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("gone") },
 		want: "released",
 	}, {
 		name: "the orphan's own DEL, and an ADD that gives the address to another pod",
-		do: func(s *scene, orphan calico.Sandbox, ip netip.Addr) {
+		do: func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
 			s.must(s.Del(s.Context(), orphan))
 			s.liveAt("new", calico.NewContainerID(), ip)
 		},
 		want: "changed",
 	}, {
 		name: "the orphan's own DEL, and an ADD that gives the address to a pod of its name",
-		do: func(s *scene, orphan calico.Sandbox, ip netip.Addr) {
+		do: func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
 			s.must(s.Del(s.Context(), orphan))
 			s.liveAt("gone", calico.NewContainerID(), ip)
 		},
 		want: "changed",
 	}, {
 		name: "a second ADD for the orphan's sandbox, under the same handle",
-		do: func(s *scene, orphan calico.Sandbox, _ netip.Addr) {
+		do: func(s *fixture, orphan calico.Sandbox, _ netip.Addr) {
 			ips, err := s.Add(s.Context(), orphan)
 			s.must(err)
 			s.must(s.CreatePod(s.Context(), orphan, ips))
@@ -67,7 +67,7 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 		want: "released",
 	}} {
 		t.Run(tt.name, func(t *testing.T) {
-			each(t, func(s *scene) {
+			each(t, func(s *fixture) {
 				orphan, ip := s.leak("gone")
 				_, other := s.leak("also-gone")
 				_, web := s.live("web")
@@ -92,14 +92,14 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 // from the nanosecond of that, so that an allocation is another one that looks the
 // same otherwise.
 func TestBlockThatIsMadeAgainWhileTheReaperReleasesFromIt(t *testing.T) {
-	for name, do := range map[string]func(s *scene, orphan calico.Sandbox, ip netip.Addr){
-		"by an ADD for the same sandbox": func(s *scene, orphan calico.Sandbox, ip netip.Addr) {
+	for name, do := range map[string]func(s *fixture, orphan calico.Sandbox, ip netip.Addr){
+		"by an ADD for the same sandbox": func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
 			s.must(s.Del(s.Context(), orphan))
 			s.must(s.Delete(s.Context(), calico.Block, s.BlockName(s.blockOf(ip))))
 			s.must(s.Delete(s.Context(), calico.Affinity, s.AffinityName(node, s.blockOf(ip))))
 			s.liveAt("gone", orphan.ContainerID, ip)
 		},
-		"with the same attributes": func(s *scene, orphan calico.Sandbox, ip netip.Addr) {
+		"with the same attributes": func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
 			o, err := s.Get(s.Context(), calico.Block, s.BlockName(s.blockOf(ip)))
 			s.must(err)
 			s.must(s.Delete(s.Context(), calico.Block, o.Name))
@@ -116,7 +116,7 @@ func TestBlockThatIsMadeAgainWhileTheReaperReleasesFromIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(s *scene) {
+			each(t, func(s *fixture) {
 				orphan, ip := s.leak("gone")
 				report := s.reapWhile(releaseNow, func() { do(s, orphan, ip) })
 				s.wantOutcomes(report, map[netip.Addr]string{ip: "changed"})
@@ -128,14 +128,14 @@ func TestBlockThatIsMadeAgainWhileTheReaperReleasesFromIt(t *testing.T) {
 
 // reapWhile runs the reaper, which has to exit with 0, and does something
 // between its last reading of a block and its write.
-func (s *scene) reapWhile(policy string, do func()) *reap.Report {
+func (s *fixture) reapWhile(policy string, do func()) *reap.Report {
 	s.Helper()
 	return s.reapWhileHeld(policy, "update ipamblocks", do)
 }
 
 // reapWhileHeld is reapWhile for another write, of which there are others where
 // the data is in the API server only.
-func (s *scene) reapWhileHeld(policy, write string, do func()) *reap.Report {
+func (s *fixture) reapWhileHeld(policy, write string, do func()) *reap.Report {
 	s.Helper()
 	type end struct {
 		report *reap.Report
@@ -175,7 +175,7 @@ func (s *scene) reapWhileHeld(policy, write string, do func()) *reap.Report {
 }
 
 // liveAt has the plugin give the address to a sandbox whose pod runs and shows it.
-func (s *scene) liveAt(pod, containerID string, ip netip.Addr) {
+func (s *fixture) liveAt(pod, containerID string, ip netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
 	sandbox.ContainerID, sandbox.IP = containerID, ip
@@ -185,7 +185,7 @@ func (s *scene) liveAt(pod, containerID string, ip netip.Addr) {
 }
 
 // dies removes the pod of a sandbox, and what tells Calico of it.
-func (s *scene) dies(sandbox calico.Sandbox) {
+func (s *fixture) dies(sandbox calico.Sandbox) {
 	s.Helper()
 	s.must(s.Cluster.DeletePod(s.Context(), sandbox.Namespace, sandbox.Pod))
 	if s.Etcd == nil {
@@ -198,7 +198,7 @@ func (s *scene) dies(sandbox calico.Sandbox) {
 }
 
 // held are the addresses that blocks hold.
-func (s *scene) held() map[string]bool {
+func (s *fixture) held() map[string]bool {
 	s.Helper()
 	held := map[string]bool{}
 	for _, ip := range s.allocated() {
@@ -208,7 +208,7 @@ func (s *scene) held() map[string]bool {
 }
 
 // wantOutcomes compares what became of each address that the report tells of.
-func (s *scene) wantOutcomes(report *reap.Report, want map[netip.Addr]string) {
+func (s *fixture) wantOutcomes(report *reap.Report, want map[netip.Addr]string) {
 	s.Helper()
 	got := map[netip.Addr]string{}
 	for _, e := range report.Entries {
@@ -223,7 +223,7 @@ func (s *scene) wantOutcomes(report *reap.Report, want map[netip.Addr]string) {
 
 // wantWhole compares the addresses that blocks hold, and fails the test unless
 // all else is as Calico wants it.
-func (s *scene) wantWhole(want map[string]bool) {
+func (s *fixture) wantWhole(want map[string]bool) {
 	s.Helper()
 	if diff := cmp.Diff(want, s.held()); diff != "" {
 		s.Errorf("allocated (-want +got):\n%s", diff)
@@ -250,7 +250,7 @@ type block struct {
 
 // wantCounts fails the test unless each handle counts what blocks hold for it,
 // and there is no other.
-func (s *scene) wantCounts() {
+func (s *fixture) wantCounts() {
 	s.Helper()
 	blocks, err := s.List(s.Context(), calico.Block)
 	s.must(err)

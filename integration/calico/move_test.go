@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := move{newScene(t, d)}
+	m := move{newFixture(t, d)}
 	_, ip := m.live("web")
 	var names []string
 	leak := func() { // one more, in whatever of the groups the plugin knows
@@ -106,7 +106,7 @@ const (
 var kinds = map[string]string{"ipamblocks": "IPAMBlock", "ipamhandles": "IPAMHandle", "clusterinformations": "ClusterInformation"}
 
 // A move is a scene in which data moves from one API group to another.
-type move struct{ *scene }
+type move struct{ *fixture }
 
 // define defines the resources of the new group, and that of the move.
 func (m move) define(from, to string) {

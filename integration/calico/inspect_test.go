@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 )
 
 // dump puts what kubectl prints into a file.
-func (s *scene) dump(name string, args ...string) string {
+func (s *fixture) dump(name string, args ...string) string {
 	s.Helper()
 	path, err := assets.Path("kubectl")
 	s.must(err)
@@ -35,7 +35,7 @@ func (s *scene) dump(name string, args ...string) string {
 
 // dumpStore puts Calico's blocks and handles into a file, as kubectl or etcdctl
 // prints them.
-func (s *scene) dumpStore() string {
+func (s *fixture) dumpStore() string {
 	s.Helper()
 	if s.Etcd == nil {
 		return s.dump("ipam.yaml", "get", "ipamblocks.crd.projectcalico.org,ipamhandles.crd.projectcalico.org", "-o", "yaml")
@@ -56,7 +56,7 @@ func (s *scene) dumpStore() string {
 
 // What the dumps of a real cluster say offline is what a dry run says there.
 func TestDumpsSayWhatADryRunSays(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		s.leak("gone")
 		s.live("web")
 		both := calico.NewSandbox(shop, "both", node)

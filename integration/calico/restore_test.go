@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 // records has the addresses recorded, as they are listed now, by block.
-func (s *scene) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reaper.Record {
+func (s *fixture) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reaper.Record {
 	s.Helper()
 	var rs []reaper.Allocation
 	for u, err := range b.List(s.Context()) {
@@ -48,7 +48,7 @@ func (s *scene) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reape
 }
 
 // restore puts back what was recorded, which has to be answered so.
-func (s *scene) restore(b reaper.Recorder, all map[string][]reaper.Record, want error) {
+func (s *fixture) restore(b reaper.Recorder, all map[string][]reaper.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
 		for i, err := range b.Restore(s.Context(), pool, records) {
@@ -63,7 +63,7 @@ func (s *scene) restore(b reaper.Recorder, all map[string][]reaper.Record, want 
 // byte for byte, but for what counts writes: the sequence number of a block, and,
 // in the API server, resourceVersion, generation and managedFields. A handle that was
 // made again there has another UID and another time.
-func (s *scene) wantRestored(before state) {
+func (s *fixture) wantRestored(before state) {
 	s.Helper()
 	after := s.state()
 	texts := func(st state) map[string]string {
@@ -92,7 +92,7 @@ func (s *scene) wantRestored(before state) {
 }
 
 // metadata is what an object has of some fields, and of those that somebody gave it.
-func (s *scene) metadata(o calico.Object, fields ...string) string {
+func (s *fixture) metadata(o calico.Object, fields ...string) string {
 	if s.Etcd != nil {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (s *scene) metadata(o calico.Object, fields ...string) string {
 // What a run released is put back as it was, and is its sandbox's again: of one
 // family and of both, beside addresses that stayed (promise 10).
 func TestWhatWasReleasedIsRestored(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, web := s.live("web")
 		single, one := s.leak("gone")
 		dual, both := s.dual("gone-too")
@@ -155,7 +155,7 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 
 // What another pod got by now stays its own, and what is free goes back beside it.
 func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, one := s.leak("gone")
 		_, two := s.leak("gone-too")
 		b := s.backend()
@@ -183,7 +183,7 @@ func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
 }
 
 // wantHandles fails the test unless every handle is what it was.
-func (s *scene) wantHandles(before state) {
+func (s *fixture) wantHandles(before state) {
 	s.Helper()
 	if diff := cmp.Diff(before.handles, s.state().handles); diff != "" {
 		s.Errorf("handles (-before +after):\n%s", diff)
@@ -194,14 +194,14 @@ func (s *scene) wantHandles(before state) {
 // is its own, and what was counted for it in vain is taken back (promise 1).
 func TestRestoreLosesAgainstAnADD(t *testing.T) {
 	for name, tt := range map[string]struct {
-		add  func(s *scene, ip netip.Addr)
+		add  func(s *fixture, ip netip.Addr)
 		want error
 	}{
-		"of another address":  {func(s *scene, _ netip.Addr) { s.live("new") }, nil},
-		"of the same address": {func(s *scene, ip netip.Addr) { s.liveAt("new", calico.NewContainerID(), ip) }, reaper.ErrTaken},
+		"of another address":  {func(s *fixture, _ netip.Addr) { s.live("new") }, nil},
+		"of the same address": {func(s *fixture, ip netip.Addr) { s.liveAt("new", calico.NewContainerID(), ip) }, reaper.ErrTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(s *scene) {
+			each(t, func(s *fixture) {
 				sandbox, ip := s.leak("gone")
 				records := s.records(s.backend(), ip)
 				s.mustReap(reap.ExitDone, releaseNow)
@@ -219,7 +219,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 }
 
 // overtaken is a backend before whose first write of a block something happens.
-func (s *scene) overtaken(do func()) reaper.Recorder {
+func (s *fixture) overtaken(do func()) reaper.Recorder {
 	s.Helper()
 	if s.Etcd != nil {
 		b, err := engine{etcd: []grpc.DialOption{onTransaction(func(t transaction) error {
@@ -238,7 +238,7 @@ func (s *scene) overtaken(do func()) reaper.Recorder {
 }
 
 // behind is the backend behind a proxy before the API server.
-func (s *scene) behind(p *proxy.Proxy) *backend.Backend {
+func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(p.Config(s.Cluster.Config))
 	config.QPS = -1
@@ -257,13 +257,13 @@ func TestRestoreThatWasCutShortIsFinishedByTheNext(t *testing.T) {
 		{"create ipamhandles", moments[0]}, {"create ipamhandles", moments[1]},
 		{"update ipamblocks", moments[0]}, {"update ipamblocks", moments[1]},
 	} {
-		for name, between := range map[string]func(s *scene){
-			"":                  func(*scene) {},
-			", and a run":       func(s *scene) { s.mustReap(reap.ExitDone, releaseNow) },
-			", and a later run": func(s *scene) { s.later(releaseNow) },
+		for name, between := range map[string]func(s *fixture){
+			"":                  func(*fixture) {},
+			", and a run":       func(s *fixture) { s.mustReap(reap.ExitDone, releaseNow) },
+			", and a later run": func(s *fixture) { s.later(releaseNow) },
 		} {
 			t.Run(tt.at.name+" "+tt.request+name, func(t *testing.T) {
-				s := newScene(t, calico.KubernetesT(t))
+				s := newFixture(t, calico.KubernetesT(t))
 				_, one := s.leak("gone")
 				_, both := s.dual("gone-too")
 				leaked := append([]netip.Addr{one}, both...)
@@ -295,7 +295,7 @@ func TestRestoreThatWasCutShortIsFinishedByTheNext(t *testing.T) {
 }
 
 // answersOf are the answers to a restoration.
-func answersOf(s *scene, b reaper.Recorder, all map[string][]reaper.Record) (errs []error) {
+func answersOf(s *fixture, b reaper.Recorder, all map[string][]reaper.Record) (errs []error) {
 	for pool, records := range all {
 		errs = append(errs, b.Restore(s.Context(), pool, records)...)
 	}
@@ -305,7 +305,7 @@ func answersOf(s *scene, b reaper.Recorder, all map[string][]reaper.Record) (err
 // Nothing is put back while Calico itself would not work with the datastore, nor
 // into a block that is gone.
 func TestRestoreWhereThereIsNoPlace(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, ip := s.leak("gone")
 		b := s.backend()
 		records := s.records(b, ip)

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 // leakMany leaks the addresses of so many sandboxes, every other one of both
 // families.
-func (s *scene) leakMany(n int) {
+func (s *fixture) leakMany(n int) {
 	s.Helper()
 	sandboxes := make([]calico.Sandbox, n)
 	for i := range sandboxes {
@@ -34,7 +34,7 @@ var harmless = []string{"update conflict", "the object has been modified", "does
 // time. Neither is in the other's way, and the end is the same.
 func TestReaperAndKubeControllersDoNotDisturbEachOther(t *testing.T) {
 	const grace, rounds, leaks = time.Second, 2, 6
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		want := map[string]bool{}
 		for i := range 2 {
 			_, ip := s.live(fmt.Sprintf("web-%d", i))
@@ -76,7 +76,7 @@ func TestReaperAndKubeControllersDoNotDisturbEachOther(t *testing.T) {
 // afterwards, whoever it was, and both say so.
 func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 	const leaks = 8
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, web := s.live("web")
 		for range 2 {
 			s.leakMany(leaks)

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ type state struct {
 }
 
 // state reads everything.
-func (s *scene) state() state {
+func (s *fixture) state() state {
 	s.Helper()
 	var st state
 	var err error
@@ -39,7 +39,7 @@ func (s *scene) state() state {
 }
 
 // wantSame fails the test if anything was written since.
-func (s *scene) wantSame(before state) {
+func (s *fixture) wantSame(before state) {
 	s.Helper()
 	if diff := cmp.Diff(before.versions, s.state().versions); diff != "" {
 		s.Errorf("versions (-before +after):\n%s", diff)
@@ -51,7 +51,7 @@ func (s *scene) wantSame(before state) {
 // are free, at the tail of the queue; what belonged to them alone is gone; and
 // the block was written once. Of their handles nothing is left in that block.
 // Nothing else was even written.
-func (s *scene) wantReleased(before state, r *reap.Report) {
+func (s *fixture) wantReleased(before state, r *reap.Report) {
 	s.Helper()
 	after := s.state()
 	ordinals, emptyHandles := released(r)
@@ -192,7 +192,7 @@ func decode(text string, into any) error {
 
 // wantContent fails the test unless an object has the content, and the metadata
 // that it had, after one write.
-func (s *scene) wantContent(name string, want map[string]any, before, after calico.Object) {
+func (s *fixture) wantContent(name string, want map[string]any, before, after calico.Object) {
 	s.Helper()
 	if after.Content == "" {
 		s.Errorf("%s is gone", name)
@@ -226,7 +226,7 @@ func (s *scene) wantContent(name string, want map[string]any, before, after cali
 }
 
 // versionOf is what Versions calls an object.
-func (s *scene) versionOf(kind calico.Kind, name string) string {
+func (s *fixture) versionOf(kind calico.Kind, name string) string {
 	if s.Etcd != nil {
 		return name
 	}
@@ -234,7 +234,7 @@ func (s *scene) versionOf(kind calico.Kind, name string) string {
 }
 
 // handleID is the ID of a handle as it is stored.
-func (s *scene) handleID(name string, content map[string]any) string {
+func (s *fixture) handleID(name string, content map[string]any) string {
 	if s.Etcd != nil {
 		return strings.TrimPrefix(name, s.HandleName(""))
 	}
@@ -244,7 +244,7 @@ func (s *scene) handleID(name string, content map[string]any) string {
 
 // wantSound has calicoctl look again after a run: it has to find what it found
 // before, without what was released and what that had for a handle.
-func (s *scene) wantSound(before *calico.CheckReport, r *reap.Report) {
+func (s *fixture) wantSound(before *calico.CheckReport, r *reap.Report) {
 	s.Helper()
 	after, gone := s.check(), map[netip.Addr]bool{}
 	ordinals, _ := released(r)
@@ -298,7 +298,7 @@ func texts(ips []netip.Addr) []string {
 // wantHarmless plays what may come after a release: the DELs of the sandboxes
 // whose addresses went, late as they are, which must find nothing to do; and an
 // ADD, which must get an address that nobody has.
-func (s *scene) wantHarmless(r *reap.Report) {
+func (s *fixture) wantHarmless(r *reap.Report) {
 	s.Helper()
 	before := s.state()
 	for _, e := range r.Entries {

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const alone = "backends:\n  whereabouts: {enabled: false}\n  overlapping: {enabl
 
 // shipped are the rights of an installation with these backends, each resource in a
 // rule of its own.
-func (s *scene) shipped(mode string, backends ...string) rights.Grant {
+func (s *fixture) shipped(mode string, backends ...string) rights.Grant {
 	s.Helper()
 	g, err := rights.Shipped(mode, backends...)
 	s.must(err)
@@ -38,7 +38,7 @@ func (s *scene) shipped(mode string, backends ...string) rights.Grant {
 
 // install makes the scene's runs, through the proxy, those of a service account
 // with the rights.
-func (s *scene) install(p *proxy.Proxy, g rights.Grant) *rights.Account {
+func (s *fixture) install(p *proxy.Proxy, g rights.Grant) *rights.Account {
 	s.Helper()
 	t := s.T // which a subtest may replace
 	a, err := rights.Install(s.Context(), s.Cluster, g)
@@ -223,7 +223,7 @@ func TestCalicoWithoutItsRoleFailsAndTheOthersGoOn(t *testing.T) {
 // Where the data is in etcd, nothing of Calico's role is needed, as in
 // components/calico-etcd.
 func TestRunNeedsNoRoleOfCalicoWhereTheDataIsInEtcd(t *testing.T) {
-	s := newScene(t, calico.EtcdT(t))
+	s := newFixture(t, calico.EtcdT(t))
 	_, ip := s.leak("gone")
 	_, web := s.live("web")
 	s.install(s.watched(), s.shipped(rights.Release, "whereabouts", "overlapping"))

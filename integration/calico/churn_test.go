@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 // A town is where pods come and go at the same time, each with real ADDs and
 // DELs, and the addresses that they have at a moment.
 type town struct {
-	*scene
+	*fixture
 	mu    sync.Mutex
 	lives map[netip.Addr]string // the pod by address
 	want  map[string]bool       // the addresses of those that stay
@@ -102,8 +102,8 @@ func (c *town) moveOut(ips []netip.Addr) {
 // in the end (promises 1 and 9).
 func TestReaperAndPluginsDoNotDisturbEachOther(t *testing.T) {
 	const workers, lives = 3, 6
-	each(t, func(s *scene) {
-		c := &town{scene: s, lives: map[netip.Addr]string{}, want: map[string]bool{}}
+	each(t, func(s *fixture) {
+		c := &town{fixture: s, lives: map[netip.Addr]string{}, want: map[string]bool{}}
 		done := make(chan struct{})
 		var wg sync.WaitGroup
 		for w := range workers {
@@ -136,7 +136,7 @@ func TestReaperAndPluginsDoNotDisturbEachOther(t *testing.T) {
 }
 
 // later is a run at a time when whatever a ledger remembers is due.
-func (s *scene) later(policy string) *reap.Report {
+func (s *fixture) later(policy string) *reap.Report {
 	s.Helper()
 	report, err := engine{after: time.Hour}.run(s, policy)
 	s.must(err)

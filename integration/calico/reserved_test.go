@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // keep applies an IPReservation.
-func (s *scene) keep(name string, ranges ...string) {
+func (s *fixture) keep(name string, ranges ...string) {
 	s.Helper()
 	_, err := s.Calicoctl(s.Context(), fmt.Sprintf(
 		"apiVersion: projectcalico.org/v3\nkind: IPReservation\nmetadata: {name: %s}\nspec: {reservedCIDRs: [%q]}\n", name, ranges[0]), "apply", "-f", "-")
@@ -20,7 +20,7 @@ func (s *scene) keep(name string, ranges ...string) {
 // What an IPReservation of Calico's own has in its ranges is not released, and
 // nothing is where one cannot be understood (promise 2).
 func TestReservedAddressesStay(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, kept := s.leak("gone")
 		_, gone := s.leak("gone-too")
 		s.keep("mine", kept.String())

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"testing"
@@ -15,12 +15,12 @@ var deleteNow = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 // running it, and its address with it. Calico releases regardless.
 func TestNodesThatSayNothing(t *testing.T) {
 	const held, gone = "held NodeUnreachable kept", "orphan PodAbsent released"
-	on := func(node string) func(*scene, string) []string {
-		return func(s *scene, pod string) []string {
+	on := func(node string) func(*fixture, string) []string {
+		return func(s *fixture, pod string) []string {
 			return texts(s.add(calico.NewSandbox(shop, pod, node)))
 		}
 	}
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		// Calico's name for the last one differs where it has names of its own
 		// (12, 13).
 		for _, name := range []string{"ready", "silent", "off", "gone"} {
@@ -39,7 +39,7 @@ func TestNodesThatSayNothing(t *testing.T) {
 			{name: "silent", set: on("silent"), want: held, told: gone},
 			{name: "out of service", set: on("off"), want: gone},
 			{name: "gone", set: on("gone"), want: gone},
-			{name: "pod of a silent node", want: "inUse PodPresent kept", set: func(s *scene, pod string) []string {
+			{name: "pod of a silent node", want: "inUse PodPresent kept", set: func(s *fixture, pod string) []string {
 				ip := on("silent")(s, pod)
 				s.pod(pod)
 				return ip

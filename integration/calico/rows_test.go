@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ type row struct {
 
 	// set brings it about, for a pod of a name that no other row has. It returns
 	// the addresses, or the handles, that the rest is about.
-	set func(s *scene, pod string) []string
+	set func(s *fixture, pod string) []string
 
 	// want is verdict, reason and outcome under the policy of the test: one
 	// of all of set's, or one of each, with commas between. Told is the same in a
@@ -46,7 +46,7 @@ type planted struct {
 }
 
 // plant brings the rows about.
-func (s *scene) plant(rows []row) []planted {
+func (s *fixture) plant(rows []row) []planted {
 	s.Helper()
 	all := make([]planted, len(rows))
 	for i, r := range rows {
@@ -57,7 +57,7 @@ func (s *scene) plant(rows []row) []planted {
 
 // wantRows compares what the report says of the rows with what is due. What an
 // earlier run released is not in it any more.
-func (s *scene) wantRows(rows []planted, r *reap.Report, due func(row) string) {
+func (s *fixture) wantRows(rows []planted, r *reap.Report, due func(row) string) {
 	s.Helper()
 	got := lines(r)
 	for _, row := range rows {
@@ -80,7 +80,7 @@ func (s *scene) wantRows(rows []planted, r *reap.Report, due func(row) string) {
 
 // play plants the rows and runs the reaper, and proves what has to be so after
 // any run; then again with the terms that have more released, if there are any.
-func (s *scene) play(terms string, rows []row) {
+func (s *fixture) play(terms string, rows []row) {
 	s.Helper()
 	all := s.plant(rows)
 	s.prove(releaseNow, all, func(r row) string { return r.want })
@@ -105,7 +105,7 @@ func secondRun(r row) string {
 }
 
 // prove runs the reaper and looks at everything afterwards.
-func (s *scene) prove(policy string, rows []planted, due func(row) string) {
+func (s *fixture) prove(policy string, rows []planted, due func(row) string) {
 	s.Helper()
 	before, findings := s.state(), s.check()
 	r := s.mustReap(reap.ExitDone, policy)
@@ -116,14 +116,14 @@ func (s *scene) prove(policy string, rows []planted, due func(row) string) {
 }
 
 // pod creates a pod of the shop, for a sandbox or for none.
-func (s *scene) pod(name string, opts ...cluster.PodOption) {
+func (s *fixture) pod(name string, opts ...cluster.PodOption) {
 	s.Helper()
 	_, err := s.Cluster.CreatePod(s.Context(), shop, name, opts...)
 	s.must(err)
 }
 
 // add has the plugin give a sandbox its addresses.
-func (s *scene) add(sandbox calico.Sandbox) []netip.Addr {
+func (s *fixture) add(sandbox calico.Sandbox) []netip.Addr {
 	s.Helper()
 	ips, err := s.Add(s.Context(), sandbox)
 	s.must(err)
@@ -131,7 +131,7 @@ func (s *scene) add(sandbox calico.Sandbox) []netip.Addr {
 }
 
 // leaks is the address of a sandbox whose pod does not exist.
-func leaks(s *scene, pod string) []string {
+func leaks(s *fixture, pod string) []string {
 	s.Helper()
 	_, ip := s.leak(pod)
 	return []string{ip.String()}
@@ -140,8 +140,8 @@ func leaks(s *scene, pod string) []string {
 // shown is the address of a pod of the row's name that looks as the options say,
 // and nothing of the address. An option that needs the address or the sandbox is
 // made by a function.
-func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOption) func(*scene, string) []string {
-	return func(s *scene, pod string) []string {
+func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOption) func(*fixture, string) []string {
+	return func(s *fixture, pod string) []string {
 		s.Helper()
 		sandbox, ip := s.leak(pod)
 		s.pod(pod, options(sandbox, ip)...)
@@ -150,7 +150,7 @@ func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOpti
 }
 
 // blockOf is the block of an address of the scene's pools.
-func (s *scene) blockOf(ip netip.Addr) netip.Prefix {
+func (s *fixture) blockOf(ip netip.Addr) netip.Prefix {
 	bits := 26
 	if ip.Is6() {
 		bits = 122
@@ -159,27 +159,27 @@ func (s *scene) blockOf(ip netip.Addr) netip.Prefix {
 }
 
 // editBlock writes the block of an address as edit changes it.
-func (s *scene) editBlock(ip netip.Addr, edit func(map[string]any)) {
+func (s *fixture) editBlock(ip netip.Addr, edit func(map[string]any)) {
 	s.Helper()
 	s.must(s.Edit(s.Context(), calico.Block, s.BlockName(s.blockOf(ip)), edit))
 }
 
 // attributeOf is the attribute of an address in the decoded block.
-func (s *scene) attributeOf(b map[string]any, ip netip.Addr) map[string]any {
+func (s *fixture) attributeOf(b map[string]any, ip netip.Addr) map[string]any {
 	index := number(b["allocations"].([]any)[s.ordinal(ip)])
 	return b["attributes"].([]any)[index].(map[string]any)
 }
 
 // ordinal is where in its block an address is; blocks have no more than 64.
-func (s *scene) ordinal(ip netip.Addr) int {
+func (s *fixture) ordinal(ip netip.Addr) int {
 	bytes := ip.AsSlice()
 	return int(bytes[len(bytes)-1] & 63)
 }
 
 // odd is an address whose attribute was written by somebody else than the plugin
 // of today: under another handle, which may be none, and with other fields.
-func odd(handle string, fields map[string]any) func(*scene, string) []string {
-	return func(s *scene, pod string) []string {
+func odd(handle string, fields map[string]any) func(*fixture, string) []string {
+	return func(s *fixture, pod string) []string {
 		s.Helper()
 		sandbox, ip := s.leak(pod)
 		s.rewrite(sandbox, ip, strings.ReplaceAll(handle, "POD", pod), fields)
@@ -188,7 +188,7 @@ func odd(handle string, fields map[string]any) func(*scene, string) []string {
 }
 
 // rewrite replaces handle and attribute of an address.
-func (s *scene) rewrite(sandbox calico.Sandbox, ip netip.Addr, handle string, fields map[string]any) {
+func (s *fixture) rewrite(sandbox calico.Sandbox, ip netip.Addr, handle string, fields map[string]any) {
 	s.Helper()
 	s.must(s.Delete(s.Context(), calico.Handle, s.HandleName(sandbox.Handle())))
 	attribute := map[string]any{"handle_id": nil, "secondary": nil}

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"math"
@@ -149,7 +149,7 @@ func TestFaultsOfEtcdAreOvercomeOrReported(t *testing.T) {
 		}, "failed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t, calico.EtcdT(t))
+			s := newFixture(t, calico.EtcdT(t))
 			sandbox := calico.NewSandbox(shop, "gone", node)
 			ips, err := s.Add(t.Context(), sandbox)
 			s.must(err)

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const inOrder = "--concurrency=1"
 // pod that is alive, which has to wait: the ledger remembers it. One of each two
 // has addresses of both families.
 type wreck struct {
-	*scene
+	*fixture
 	toReaper *proxy.Proxy
 	leaked   []calico.Sandbox // without the old one
 
@@ -44,7 +44,7 @@ type stored struct {
 
 func newWreck(t *testing.T) *wreck {
 	t.Helper()
-	w := &wreck{scene: newScene(t, calico.KubernetesT(t)), kept: map[string]bool{}}
+	w := &wreck{fixture: newFixture(t, calico.KubernetesT(t)), kept: map[string]bool{}}
 	w.toReaper = w.watched()
 	for _, pod := range []string{"live-1", "live-2"} {
 		sandbox := calico.NewSandbox(shop, pod, node)
@@ -113,7 +113,7 @@ func (w *wreck) converges() {
 	w.Helper()
 	w.toReaper.Reset()
 	for _, after := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute} {
-		_, err := engine{after: after}.run(w.scene, releaseNow)
+		_, err := engine{after: after}.run(w.fixture, releaseNow)
 		w.must(err)
 	}
 	w.wantWhole(w.kept)

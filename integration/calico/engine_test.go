@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type engine struct {
 
 // run runs the engine with the policy. The error is that of reaper.Run, or of
 // what it needs.
-func (e engine) run(s *scene, terms string) (*reap.Report, error) {
+func (e engine) run(s *fixture, terms string) (*reap.Report, error) {
 	p, err := policy.Load([]byte(terms), backends.Names())
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (e engine) run(s *scene, terms string) (*reap.Report, error) {
 }
 
 // backend is the one that the binary makes of the scene's environment.
-func (e engine) backend(s *scene, config *rest.Config) (*backend.Backend, error) {
+func (e engine) backend(s *fixture, config *rest.Config) (*backend.Backend, error) {
 	if s.Etcd == nil {
 		return backend.NewKubernetes(config)
 	}

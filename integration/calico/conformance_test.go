@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ import (
 
 func TestBlocksConform(t *testing.T) {
 	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
-		s := newScene(t, d)
+		s := newFixture(t, d)
 		// The plugin fills one block of a node before it takes another, so that
 		// each node is a pool of the suite's.
 		for _, name := range []string{"four", "six"} {
@@ -35,14 +35,14 @@ func TestBlocksConform(t *testing.T) {
 			of := *s
 			of.T = t
 			of.empty()
-			return &pluginBlocks{scene: &of}
+			return &pluginBlocks{fixture: &of}
 		})
 	})
 }
 
 // pluginBlocks are blocks that the real plugin fills and empties.
 type pluginBlocks struct {
-	*scene
+	*fixture
 	given   sync.Map    // addresses that were given once
 	fumbles atomic.Bool // the next write of a handle fails
 }
@@ -52,7 +52,7 @@ func (p *pluginBlocks) Backend() reaper.Backend {
 	config := rest.CopyConfig(p.Cluster.Config)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fumbling{next, &p.fumbles} })
-	b, err := engine{}.backend(p.scene, config)
+	b, err := engine{}.backend(p.fixture, config)
 	p.must(err)
 	return b
 }

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 )
 
 // backend returns the backend over the scene's datastore.
-func (s *scene) backend() *backend.Backend {
+func (s *fixture) backend() *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(s.Cluster.Config)
 	config.QPS = -1
@@ -28,17 +28,17 @@ func (s *scene) backend() *backend.Backend {
 // the write: each has the number of leaked addresses that it is about.
 type change struct {
 	name   string
-	leaked func(s *scene) []netip.Addr
-	happen func(s *scene, leaked []netip.Addr)
+	leaked func(s *fixture) []netip.Addr
+	happen func(s *fixture, leaked []netip.Addr)
 	want   []error // of each address; nil is released
 
 	// after is what the block has to be then, made of what it is just before the
 	// release; nil where it must not be written.
-	after func(s *scene, b map[string]any, leaked []netip.Addr)
+	after func(s *fixture, b map[string]any, leaked []netip.Addr)
 }
 
 // leftOf is the block without any of the leaked addresses.
-func leftOf(s *scene, b map[string]any, leaked []netip.Addr) {
+func leftOf(s *fixture, b map[string]any, leaked []netip.Addr) {
 	var ordinals []int
 	for _, ip := range leaked {
 		ordinals = append(ordinals, s.ordinal(ip))
@@ -48,40 +48,40 @@ func leftOf(s *scene, b map[string]any, leaked []netip.Addr) {
 
 // What changes in between stays, and what does not goes all the same (23 to 30).
 func TestReleaseComparesWithWhatWasListed(t *testing.T) {
-	one := func(s *scene) []netip.Addr {
+	one := func(s *fixture) []netip.Addr {
 		_, ip := s.leak("gone")
 		return []netip.Addr{ip}
 	}
-	two := func(s *scene) []netip.Addr { return append(one(s), one(s)...) }
-	three := func(s *scene) []netip.Addr { // of one sandbox
+	two := func(s *fixture) []netip.Addr { return append(one(s), one(s)...) }
+	three := func(s *fixture) []netip.Addr { // of one sandbox
 		_, ip := s.leak("gone")
 		return []netip.Addr{ip, s.share(ip), s.share(ip)}
 	}
-	rewritten := func(edit func(attribute map[string]any)) func(*scene, []netip.Addr) {
-		return func(s *scene, leaked []netip.Addr) {
+	rewritten := func(edit func(attribute map[string]any)) func(*fixture, []netip.Addr) {
+		return func(s *fixture, leaked []netip.Addr) {
 			s.editBlock(leaked[0], func(b map[string]any) {
 				edit(s.attributeOf(b, leaked[0]))
 				b["sequenceNumber"] = nextNumber(b["sequenceNumber"])
 			})
 		}
 	}
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		var sandbox calico.Sandbox
-		leakFixed := func(s *scene) []netip.Addr {
+		leakFixed := func(s *fixture) []netip.Addr {
 			sandbox = calico.NewSandbox(shop, "gone", node)
 			ips := s.add(sandbox)
 			sandbox.IP = ips[0]
 			return ips
 		}
 		for _, c := range []change{
-			{name: "nothing", leaked: two, happen: func(*scene, []netip.Addr) {}, want: []error{nil, nil}, after: leftOf},
+			{name: "nothing", leaked: two, happen: func(*fixture, []netip.Addr) {}, want: []error{nil, nil}, after: leftOf},
 			{
 				name: "freed and given again, with the same handle (23)", leaked: leakFixed, want: []error{reaper.ErrChanged},
-				happen: func(s *scene, _ []netip.Addr) { s.must(s.Del(s.Context(), sandbox)); s.add(sandbox) },
+				happen: func(s *fixture, _ []netip.Addr) { s.must(s.Del(s.Context(), sandbox)); s.add(sandbox) },
 			},
 			{
 				name: "given again in a block that was made anew (24)", leaked: leakFixed, want: []error{reaper.ErrChanged},
-				happen: func(s *scene, leaked []netip.Addr) {
+				happen: func(s *fixture, leaked []netip.Addr) {
 					for kind, name := range map[calico.Kind]string{
 						calico.Block:    s.BlockName(s.blockOf(leaked[0])),
 						calico.Affinity: s.AffinityName(node, s.blockOf(leaked[0])),
@@ -94,7 +94,7 @@ func TestReleaseComparesWithWhatWasListed(t *testing.T) {
 			},
 			{
 				name: "others came and went in the block (25)", leaked: two, want: []error{nil, nil}, after: leftOf,
-				happen: func(s *scene, _ []netip.Addr) {
+				happen: func(s *fixture, _ []netip.Addr) {
 					other, _ := s.leak("other")
 					s.leak("one-more")
 					s.must(s.Del(s.Context(), other))
@@ -126,35 +126,35 @@ func TestReleaseComparesWithWhatWasListed(t *testing.T) {
 			},
 			{
 				name: "one of three of a handle was given again (28)", leaked: three, want: []error{nil, reaper.ErrChanged, nil},
-				happen: func(s *scene, leaked []netip.Addr) {
+				happen: func(s *fixture, leaked []netip.Addr) {
 					s.editBlock(leaked[0], func(b map[string]any) {
 						b["sequenceNumberForAllocation"].(map[string]any)[strconv.Itoa(s.ordinal(leaked[1]))] = b["sequenceNumber"]
 						b["sequenceNumber"] = nextNumber(b["sequenceNumber"])
 					})
 				},
-				after: func(s *scene, b map[string]any, leaked []netip.Addr) {
+				after: func(s *fixture, b map[string]any, leaked []netip.Addr) {
 					free(b, []int{s.ordinal(leaked[0]), s.ordinal(leaked[2])})
 				},
 			},
 			{
 				name: "freed (29)", leaked: leakFixed, want: []error{nil},
-				happen: func(s *scene, _ []netip.Addr) { s.must(s.Del(s.Context(), sandbox)) },
+				happen: func(s *fixture, _ []netip.Addr) { s.must(s.Del(s.Context(), sandbox)) },
 			},
 			{
 				name: "the block is gone (29)", leaked: one, want: []error{nil},
-				happen: func(s *scene, leaked []netip.Addr) {
+				happen: func(s *fixture, leaked []netip.Addr) {
 					s.must(s.Delete(s.Context(), calico.Block, s.BlockName(s.blockOf(leaked[0]))))
 				},
 			},
 			{
 				name: "the block is half deleted", leaked: one, want: []error{reaper.ErrKept},
-				happen: func(s *scene, leaked []netip.Addr) {
+				happen: func(s *fixture, leaked []netip.Addr) {
 					s.editBlock(leaked[0], func(b map[string]any) { b["deleted"] = true })
 				},
 			},
 			{
 				name: "the block was broken (35)", leaked: one, want: []error{reaper.ErrKept},
-				happen: func(s *scene, leaked []netip.Addr) {
+				happen: func(s *fixture, leaked []netip.Addr) {
 					s.editBlock(leaked[0], func(b map[string]any) { b["unallocated"] = b["unallocated"].([]any)[1:] })
 				},
 			},
@@ -187,7 +187,7 @@ func TestReleaseComparesWithWhatWasListed(t *testing.T) {
 // counts what is left (26). A list that has an address twice is refused (30): the
 // engine makes none, and if it did, something else would be wrong with it.
 func TestAddressesThatShareAnAttribute(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		sandbox, ip := s.leak("gone")
 		leaked := []netip.Addr{ip, s.share(ip), s.share(ip)}
 		cidr := s.blockOf(ip)
@@ -236,7 +236,7 @@ func TestAddressesThatShareAnAttribute(t *testing.T) {
 }
 
 // warrants confirms that nobody has the addresses.
-func (s *scene) warrants(b reaper.Backend, leaked []netip.Addr) []reaper.Warrant {
+func (s *fixture) warrants(b reaper.Backend, leaked []netip.Addr) []reaper.Warrant {
 	s.Helper()
 	pods := new(backendtest.Pods)
 	pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "bystander"}})
@@ -248,7 +248,7 @@ func (s *scene) warrants(b reaper.Backend, leaked []netip.Addr) []reaper.Warrant
 }
 
 // wantBlock fails the test unless the block is what after makes of what it was.
-func (s *scene) wantBlock(before state, leaked []netip.Addr, after func(*scene, map[string]any, []netip.Addr)) {
+func (s *fixture) wantBlock(before state, leaked []netip.Addr, after func(*fixture, map[string]any, []netip.Addr)) {
 	s.Helper()
 	name := s.BlockName(s.blockOf(leaked[0]))
 	var b map[string]any
@@ -262,7 +262,7 @@ func (s *scene) wantBlock(before state, leaked []netip.Addr, after func(*scene, 
 }
 
 // empty removes every block, handle and affinity.
-func (s *scene) empty() {
+func (s *fixture) empty() {
 	s.Helper()
 	for _, kind := range []calico.Kind{calico.Block, calico.Handle, calico.Affinity} {
 		all, err := s.List(s.Context(), kind)

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"net/netip"
@@ -9,7 +9,7 @@ import (
 )
 
 // dual has the plugin give an address of either family to a sandbox.
-func (s *scene) dual(pod string) (calico.Sandbox, []netip.Addr) {
+func (s *fixture) dual(pod string) (calico.Sandbox, []netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
 	sandbox.IPv4, sandbox.IPv6 = true, true
@@ -23,41 +23,41 @@ func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 		inUse, gone = "inUse PodPresent kept", "orphan PodAbsent released"
 		shown, kept = "inUse AddressInUse kept", "held SiblingKept kept"
 	)
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		rows := s.plant([]row{
-			{name: "nobody is there", want: gone, set: func(s *scene, pod string) []string {
+			{name: "nobody is there", want: gone, set: func(s *fixture, pod string) []string {
 				_, ips := s.dual(pod)
 				return texts(ips)
 			}},
-			{name: "the pod shows IPv4 alone", want: inUse, told: gone, set: func(s *scene, pod string) []string {
+			{name: "the pod shows IPv4 alone", want: inUse, told: gone, set: func(s *fixture, pod string) []string {
 				sandbox, ips := s.dual(pod)
 				s.pod(pod, sandbox.PodOptions(ips[0])...)
 				return texts(ips)
 			}},
-			{name: "another pod shows IPv4", want: shown + ", " + kept, set: func(s *scene, pod string) []string {
+			{name: "another pod shows IPv4", want: shown + ", " + kept, set: func(s *fixture, pod string) []string {
 				_, ips := s.dual(pod)
 				s.pod(pod+"-other", cluster.PodIPs(ips[0].String()))
 				return texts(ips)
 			}},
-			{name: "another pod shows IPv6", want: kept + ", " + shown, set: func(s *scene, pod string) []string {
+			{name: "another pod shows IPv6", want: kept + ", " + shown, set: func(s *fixture, pod string) []string {
 				_, ips := s.dual(pod)
 				s.pod(pod+"-other", cluster.PodIPs(ips[1].String()))
 				return texts(ips)
 			}},
-			{name: "IPv6 is no pod's", want: kept + ", held NotPodOwned kept", set: func(s *scene, pod string) []string {
+			{name: "IPv6 is no pod's", want: kept + ", held NotPodOwned kept", set: func(s *fixture, pod string) []string {
 				_, ips := s.dual(pod)
 				s.editBlock(ips[1], func(b map[string]any) {
 					s.attributeOf(b, ips[1])["secondary"].(map[string]any)["type"] = "awsSecondary"
 				})
 				return texts(ips)
 			}},
-			{name: "another pod shows one of three in a block", want: kept + ", " + kept + ", " + shown, set: func(s *scene, pod string) []string {
+			{name: "another pod shows one of three in a block", want: kept + ", " + kept + ", " + shown, set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				more := []netip.Addr{ip, s.share(ip), s.share(ip)}
 				s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
 				return texts(more)
 			}},
-			{name: "the pod shows another sandbox and IPv4 of this one", want: inUse + ", " + kept, told: gone, set: func(s *scene, pod string) []string {
+			{name: "the pod shows another sandbox and IPv4 of this one", want: inUse + ", " + kept, told: gone, set: func(s *fixture, pod string) []string {
 				sandbox, ips := s.dual(pod)
 				s.pod(pod, append(sandbox.PodOptions(ips[0]), cluster.Annotation(calico.ContainerIDAnnotation, calico.NewContainerID()))...)
 				return texts(ips)

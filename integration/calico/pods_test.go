@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"net/netip"
@@ -22,10 +22,10 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 	other := cluster.PodIPs("10.99.0.1")
 	inUse, gone := "inUse PodPresent kept", "orphan PodAbsent released"
 	finished, replaced := "held PodFinished kept", "suspected SandboxReplaced kept"
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		s.play("pods: {finished: release}\n", []row{
 			{name: "its pod is gone (1)", set: leaks, want: gone},
-			{name: "its pod shows it (4)", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "its pod shows it (4)", want: inUse, set: func(s *fixture, pod string) []string {
 				_, ip := s.live(pod)
 				return []string{ip.String()}
 			}},
@@ -40,14 +40,14 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			{name: "its pod shows it in Calico's other annotation and another in the status", want: inUse, set: shown(func(_ calico.Sandbox, ip netip.Addr) options {
 				return options{other, sandboxIs(calico.NewContainerID()), cluster.Annotation(calico.PodIPsAnnotation, "fd99::2/128,"+ip.String()+"/32")}
 			})},
-			{name: "its pod is gone, and another shows it", want: "inUse AddressInUse kept", set: func(s *scene, pod string) []string {
+			{name: "its pod is gone, and another shows it", want: "inUse AddressInUse kept", set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				s.pod(pod+"-other", cluster.PodIPs(ip.String()))
 				return []string{ip.String()}
 			}},
 			// Whose secondary interfaces Calico gives addresses to shows them
 			// in Multus' annotation alone.
-			{name: "its pod is gone, and another shows it by Multus", want: "inUse AddressInUse kept", set: func(s *scene, pod string) []string {
+			{name: "its pod is gone, and another shows it by Multus", want: "inUse AddressInUse kept", set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				s.pod(pod+"-other", cluster.Networks(cluster.Attached("shop/net", "net1", ip.String())))
 				return []string{ip.String()}
@@ -76,13 +76,13 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			})},
 			// So where ptp, bridge or macvlan has calico-ipam: nobody writes the
 			// sandbox into the annotations, and the order of the two tells.
-			{name: "its pod shows no sandbox, and the address of a later one", want: replaced + ", " + inUse, set: func(s *scene, pod string) []string {
+			{name: "its pod shows no sandbox, and the address of a later one", want: replaced + ", " + inUse, set: func(s *fixture, pod string) []string {
 				_, first := s.leak(pod)
 				_, second := s.leak(pod)
 				s.pod(pod, cluster.PodIPs(second.String()))
 				return []string{first.String(), second.String()}
 			}},
-			{name: "its pod shows no sandbox, and the address of the one before", want: inUse, set: func(s *scene, pod string) []string {
+			{name: "its pod shows no sandbox, and the address of the one before", want: inUse, set: func(s *fixture, pod string) []string {
 				_, first := s.leak(pod)
 				_, second := s.leak(pod)
 				s.pod(pod, cluster.PodIPs(first.String()))
@@ -99,7 +99,7 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 
 			// A StatefulSet's pod needs no address kept in Calico, where it gets
 			// another one; but the policy is the same for all stores.
-			{name: "its pod is gone, and its StatefulSet brings it back", want: "held Retained kept", set: func(s *scene, pod string) []string {
+			{name: "its pod is gone, and its StatefulSet brings it back", want: "held Retained kept", set: func(s *fixture, pod string) []string {
 				labels := map[string]string{"app": pod}
 				_, err := s.Cluster.Kube.AppsV1().StatefulSets(shop).Create(s.Context(), &appsv1.StatefulSet{
 					ObjectMeta: metav1.ObjectMeta{Name: pod},
@@ -129,7 +129,7 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			{name: "its pod has failed and shows nothing (39)", want: finished, told: "orphan PodFinished released", set: shown(func(calico.Sandbox, netip.Addr) options {
 				return options{cluster.Phase(corev1.PodFailed)}
 			})},
-			{name: "its pod has succeeded, and another runs and shows it", want: "inUse AddressInUse kept", set: func(s *scene, pod string) []string {
+			{name: "its pod has succeeded, and another runs and shows it", want: "inUse AddressInUse kept", set: func(s *fixture, pod string) []string {
 				sandbox, ip := s.leak(pod)
 				s.pod(pod, append(sandbox.PodOptions(ip), cluster.Phase(corev1.PodSucceeded))...)
 				s.pod(pod+"-other", cluster.PodIPs(ip.String()))

@@ -1,7 +1,7 @@
-// Package blocks_test proves what the reaper does to Calico's IPAM, in either
+// Package calico_test proves what the reaper does to Calico's IPAM, in either
 // datastore, with the addresses given out by Calico's own plugin and what is left
 // judged by Calico's own tools.
-package blocks_test
+package calico_test
 
 import (
 	"net/netip"
@@ -44,7 +44,7 @@ var (
 
 // A scene is an empty cluster with a node, an IPv4 pool with blocks of 64
 // addresses and an IPv6 pool with the same, a bystander pod, and the reaper.
-type scene struct {
+type fixture struct {
 	*testing.T
 	*calico.Datastore
 	kubeconfig string   // of the reaper
@@ -52,14 +52,14 @@ type scene struct {
 }
 
 // each runs the test in either datastore.
-func each(t *testing.T, test func(s *scene)) {
+func each(t *testing.T, test func(s *fixture)) {
 	t.Helper()
-	calico.EachT(t, func(t *testing.T, d *calico.Datastore) { test(newScene(t, d)) })
+	calico.EachT(t, func(t *testing.T, d *calico.Datastore) { test(newFixture(t, d)) })
 }
 
-func newScene(t *testing.T, d *calico.Datastore) *scene {
+func newFixture(t *testing.T, d *calico.Datastore) *fixture {
 	t.Helper()
-	s := &scene{T: t, Datastore: d, kubeconfig: d.Cluster.Kubeconfig}
+	s := &fixture{T: t, Datastore: d, kubeconfig: d.Cluster.Kubeconfig}
 	if d.Etcd != nil {
 		s.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
 	}
@@ -74,7 +74,7 @@ func newScene(t *testing.T, d *calico.Datastore) *scene {
 }
 
 // must ends the test at an error.
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
@@ -82,7 +82,7 @@ func (s *scene) must(err error) {
 }
 
 // leak has the plugin give an address to a sandbox whose pod does not exist.
-func (s *scene) leak(pod string) (calico.Sandbox, netip.Addr) {
+func (s *fixture) leak(pod string) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
 	ips, err := s.Add(s.Context(), sandbox)
@@ -91,7 +91,7 @@ func (s *scene) leak(pod string) (calico.Sandbox, netip.Addr) {
 }
 
 // live has the plugin give an address to a sandbox whose pod runs and shows it.
-func (s *scene) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
+func (s *fixture) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
 	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}, more...))
@@ -99,7 +99,7 @@ func (s *scene) live(pod string, more ...cluster.PodOption) (calico.Sandbox, net
 }
 
 // reap runs the reaper with the policy.
-func (s *scene) reap(policy string, args ...string) reap.Result {
+func (s *fixture) reap(policy string, args ...string) reap.Result {
 	s.Helper()
 	result, err := s.start(policy, args...).Wait()
 	s.must(err)
@@ -107,7 +107,7 @@ func (s *scene) reap(policy string, args ...string) reap.Result {
 }
 
 // start starts the reaper with the policy.
-func (s *scene) start(policy string, args ...string) *reap.Process {
+func (s *fixture) start(policy string, args ...string) *reap.Process {
 	s.Helper()
 	r, err := reap.New()
 	s.must(err)
@@ -123,7 +123,7 @@ func (s *scene) start(policy string, args ...string) *reap.Process {
 }
 
 // unlock deletes the lock: one that was killed leaves it for half a minute.
-func (s *scene) unlock() {
+func (s *fixture) unlock() {
 	s.Helper()
 	err := s.Cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -132,7 +132,7 @@ func (s *scene) unlock() {
 }
 
 // watched has the reaper speak to the API server through a new proxy.
-func (s *scene) watched() *proxy.Proxy {
+func (s *fixture) watched() *proxy.Proxy {
 	s.Helper()
 	p := s.proxy()
 	s.kubeconfig = s.kubeconfigOf(p)
@@ -140,7 +140,7 @@ func (s *scene) watched() *proxy.Proxy {
 }
 
 // proxy starts a proxy before the API server.
-func (s *scene) proxy() *proxy.Proxy {
+func (s *fixture) proxy() *proxy.Proxy {
 	s.Helper()
 	p, err := proxy.Start(s.Cluster.Config)
 	s.must(err)
@@ -149,7 +149,7 @@ func (s *scene) proxy() *proxy.Proxy {
 }
 
 // kubeconfigOf is how the API server is spoken to through the proxy.
-func (s *scene) kubeconfigOf(p *proxy.Proxy) string {
+func (s *fixture) kubeconfigOf(p *proxy.Proxy) string {
 	s.Helper()
 	kubeconfig, err := s.Cluster.KubeconfigFor(p.Config(s.Cluster.Config))
 	s.must(err)
@@ -157,7 +157,7 @@ func (s *scene) kubeconfigOf(p *proxy.Proxy) string {
 }
 
 // mustReap is reap, for a run that must exit with the code.
-func (s *scene) mustReap(code int, policy string, args ...string) *reap.Report {
+func (s *fixture) mustReap(code int, policy string, args ...string) *reap.Report {
 	s.Helper()
 	result := s.reap(policy, args...)
 	if result.ExitCode != code || result.Report == nil {
@@ -168,7 +168,7 @@ func (s *scene) mustReap(code int, policy string, args ...string) *reap.Report {
 
 // allocated returns every address that blocks hold, and fails the test where one
 // is not what Calico relies on.
-func (s *scene) allocated() []netip.Addr {
+func (s *fixture) allocated() []netip.Addr {
 	s.Helper()
 	list, err := s.List(s.Context(), calico.Block)
 	s.must(err)
@@ -187,7 +187,7 @@ func (s *scene) allocated() []netip.Addr {
 }
 
 // check has calicoctl look.
-func (s *scene) check() *calico.CheckReport {
+func (s *fixture) check() *calico.CheckReport {
 	s.Helper()
 	report, err := s.Check(s.Context())
 	s.must(err)
@@ -196,7 +196,7 @@ func (s *scene) check() *calico.CheckReport {
 
 // clean fails the test unless calicoctl finds nothing wrong with addresses and
 // handles.
-func (s *scene) clean() {
+func (s *fixture) clean() {
 	s.Helper()
 	r := s.check()
 	if len(r.Leaked)+len(r.NotAllocated)+len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles) > 0 {

@@ -1,4 +1,4 @@
-package blocks_test
+package calico_test
 
 import (
 	"encoding/json"
@@ -20,14 +20,14 @@ import (
 // (19), and later release the others; with the state machine that it has for it.
 func TestPoolsDoNotMatter(t *testing.T) {
 	const gone = "orphan PodAbsent released"
-	at := func(ip string) func(*scene, string) []string {
-		return func(s *scene, pod string) []string {
+	at := func(ip string) func(*fixture, string) []string {
+		return func(s *fixture, pod string) []string {
 			sandbox := calico.NewSandbox(shop, pod, node)
 			sandbox.IP = netip.MustParseAddr(ip)
 			return texts(s.add(sandbox))
 		}
 	}
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		for i, name := range []string{"disabled", "deleted", "bare", "resized"} {
 			s.must(s.ApplyPool(s.Context(), name, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 33, byte(i), 0}), 24), 26))
 		}
@@ -37,7 +37,7 @@ func TestPoolsDoNotMatter(t *testing.T) {
 			{name: "deleted pool, the last but one of the block", set: at("10.33.1.6"), want: gone},
 			{name: "block without affinity", set: at("10.33.2.5"), want: gone},
 			{name: "block of another size than its pool's", set: at("10.33.3.5"), want: gone},
-			{name: "of a pod that is there", want: "inUse PodPresent kept", set: func(s *scene, pod string) []string {
+			{name: "of a pod that is there", want: "inUse PodPresent kept", set: func(s *fixture, pod string) []string {
 				s.pod(pod)
 				return at("10.33.1.7")(s, pod)
 			}},
@@ -66,7 +66,7 @@ func TestPoolsDoNotMatter(t *testing.T) {
 
 // What was released is given again, and last: an address ought to rest.
 func TestReleasedAddressesQueueAtTheTail(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		s.must(s.DisablePool(s.Context(), "four"))
 		block := netip.MustParsePrefix("10.33.0.0/29")
 		s.must(s.ApplyPool(s.Context(), "small", block, 29))
@@ -99,7 +99,7 @@ func TestReleasedAddressesQueueAtTheTail(t *testing.T) {
 
 // Tools lock the datastore while they move it (22).
 func TestLockedDatastoreIsLeftAlone(t *testing.T) {
-	each(t, func(s *scene) {
+	each(t, func(s *fixture) {
 		_, ip := s.leak("gone")
 		fails := func(why string) {
 			s.Helper()
@@ -132,7 +132,7 @@ func TestLockedDatastoreIsLeftAlone(t *testing.T) {
 
 // versions are those of everything in the cluster but what runs write for
 // themselves.
-func (s *scene) versions() map[string]string {
+func (s *fixture) versions() map[string]string {
 	s.Helper()
 	versions, err := s.Cluster.Versions(s.Context())
 	s.must(err)
