@@ -27,7 +27,7 @@ func TestBlocksConform(t *testing.T) {
 		for _, name := range []string{"four", "six"} {
 			s.must(s.DeletePool(t.Context(), name))
 		}
-		s.must(s.ApplyPool(t.Context(), "thirty-two", pool4, 27))
+		s.must(s.ApplyPool(t.Context(), "thirty-two", calico.Pool4, 27))
 		for _, pool := range []string{"a", "b"} {
 			s.must(s.CreateNode(t.Context(), pool))
 		}

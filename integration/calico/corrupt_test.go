@@ -230,8 +230,7 @@ func TestBlockWithoutOwners(t *testing.T) {
 				s.Errorf("%s: report (-want +got):\n%s", tt.name, diff)
 			}
 			s.wantReleased(before, r)
-			s.wantSound(findings, r)
-			s.wantHarmless(r)
+			s.wantHarmless(r, s.wantSound(findings, r))
 			if s.Etcd != nil && tt.want != "" {
 				o, err := s.Get(s.Context(), calico.Block, s.BlockName(cidr))
 				s.must(err)

@@ -243,8 +243,9 @@ func (s *fixture) handleID(name string, content map[string]any) string {
 }
 
 // wantSound has calicoctl look again after a run: it has to find what it found
-// before, without what was released and what that had for a handle.
-func (s *fixture) wantSound(before *calico.CheckReport, r *reap.Report) {
+// before, without what was released and what that had for a handle. It returns what
+// calicoctl finds.
+func (s *fixture) wantSound(before *calico.CheckReport, r *reap.Report) *calico.CheckReport {
 	s.Helper()
 	after, gone := s.check(), map[netip.Addr]bool{}
 	ordinals, _ := released(r)
@@ -281,6 +282,7 @@ func (s *fixture) wantSound(before *calico.CheckReport, r *reap.Report) {
 			}
 		}
 	}
+	return after
 }
 
 func addresses[V any](m map[netip.Addr]V) []string {
@@ -297,8 +299,8 @@ func texts(ips []netip.Addr) []string {
 
 // wantHarmless plays what may come after a release: the DELs of the sandboxes
 // whose addresses went, late as they are, which must find nothing to do; and an
-// ADD, which must get an address that nobody has.
-func (s *fixture) wantHarmless(r *reap.Report) {
+// ADD, which must get an address that calicoctl has found to be free.
+func (s *fixture) wantHarmless(r *reap.Report, found *calico.CheckReport) {
 	s.Helper()
 	before := s.state()
 	for _, e := range r.Entries {
@@ -317,10 +319,9 @@ func (s *fixture) wantHarmless(r *reap.Report) {
 		}
 	}
 	s.wantSame(before)
-	taken := s.check().Allocations
 	sandbox, ip := s.leak("afterwards")
-	if len(taken[ip]) > 0 {
-		s.Errorf("the plugin gave %s, which %+v has", ip, taken[ip])
+	if taken := found.Allocations[ip]; len(taken) > 0 {
+		s.Errorf("the plugin gave %s, which %+v has", ip, taken)
 	}
 	s.must(s.Del(s.Context(), sandbox))
 }

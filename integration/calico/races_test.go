@@ -200,10 +200,8 @@ func (s *fixture) dies(sandbox calico.Sandbox) {
 // held are the addresses that blocks hold.
 func (s *fixture) held() map[string]bool {
 	s.Helper()
-	held := map[string]bool{}
-	for _, ip := range s.allocated() {
-		held[ip.String()] = true
-	}
+	held, err := s.Allocated(s.Context())
+	s.must(err)
 	return held
 }
 
@@ -225,25 +223,15 @@ func (s *fixture) wantOutcomes(report *reap.Report, want map[netip.Addr]string) 
 // all else is as Calico wants it.
 func (s *fixture) wantWhole(want map[string]bool) {
 	s.Helper()
-	if diff := cmp.Diff(want, s.held()); diff != "" {
-		s.Errorf("allocated (-want +got):\n%s", diff)
+	if err := s.Whole(s.Context(), want); err != nil {
+		s.Error(err)
 	}
-	s.clean()
-	s.wantCounts()
 }
 
-var (
-	equalAddrs    = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-	equalPrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
-)
+var equalAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
-// A block is what of a block says who has its addresses.
+// A block is what of a block counts its writes.
 type block struct {
-	CIDR        netip.Prefix
-	Allocations []*int
-	Attributes  []struct {
-		Handle string `json:"handle_id"`
-	}
 	Sequence  uint64            `json:"sequenceNumber"`
 	Sequences map[string]uint64 `json:"sequenceNumberForAllocation"`
 }
@@ -252,31 +240,7 @@ type block struct {
 // and there is no other.
 func (s *fixture) wantCounts() {
 	s.Helper()
-	blocks, err := s.List(s.Context(), calico.Block)
-	s.must(err)
-	handles, err := s.List(s.Context(), calico.Handle)
-	s.must(err)
-	want, got := map[string]map[netip.Prefix]int{}, map[string]map[netip.Prefix]int{}
-	for _, o := range blocks {
-		var b block
-		s.must(json.Unmarshal([]byte(o.Content), &b))
-		for _, index := range b.Allocations {
-			if index == nil {
-				continue
-			}
-			name := s.HandleName(b.Attributes[*index].Handle)
-			if want[name] == nil {
-				want[name] = map[netip.Prefix]int{}
-			}
-			want[name][b.CIDR]++
-		}
-	}
-	for name, o := range handles {
-		var h struct{ Block map[netip.Prefix]int }
-		s.must(json.Unmarshal([]byte(o.Content), &h))
-		got[name] = h.Block
-	}
-	if diff := cmp.Diff(want, got, equalPrefixes); diff != "" {
-		s.Errorf("handles (-allocated +counted):\n%s", diff)
+	if err := s.Counted(s.Context()); err != nil {
+		s.Error(err)
 	}
 }

@@ -111,8 +111,7 @@ func (s *fixture) prove(policy string, rows []planted, due func(row) string) {
 	r := s.mustReap(reap.ExitDone, policy)
 	s.wantRows(rows, r, due)
 	s.wantReleased(before, r)
-	s.wantSound(findings, r)
-	s.wantHarmless(r)
+	s.wantHarmless(r, s.wantSound(findings, r))
 }
 
 // pod creates a pod of the shop, for a sandbox or for none.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,12 +36,7 @@ limits: {maxFraction: 1}
 `
 )
 
-var (
-	pool4 = netip.MustParsePrefix("10.30.0.0/24")
-	pool6 = netip.MustParsePrefix("fd30::/112")
-)
-
-// A scene is an empty cluster with a node, an IPv4 pool with blocks of 64
+// A fixture is an empty cluster with a node, an IPv4 pool with blocks of 64
 // addresses and an IPv6 pool with the same, a bystander pod, and the reaper.
 type fixture struct {
 	*testing.T
@@ -64,9 +58,7 @@ func newFixture(t *testing.T, d *calico.Datastore) *fixture {
 		s.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
 	}
 	s.must(d.Cluster.CreateNamespace(t.Context(), shop))
-	s.must(d.CreateNode(t.Context(), node))
-	s.must(d.ApplyPool(t.Context(), "four", pool4, 26))
-	s.must(d.ApplyPool(t.Context(), "six", pool6, 122))
+	s.must(d.Ready(t.Context(), node))
 	// Nothing is released in a cluster without a single pod.
 	_, err := d.Cluster.CreatePod(t.Context(), "default", "bystander")
 	s.must(err)
@@ -166,26 +158,6 @@ func (s *fixture) mustReap(code int, policy string, args ...string) *reap.Report
 	return result.Report
 }
 
-// allocated returns every address that blocks hold, and fails the test where one
-// is not what Calico relies on.
-func (s *fixture) allocated() []netip.Addr {
-	s.Helper()
-	list, err := s.List(s.Context(), calico.Block)
-	s.must(err)
-	for name, o := range list {
-		if err := calico.Invariants(o.Content); err != nil {
-			s.Errorf("block %s: %v", name, err)
-		}
-	}
-	report := s.check()
-	var ips []netip.Addr
-	for ip := range report.Allocations {
-		ips = append(ips, ip)
-	}
-	slices.SortFunc(ips, netip.Addr.Compare)
-	return ips
-}
-
 // check has calicoctl look.
 func (s *fixture) check() *calico.CheckReport {
 	s.Helper()
@@ -198,9 +170,8 @@ func (s *fixture) check() *calico.CheckReport {
 // handles.
 func (s *fixture) clean() {
 	s.Helper()
-	r := s.check()
-	if len(r.Leaked)+len(r.NotAllocated)+len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles) > 0 {
-		s.Errorf("calicoctl finds problems:\n%s", r.Text)
+	if err := s.check().Clean(); err != nil {
+		s.Error(err)
 	}
 }
 
