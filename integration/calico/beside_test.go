@@ -31,10 +31,16 @@ func (s *fixture) leakMany(n int) {
 var harmless = []string{"update conflict", "the object has been modified", "does not exist", "not found", "is not empty"}
 
 // Calico's own garbage collection and the reaper find the same leaks at the same
-// time. Neither is in the other's way, and the end is the same.
-func TestReaperAndKubeControllersDoNotDisturbEachOther(t *testing.T) {
-	const grace, rounds, leaks = time.Second, 2, 6
-	each(t, func(s *fixture) {
+// time. Neither disturbs the other, and the end is the same (promise 1).
+func TestEveryRoundBesideKubeControllers(t *testing.T) {
+	const grace, leaks = time.Second, 6
+	rounds := 2
+	beside := each
+	if testing.Short() {
+		rounds = 1
+		beside = func(t *testing.T, test func(*fixture)) { t.Helper(); test(newFixture(t, calico.KubernetesT(t))) }
+	}
+	beside(t, func(s *fixture) {
 		want := map[string]bool{}
 		for i := range 2 {
 			_, ip := s.live(fmt.Sprintf("web-%d", i))
@@ -72,43 +78,43 @@ func TestReaperAndKubeControllersDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// Two runs find the same leaks at the same time. Each of the addresses is gone
-// afterwards, whoever it was, and both say so.
+// Two runs find the same leaks in etcd at the same time. Each of the addresses is
+// gone afterwards, and both runs report it. (With the data in the API server, two
+// runs meet in run/lockless_test.go.)
 func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 	const leaks = 8
-	each(t, func(s *fixture) {
-		_, web := s.live("web")
-		for range 2 {
-			s.leakMany(leaks)
-			var wg sync.WaitGroup
-			results := make([]reap.Result, 2)
-			for i := range results {
-				home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
-				s.must(s.Cluster.CreateNamespace(s.Context(), home))
-				p := s.start(releaseNow, "--namespace="+home)
-				wg.Go(func() {
-					var err error
-					if results[i], err = p.Wait(); err != nil {
-						s.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			for i, result := range results {
-				if result.ExitCode != reap.ExitDone || result.Report == nil {
-					s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
+	s := newFixture(t, calico.EtcdT(t))
+	_, web := s.live("web")
+	for range 2 {
+		s.leakMany(leaks)
+		var wg sync.WaitGroup
+		results := make([]reap.Result, 2)
+		for i := range results {
+			home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
+			s.must(s.Cluster.CreateNamespace(s.Context(), home))
+			p := s.start(releaseNow, "--namespace="+home)
+			wg.Go(func() {
+				var err error
+				if results[i], err = p.Wait(); err != nil {
+					s.Error(err)
 				}
-				for _, e := range result.Report.Entries {
-					// What the other one released first cannot be written down any more,
-					// and keeps what else its sandbox has until the next run.
-					fine := e.Outcome == "released" || e.Outcome == "changed" ||
-						e.Outcome == "kept" && strings.HasSuffix(e.Error, "another address of its sandbox is not in the journal")
-					if e.IP != web.String() && e.IP != "" && !fine {
-						s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
-					}
-				}
-			}
-			s.wantWhole(map[string]bool{web.String(): true})
+			})
 		}
-	})
+		wg.Wait()
+		for i, result := range results {
+			if result.ExitCode != reap.ExitDone || result.Report == nil {
+				s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
+			}
+			for _, e := range result.Report.Entries {
+				// What the other one released first cannot be written down any more,
+				// and keeps what else its sandbox has until the next run.
+				fine := e.Outcome == "released" || e.Outcome == "changed" ||
+					e.Outcome == "kept" && strings.HasSuffix(e.Error, "another address of its sandbox is not in the journal")
+				if e.IP != web.String() && e.IP != "" && !fine {
+					s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
+				}
+			}
+		}
+		s.wantWhole(map[string]bool{web.String(): true})
+	}
 }

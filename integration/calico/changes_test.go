@@ -19,7 +19,7 @@ func (s *fixture) backend() *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(s.Cluster.Config)
 	config.QPS = -1
-	b, err := engine{}.backend(s, config)
+	b, err := s.engine().Blocks(config)
 	s.must(err)
 	return b
 }

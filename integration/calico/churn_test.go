@@ -11,12 +11,13 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A town is where pods come and go at the same time, each with real ADDs and
-// DELs, and the addresses that they have at a moment.
-type town struct {
+// A churn is pods that come and go at the same time, each with real ADDs and DELs,
+// and the addresses that they have at a moment.
+type churn struct {
 	*fixture
 	mu    sync.Mutex
 	lives map[netip.Addr]string // the pod by address
@@ -33,7 +34,7 @@ const (
 )
 
 // life is that of one pod, from its creation to its fate.
-func (c *town) life(pod string, fate int) error {
+func (c *churn) life(pod string, fate int) error {
 	ctx := c.Context()
 	sandbox := calico.NewSandbox(shop, pod, node)
 	sandbox.IPv4, sandbox.IPv6 = true, fate != leaves
@@ -45,7 +46,7 @@ func (c *town) life(pod string, fate int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.moveIn(pod, ips, fate == stays); err != nil {
+	if err := c.given(pod, ips, fate == stays); err != nil {
 		return err
 	}
 	up := append(sandbox.PodOptions(ips...), cluster.Phase(corev1.PodRunning))
@@ -58,7 +59,7 @@ func (c *town) life(pod string, fate int) error {
 		}
 		return nil
 	}
-	c.moveOut(ips)
+	c.going(ips)
 	if fate == leaves {
 		err = c.Del(ctx, sandbox)
 	}
@@ -71,8 +72,8 @@ func (c *town) life(pod string, fate int) error {
 	return err
 }
 
-// moveIn notes that the pod was given the addresses.
-func (c *town) moveIn(pod string, ips []netip.Addr, stays bool) error {
+// given notes that the pod was given the addresses.
+func (c *churn) given(pod string, ips []netip.Addr, stays bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ip := range ips {
@@ -87,8 +88,8 @@ func (c *town) moveIn(pod string, ips []netip.Addr, stays bool) error {
 	return nil
 }
 
-// moveOut notes that the pod is going.
-func (c *town) moveOut(ips []netip.Addr) {
+// going notes that the pod is going.
+func (c *churn) going(ips []netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ip := range ips {
@@ -96,49 +97,51 @@ func (c *town) moveOut(ips []netip.Addr) {
 	}
 }
 
-// Pods come and go, by real ADDs and DELs, in the blocks that the reaper cleans
-// over and over. Nobody disturbs anybody: every ADD and DEL succeeds, no two pods
-// have one address, those who stay have what they got, and nothing else is left
-// in the end (promises 1 and 9).
-func TestReaperAndPluginsDoNotDisturbEachOther(t *testing.T) {
-	const workers, lives = 3, 6
-	each(t, func(s *fixture) {
-		c := &town{fixture: s, lives: map[netip.Addr]string{}, want: map[string]bool{}}
-		done := make(chan struct{})
-		var wg sync.WaitGroup
-		for w := range workers {
-			wg.Go(func() {
-				for i := range lives {
-					if err := c.life(fmt.Sprintf("pod-%d-%d", w, i), (w+i)%fates); err != nil {
-						s.Error(err)
-					}
+// Pods come and go, by real ADDs and DELs, in the blocks of etcd that the reaper
+// cleans over and over. Every ADD and DEL succeeds, no two pods have one address,
+// the pods that stay have what they got, and nothing else is left in the end
+// (promises 1 and 9). The storm does the same with the data in the API server.
+func TestEveryLifeBesideTheReaper(t *testing.T) {
+	workers, lives := 3, 6
+	if testing.Short() {
+		workers, lives = 2, 4
+	}
+	s := newFixture(t, calico.EtcdT(t))
+	c := &churn{fixture: s, lives: map[netip.Addr]string{}, want: map[string]bool{}}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range lives {
+				if err := c.life(fmt.Sprintf("pod-%d-%d", w, i), (w+i)%fates); err != nil {
+					s.Error(err)
 				}
-			})
-		}
-		go func() { wg.Wait(); close(done) }()
-		defer wg.Wait()
-		runs, released := 0, 0
-		for over := false; !over; runs++ {
-			select {
-			case <-done:
-				over = true
-			default:
 			}
-			released += s.mustReap(reap.ExitDone, releaseNow).Summary.Released
+		})
+	}
+	go func() { wg.Wait(); close(done) }()
+	defer wg.Wait()
+	runs, released := 0, 0
+	for over := false; !over; runs++ {
+		select {
+		case <-done:
+			over = true
+		default:
 		}
-		if released == 0 {
-			s.Error("nothing was released: the reaper was not at work")
-		}
-		s.Logf("%d runs released %d", runs, released)
-		s.later(releaseNow)
-		s.wantWhole(c.want)
-	})
+		released += s.mustReap(reap.ExitDone, releaseNow).Summary.Released
+	}
+	if released == 0 {
+		s.Error("nothing was released: the reaper was not at work")
+	}
+	s.Logf("%d runs released %d", runs, released)
+	s.later(releaseNow)
+	s.wantWhole(c.want)
 }
 
 // later is a run at a time when whatever a ledger remembers is due.
 func (s *fixture) later(policy string) *reap.Report {
 	s.Helper()
-	report, err := engine{after: time.Hour}.run(s, policy)
+	report, err := s.engine(engine.After(time.Hour)).Run(s.Context(), policy)
 	s.must(err)
 	return report
 }

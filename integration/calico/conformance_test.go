@@ -52,7 +52,7 @@ func (p *pluginBlocks) Backend() reaper.Backend {
 	config := rest.CopyConfig(p.Cluster.Config)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fumbling{next, &p.fumbles} })
-	b, err := engine{}.backend(p.fixture, config)
+	b, err := p.engine().Blocks(config)
 	p.must(err)
 	return b
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -134,17 +134,17 @@ func TestFaultsOfEtcdAreOvercomeOrReported(t *testing.T) {
 	broken := status.Error(codes.Unavailable, "injected: the connection broke")
 	for _, tt := range []struct {
 		name string
-		hook func(transaction) error
+		hook func(engine.Transaction) error
 		want string
 	}{
-		{"broken connection", func(transaction) error { return broken }, "released"},
-		{"answer lost", func(tx transaction) error {
-			if err := tx.forward(); err != nil {
+		{"broken connection", func(engine.Transaction) error { return broken }, "released"},
+		{"answer lost", func(tx engine.Transaction) error {
+			if err := tx.Forward(); err != nil {
 				return err
 			}
 			return broken
 		}, "released"},
-		{"refused", func(transaction) error {
+		{"refused", func(engine.Transaction) error {
 			return status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 		}, "failed"},
 	} {
@@ -154,7 +154,7 @@ func TestFaultsOfEtcdAreOvercomeOrReported(t *testing.T) {
 			ips, err := s.Add(t.Context(), sandbox)
 			s.must(err)
 			_, web := s.live("web")
-			report, err := engine{etcd: []grpc.DialOption{onTransaction(tt.hook)}}.run(s, releaseNow)
+			report, err := s.intercepted(tt.hook).Run(s.Context(), releaseNow)
 			if (err != nil) != (tt.want == "failed") {
 				t.Errorf("run: %v, want %s", err, tt.want)
 			}

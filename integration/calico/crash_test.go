@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -113,7 +114,7 @@ func (w *wreck) converges() {
 	w.Helper()
 	w.toReaper.Reset()
 	for _, after := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute} {
-		_, err := engine{after: after}.run(w.fixture, releaseNow)
+		_, err := w.engine(engine.After(after)).Run(w.Context(), releaseNow)
 		w.must(err)
 	}
 	w.wantWhole(w.kept)

@@ -67,17 +67,26 @@ func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) rea
 	return result
 }
 
-// guards are the ways in which an etcd is guarded.
-var guards = map[string]calico.EtcdOptions{
-	"certificates":              {TLS: true},
-	"password":                  {Password: true},
-	"certificates and password": {TLS: true, Password: true},
+// guards are the ways in which an etcd is guarded, the one that has all first.
+var guards = []struct {
+	name string
+	calico.EtcdOptions
+}{
+	{"certificates and password", calico.EtcdOptions{TLS: true, Password: true}},
+	{"certificates", calico.EtcdOptions{TLS: true}},
+	{"password", calico.EtcdOptions{Password: true}},
 }
 
-func TestReaperWorksOnAGuardedEtcd(t *testing.T) {
-	for name, options := range guards {
-		t.Run(name, func(t *testing.T) {
-			e := calico.StartEtcdT(t, options)
+// Calico's own programs and the reaper get into each etcd, by what Calico's programs
+// read of the environment and by what the policy says.
+func TestEveryGuardOfEtcd(t *testing.T) {
+	some := guards
+	if testing.Short() {
+		some = guards[:1]
+	}
+	for _, guard := range some {
+		t.Run(guard.name, func(t *testing.T) {
+			e := calico.StartEtcdT(t, guard.EtcdOptions)
 			s := newFixture(t, calico.OnEtcdT(t, e))
 			_, web := s.live("web")
 			for _, tt := range []struct {
@@ -101,9 +110,9 @@ func TestReaperWorksOnAGuardedEtcd(t *testing.T) {
 	}
 }
 
-// Whoever cannot get at the etcd is told why, soon, and nothing else suffers from
-// it (promises 9 and 11).
-func TestEtcdThatCannotBeReadIsToldOf(t *testing.T) {
+// A run that cannot read the etcd says why, soon, and the other backends go on
+// (promises 9 and 11).
+func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	const soon = 45 * time.Second // of a busy machine; the client alone would take a minute
 	other := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true})
 	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
@@ -123,20 +132,24 @@ func TestEtcdThatCannotBeReadIsToldOf(t *testing.T) {
 		name string
 		env  map[string]string // in place of what is right
 		want string            // a regular expression
+		long bool              // not with -short
 	}{
-		{"the server is down", map[string]string{"ETCD_ENDPOINTS": "https://" + down}, "connect: connection refused"},
-		{"the server is down, and there is no user", map[string]string{"ETCD_ENDPOINTS": "http://" + down, "ETCD_USERNAME": ""}, "connect: connection refused"},
-		{"the server is silent", map[string]string{"ETCD_ENDPOINTS": "https://" + silent.Addr().String()}, "no answer"},
-		{"another CA", map[string]string{"ETCD_CA_CERT_FILE": other.CAFile}, "certificate signed by unknown authority"},
-		{"a certificate of another CA", map[string]string{"ETCD_CERT_FILE": other.CertFile, "ETCD_KEY_FILE": other.KeyFile}, rejected},
-		{"no certificate", map[string]string{"ETCD_CERT_FILE": "", "ETCD_KEY_FILE": ""}, rejected},
-		{"no TLS", map[string]string{"ETCD_ENDPOINTS": strings.Replace(e.Endpoint, "https", "http", 1)}, "connection"},
-		{"another password", map[string]string{"ETCD_PASSWORD": "guess"}, "invalid user ID or password"},
-		{"another user", map[string]string{"ETCD_USERNAME": "stranger"}, "invalid user ID or password"},
-		{"no user", map[string]string{"ETCD_USERNAME": "", "ETCD_PASSWORD": ""}, "permission denied"},
+		{"the server is down", map[string]string{"ETCD_ENDPOINTS": "https://" + down}, "connect: connection refused", false},
+		{"the server is down, and there is no user", map[string]string{"ETCD_ENDPOINTS": "http://" + down, "ETCD_USERNAME": ""}, "connect: connection refused", true},
+		{"the server is silent", map[string]string{"ETCD_ENDPOINTS": "https://" + silent.Addr().String()}, "no answer", true},
+		{"another CA", map[string]string{"ETCD_CA_CERT_FILE": other.CAFile}, "certificate signed by unknown authority", false},
+		{"a certificate of another CA", map[string]string{"ETCD_CERT_FILE": other.CertFile, "ETCD_KEY_FILE": other.KeyFile}, rejected, true},
+		{"no certificate", map[string]string{"ETCD_CERT_FILE": "", "ETCD_KEY_FILE": ""}, rejected, false},
+		{"no TLS", map[string]string{"ETCD_ENDPOINTS": strings.Replace(e.Endpoint, "https", "http", 1)}, "connection", true},
+		{"another password", map[string]string{"ETCD_PASSWORD": "guess"}, "invalid user ID or password", false},
+		{"another user", map[string]string{"ETCD_USERNAME": "stranger"}, "invalid user ID or password", true},
+		{"no user", map[string]string{"ETCD_USERNAME": "", "ETCD_PASSWORD": ""}, "permission denied", false},
 	} {
+		if tt.long && testing.Short() {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // nobody writes, and some wait
+			t.Parallel() // none of them writes, and some wait
 			s := &fixture{T: t, Datastore: s.Datastore, kubeconfig: s.kubeconfig, env: variables(e)}
 			for name, value := range tt.env {
 				s.env = append(s.env, name+"="+value)

@@ -77,7 +77,7 @@ func TestDumpsSayWhatADryRunSays(t *testing.T) {
 		if offline.ExitCode != reap.ExitDone || offline.Report == nil {
 			s.Fatalf("exit code %d; stderr:\n%s", offline.ExitCode, offline.Stderr)
 		}
-		if diff := cmp.Diff(reasons(online), reasons(offline.Report)); diff != "" {
+		if diff := cmp.Diff(lines(online), lines(offline.Report)); diff != "" {
 			s.Errorf("entries (-online +offline):\n%s", diff)
 		}
 		if n := len(offline.Report.Entries); n != 4 {

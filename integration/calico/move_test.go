@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -31,20 +30,8 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 	if err := calico.LooseCRDs(t.Context(), crds); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Start(t.Context(), cluster.Options{CRDs: []string{crds}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	d, err := calico.OnKubernetes(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := move{newFixture(t, d)}
+	m := move{newFixture(t, calico.KubernetesT(t))}
+	t.Cleanup(func() { m.undo(t, crds, v3) })
 	_, ip := m.live("web")
 	var names []string
 	leak := func() { // one more, in whatever of the groups the plugin knows
@@ -105,8 +92,21 @@ const (
 // kinds are the resources that move.
 var kinds = map[string]string{"ipamblocks": "IPAMBlock", "ipamhandles": "IPAMHandle", "clusterinformations": "ClusterInformation"}
 
-// A move is a scene in which data moves from one API group to another.
+// A move is a fixture in which data moves from one API group to another.
 type move struct{ *fixture }
+
+// undo defines the old resources again and removes the new ones: other tests use
+// the same cluster.
+func (m move) undo(t *testing.T, crds, v3 string) {
+	const patience = time.Minute
+	config := m.Cluster.Config
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crds}, MaxTime: patience}); err != nil {
+		t.Error(err)
+	}
+	if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{v3}, MaxTime: patience}); err != nil {
+		t.Error(err)
+	}
+}
 
 // define defines the resources of the new group, and that of the move.
 func (m move) define(from, to string) {

@@ -58,7 +58,7 @@ func TestPoolsDoNotMatter(t *testing.T) {
 
 		s.prove(releaseNow, all, func(r row) string { return r.want })
 		// Nothing is lost with a block that has neither addresses nor affinity.
-		if got := at("10.33.2.5")(s, "heir"); got[0] != "10.33.2.5" {
+		if got := at("10.33.2.5")(s, "new-owner"); got[0] != "10.33.2.5" {
 			s.Errorf("the plugin gave %s, want 10.33.2.5", got)
 		}
 	})
@@ -83,7 +83,7 @@ func TestReleasedAddressesQueueAtTheTail(t *testing.T) {
 		s.wantReleased(before, s.mustReap(reap.ExitDone, releaseNow))
 		var order []string
 		for n := range 7 {
-			_, ip := s.leak(fmt.Sprintf("heir-%d", n))
+			_, ip := s.leak(fmt.Sprintf("new-%d", n))
 			order = append(order, ip.String())
 		}
 		want := slices.Concat([]string{"10.33.0.6", "10.33.0.7"}, slices.Delete(slices.Clone(ips), 1, 2))

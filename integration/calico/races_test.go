@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -22,7 +22,7 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(s *fixture, orphan calico.Sandbox, ip netip.Addr) // the orphan's is pod "gone"
-		want string                                               // becomes of the orphan's address
+		want string                                                 // becomes of the orphan's address
 	}{{
 		name: "an ADD for another pod",
 		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("new") },
@@ -143,12 +143,12 @@ func (s *fixture) reapWhileHeld(policy, write string, do func()) *reap.Report {
 	}
 	gate, ended := proxy.NewGate(), make(chan end, 1)
 	if s.Etcd != nil {
-		hold := onTransaction(func(t transaction) error {
-			gate.Hook(t.ctx, proxy.Request{})
-			return t.forward()
+		hold := s.intercepted(func(t engine.Transaction) error {
+			gate.Hook(t.Context, proxy.Request{})
+			return t.Forward()
 		})
 		go func() {
-			report, err := engine{etcd: []grpc.DialOption{hold}}.run(s, policy)
+			report, err := hold.Run(s.Context(), policy)
 			ended <- end{report, err}
 		}()
 	} else {

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
 
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -161,7 +161,7 @@ func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
 		b := s.backend()
 		records := s.records(b, one, two)
 		s.mustReap(reap.ExitDone, releaseNow)
-		s.liveAt("heir", calico.NewContainerID(), one)
+		s.liveAt("new-owner", calico.NewContainerID(), one)
 		before := s.state()
 		errs := map[string]error{}
 		for pool, rs := range records {
@@ -169,8 +169,8 @@ func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
 				errs[rs[i].IP] = err
 			}
 		}
-		if err := errs[one.String()]; !errors.Is(err, reaper.ErrTaken) || !strings.Contains(err.Error(), "pod "+shop+"/heir") {
-			s.Errorf("restore %s: %v, want that the heir has it", one, err)
+		if err := errs[one.String()]; !errors.Is(err, reaper.ErrTaken) || !strings.Contains(err.Error(), "pod "+shop+"/new-owner") {
+			s.Errorf("restore %s: %v, want that the new owner has it", one, err)
 		}
 		if err := errs[two.String()]; err != nil {
 			s.Errorf("restore %s: %v", two, err)
@@ -222,10 +222,10 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 func (s *fixture) overtaken(do func()) reaper.Recorder {
 	s.Helper()
 	if s.Etcd != nil {
-		b, err := engine{etcd: []grpc.DialOption{onTransaction(func(t transaction) error {
+		b, err := s.intercepted(func(t engine.Transaction) error {
 			do()
-			return t.forward()
-		})}}.backend(s, nil)
+			return t.Forward()
+		}).Blocks(nil)
 		s.must(err)
 		return b
 	}
@@ -247,50 +247,77 @@ func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
 	return b
 }
 
-// A restoration that ends before or after any of its writes leaves what the next
-// one finishes, also when a run has been there in between (promise 8).
-func TestRestoreThatWasCutShortIsFinishedByTheNext(t *testing.T) {
-	for _, tt := range []struct {
-		request string
-		at      moment
-	}{
-		{"create ipamhandles", moments[0]}, {"create ipamhandles", moments[1]},
-		{"update ipamblocks", moments[0]}, {"update ipamblocks", moments[1]},
-	} {
-		for name, between := range map[string]func(s *fixture){
-			"":                  func(*fixture) {},
-			", and a run":       func(s *fixture) { s.mustReap(reap.ExitDone, releaseNow) },
-			", and a later run": func(s *fixture) { s.later(releaseNow) },
-		} {
-			t.Run(tt.at.name+" "+tt.request+name, func(t *testing.T) {
-				s := newFixture(t, calico.KubernetesT(t))
-				_, one := s.leak("gone")
-				_, both := s.dual("gone-too")
-				leaked := append([]netip.Addr{one}, both...)
-				before := s.state()
-				records := s.records(s.backend(), leaked...)
-				s.mustReap(reap.ExitDone, releaseNow)
+// A cut is where a restoration ends, and what comes before the next one.
+type cut struct {
+	after         bool // the write, and else before it
+	write         string
+	then          func(s *fixture)
+	between, name string
+}
 
-				p := s.proxy()
-				ctx, crash := context.WithCancel(s.Context())
-				defer crash()
-				tt.at.hook(p, proxy.Nth(1, proxy.On(tt.request)), func(context.Context, proxy.Request) proxy.Action {
-					crash()
-					return proxy.Drop()
-				})
-				b := s.behind(p)
-				for pool, rs := range records {
-					b.Restore(ctx, pool, rs)
-				}
-				between(s)
-				for _, err := range answersOf(s, s.backend(), records) {
-					if err != nil && !errors.Is(err, reaper.ErrPresent) {
-						s.Errorf("the next restoration: %v", err)
-					}
-				}
-				s.wantRestored(before)
-			})
+// cuts are all of them.
+func cuts() []cut {
+	var all []cut
+	for _, write := range []string{"create ipamhandles", "update ipamblocks"} {
+		for name, then := range map[string]func(s *fixture){
+			"":                 func(*fixture) {},
+			" and a run":       func(s *fixture) { s.mustReap(reap.ExitDone, releaseNow) },
+			" and a later run": func(s *fixture) { s.later(releaseNow) },
+		} {
+			all = append(all,
+				cut{false, write, then, name, "before " + write + name}, cut{true, write, then, name, "after " + write + name})
 		}
+	}
+	slices.SortFunc(all, func(a, b cut) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// A restoration that ends before or after any of its writes leaves what the next
+// one finishes, also when a run has been there in between (promises 8 and 10).
+func TestEveryCutOfARestore(t *testing.T) {
+	some := cuts()
+	if testing.Short() {
+		some = slices.DeleteFunc(some, func(c cut) bool {
+			return c.between != "" && c.name != "after update ipamblocks and a run" && c.name != "after create ipamhandles and a later run" ||
+				c.between == "" && !c.after
+		})
+	}
+	for _, tt := range some {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newFixture(t, calico.KubernetesT(t))
+			_, one := s.leak("gone")
+			_, both := s.dual("gone-too")
+			leaked := append([]netip.Addr{one}, both...)
+			before := s.state()
+			records := s.records(s.backend(), leaked...)
+			s.mustReap(reap.ExitDone, releaseNow)
+
+			p := s.proxy()
+			ctx, crash := context.WithCancel(s.Context())
+			defer crash()
+			hooked := p.Before
+			if tt.after {
+				hooked = p.After
+			}
+			hooked(proxy.Nth(1, proxy.On(tt.write)), func(context.Context, proxy.Request) proxy.Action {
+				crash()
+				return proxy.Drop()
+			})
+			b := s.behind(p)
+			for pool, rs := range records {
+				b.Restore(ctx, pool, rs)
+			}
+			if ctx.Err() == nil {
+				t.Fatalf("the restoration came to its end: it made %v", p.Mutations())
+			}
+			tt.then(s)
+			for _, err := range answersOf(s, s.backend(), records) {
+				if err != nil && !errors.Is(err, reaper.ErrPresent) {
+					s.Errorf("the next restoration: %v", err)
+				}
+			}
+			s.wantRestored(before)
+		})
 	}
 }
 

@@ -7,19 +7,22 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-func TestMain(m *testing.M) { calico.MainLoose(m) }
+func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico}}) }
 
 const (
 	shop = "shop" // the namespace of the pods
@@ -175,11 +178,19 @@ func (s *fixture) clean() {
 	}
 }
 
-// reasons are the verdict and the reason of each address of a report.
-func reasons(r *reap.Report) map[string]string {
-	all := make(map[string]string)
-	for _, e := range r.Entries {
-		all[e.IP] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
+// engine runs in the process of the test, with Calico's backend alone, by a clock
+// that may be another one.
+func (s *fixture) engine(now ...func() time.Time) engine.Engine {
+	e := engine.Engine{Kubeconfig: s.kubeconfig, Env: s.env, Only: []string{"calico"}}
+	if len(now) > 0 {
+		e.Now = now[0]
 	}
-	return all
+	return e
+}
+
+// intercepted is an engine whose first transaction the hook stands before.
+func (s *fixture) intercepted(hook func(engine.Transaction) error) engine.Engine {
+	e := s.engine()
+	e.Dial = []grpc.DialOption{engine.OnTransaction(hook)}
+	return e
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 )
 
 // What waits is judged by a later run: the engine is run by the test, as if it
@@ -45,7 +46,7 @@ func (s *fixture) through(terms string, names map[string]string, turns []turn) {
 		if m.do != nil || findings == nil {
 			findings = s.check()
 		}
-		r, err := engine{after: m.at}.run(s, terms)
+		r, err := s.engine(engine.After(m.at)).Run(s.Context(), terms)
 		s.must(err)
 		got := lines(r)
 		for name, want := range m.want {

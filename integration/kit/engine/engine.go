@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -28,10 +29,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An Engine is a way to run. Its ledger and its journals are in
-// cluster.PoolNamespace; it takes no lock and writes no events.
+// An Engine is a way to run. It takes no lock and writes no events.
 type Engine struct {
 	Kubeconfig string
+	Namespace  string            // of its ledger and its journals; cluster.PoolNamespace if empty
 	Env        []string          // as of the binary, KEY=value: with ETCD_ENDPOINTS, blocks are in etcd
 	Dial       []grpc.DialOption // of the client of etcd
 	Now        func() time.Time  // the clock of the run; time.Now if nil
@@ -97,8 +98,9 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 		return o, err
 	}
 	o.Cluster = kube.NewCluster(core, apps)
-	o.Ledgers = kube.NewLedgers(core, cluster.PoolNamespace)
-	o.Journals = kube.NewJournals(core, cluster.PoolNamespace, 10)
+	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
+	o.Ledgers = kube.NewLedgers(core, namespace)
+	o.Journals = kube.NewJournals(core, namespace, 10)
 	return o, nil
 }
 
@@ -108,7 +110,7 @@ func (e Engine) backends(config *rest.Config) ([]reaper.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks, err := e.blocks(config)
+	blocks, err := e.Blocks(config)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,8 @@ func (e Engine) backends(config *rest.Config) ([]reaper.Backend, error) {
 	return slices.DeleteFunc(all, func(b reaper.Backend) bool { return !slices.Contains(e.Only, b.Name()) }), nil
 }
 
-// blocks is Calico's backend.
-func (e Engine) blocks(config *rest.Config) (*calico.Backend, error) {
+// Blocks returns Calico's backend.
+func (e Engine) Blocks(config *rest.Config) (*calico.Backend, error) {
 	if e.getenv("ETCD_ENDPOINTS") == "" {
 		return calico.NewKubernetes(config)
 	}
