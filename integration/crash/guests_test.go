@@ -149,6 +149,7 @@ func TestEveryKillLeavesWhatGuestsGot(t *testing.T) {
 			then(g)
 			g.WantSingle()
 			g.ConvergeTo(snapshot.Store.Held) // the order in which Calico gives out what is free has changed
+			g.WantRemembered()
 		}
 	}
 	some := fault.Points(writes)

@@ -151,6 +151,7 @@ func TestPluginsBetweenAKillAndTheNextRun(t *testing.T) {
 			}
 			w.WantInUse()
 			w.ConvergeTo(snapshot.Store.Held)
+			w.WantRemembered()
 			w.Outlast()
 		})
 	}
@@ -180,6 +181,7 @@ func TestPluginsBetweenAKillAndTheNextRun(t *testing.T) {
 			w.Must(w.Cluster.DeletePod(w.Context(), sandbox.Namespace, sandbox.Pod))
 		}
 		w.ConvergeTo(snapshot.Store.Held)
+		w.WantRemembered()
 		w.Outlast()
 	})
 }

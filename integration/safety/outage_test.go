@@ -15,45 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// The API server goes away in the middle of a run. What was done by then is in
-// the report, the rest is not, and the next run does it (promises 7 and 8).
-func TestRunSurvivesTheEndOfTheAPIServer(t *testing.T) {
-	s := newScene(t)
-	s.pod(t, "live")
-	for _, tt := range []struct {
-		name string
-		at   proxy.Match
-	}{
-		{"between two pools", proxy.Nth(2, proxy.On("patch ippools"))},
-		{"between tombstone and delete", proxy.Nth(1, proxy.On("delete overlappingrangeipreservations"))},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			end := s.wreck(t)
-			var once sync.Once
-			s.toReaper.Before(tt.at, func(context.Context, proxy.Request) proxy.Action {
-				once.Do(func() {
-					if err := s.StopAPIServer(); err != nil {
-						t.Error(err)
-					}
-				})
-				return proxy.Pass()
-			})
-			result := s.run(t, reap.ExitPartial, releaseNow+slowRule, inOrder)
-			if err := s.StartAPIServer(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			s.checkKept(t, end)
-			s.checkTrue(t, result.Report)
-			checkNamesFailure(t, result)
-			if result.Report.Summary.Released == 0 {
-				t.Error("the report says that nothing was released; a pool's entry was")
-			}
-			s.converge(t, releaseNow+slowRule)
-			s.checkStore(t, end)
-		})
-	}
-}
-
 // A list of pods that expires in the middle begins anew: half a list would
 // make orphans of the other half's allocations (promises 1 and 2).
 func TestListThatExpiresBeginsAnew(t *testing.T) {

@@ -2,12 +2,9 @@ package undo_test
 
 import (
 	"maps"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // undisturbed runs to the end, which every other run has to come to: nothing is left
@@ -25,61 +22,6 @@ func (w *world) undisturbed() []string {
 	}
 	w.end = w.stores()
 	return w.writes()
-}
-
-// starts starts a run that releases.
-func (w *world) starts() *reap.Process { return w.start("run", releaseNow, inOrder) }
-
-// A run that is killed before or after any of its writes has touched nothing that is
-// in use. What it released is put back by its journal, to the byte, and where there is
-// no journal, nothing was released. The next run comes to the same end as one that
-// was never disturbed (promises 1, 8 and 10).
-func TestRunThatIsKilledAtAnyWriteIsUndoneByItsJournal(t *testing.T) {
-	w := newWorld(t, calico.KubernetesT(t))
-	w.each(pointsOf(w.undisturbed()), func(p point) {
-		w.again()
-		w.killed(p, w.starts)
-		w.wantInUse()
-		for _, id := range w.journals() { // the one, or none
-			w.restore(id)
-		}
-		w.wantStores("after the restoration", w.before)
-		w.converge()
-	})
-}
-
-// The next run finishes what a killed one has left, which here does many things at a
-// time; and the journal of the killed one puts back what both have released.
-func TestRunThatIsKilledAtAnyWriteIsFinishedByTheNext(t *testing.T) {
-	w := newWorld(t, calico.KubernetesT(t))
-	w.each(turns(w.undisturbed()), func(p point) {
-		w.again()
-		w.killed(p, func() *reap.Process { return w.start("run", releaseNow) })
-		killed := w.journals()
-		w.converge()
-		for _, id := range killed {
-			w.restore(id)
-			w.wantStores("after the restoration", w.before)
-		}
-	})
-}
-
-// A restoration that is killed before or after any of its writes is finished by the
-// next one.
-func TestRestorationThatIsKilledAtAnyWriteIsFinishedByTheNext(t *testing.T) {
-	w := newWorld(t, calico.KubernetesT(t))
-	w.undisturbed()
-	id := w.journals()[0]
-	w.proxy.Reset()
-	w.restore(id)
-	w.each(pointsOf(w.writes()), func(p point) {
-		w.put(w.end)
-		w.unlock()
-		w.killed(p, func() *reap.Process { return w.start("restore", releaseNow, "--run="+id) })
-		w.wantInUse()
-		w.restore(id)
-		w.wantStores("after the next restoration", w.before)
-	})
 }
 
 // converge runs until the stores are as at the end, to the byte.

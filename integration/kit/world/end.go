@@ -50,11 +50,12 @@ func (w *World) Undisturbed() []string {
 func (w *World) Converge() {
 	w.Helper()
 	w.ConvergeTo(snapshot.Store.Bytes)
+	w.WantRemembered()
 }
 
-// ConvergeTo is Converge for a view of the stores. What has lost its address by a
-// crash, or was made again, has to wait however short the grace period is: the run
-// that sees it first is made to be long ago.
+// ConvergeTo runs until a view of the stores is as at the end. What has lost its
+// address by a crash, or was made again, has to wait however short the grace period
+// is: the run that sees it first is made to be long ago.
 func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 	w.Helper()
 	w.Proxy.Reset()
@@ -62,7 +63,6 @@ func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 	for range 2 {
 		w.Run(ReleaseNow)
 		if maps.Equal(want, view(w.Stores())) {
-			w.WantRemembered()
 			return
 		}
 		w.Age()
@@ -71,7 +71,6 @@ func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 	if diff := cmp.Diff(want, view(w.Stores())); diff != "" {
 		w.Errorf("stores in the end (-want +got):\n%s", diff)
 	}
-	w.WantRemembered()
 }
 
 // Outlast has runs come after the time that everything waits, and fails the test
