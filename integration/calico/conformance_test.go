@@ -83,11 +83,11 @@ func (p *pluginBlocks) sandbox(pool string, owner reaper.Owner) calico.Sandbox {
 }
 
 // Reserve implements backendtest.Store. What a pod had in another sandbox stays
-// that sandbox's. The suite's heirs are after an address that was given before: they
-// ask for it, as it is the last that the plugin would give them.
+// that sandbox's. A new owner of the suite is to get an address that was given before.
+// It asks for that one, which is the last that the plugin would give.
 func (p *pluginBlocks) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
 	sandbox := p.sandbox(pool, owner)
-	if strings.HasPrefix(owner.Pod.Name, "heir-") {
+	if strings.HasPrefix(owner.Pod.Name, "new-owner-") {
 		sandbox.IP = p.freed(pool)
 	}
 	ips, err := p.Add(p.Context(), sandbox)

@@ -53,9 +53,9 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 
 	leak()
 	m.migration("Migrating")
-	m.fails("data moves", "in phase Migrating")
+	m.fails("data moves", "(phase Migrating)")
 	m.migration("WaitingForConflictResolution")
-	m.fails("data waits", "in phase WaitingForConflictResolution")
+	m.fails("data waits", "(phase WaitingForConflictResolution)")
 	m.migration("Pending")
 	m.works("data is about to move", groupV1, names[3])
 
@@ -65,7 +65,7 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 	m.must(m.Lock(m.Context()))
 	m.copyToV3()
 	m.migration("Migrating")
-	m.fails("data moves, and the old one is locked", "in phase Migrating")
+	m.fails("data moves, and the old one is locked", "(phase Migrating)")
 	m.migration("Converged")
 	m.fails("none is live", "0 of the API groups")
 	m.putV3("clusterinformations", "default", `{"datastoreReady":true}`)
