@@ -1,4 +1,4 @@
-package fault_test
+package kit_test
 
 import (
 	"bytes"
@@ -27,16 +27,15 @@ import (
 // serverVariable has the test binary be the client whose requests meet the faults.
 const serverVariable = "FAULT_TEST_SERVER"
 
-func TestMain(m *testing.M) {
-	if server := os.Getenv(serverVariable); server != "" {
-		os.Exit(client(server))
+func init() {
+	if url := os.Getenv(serverVariable); url != "" {
+		os.Exit(writer(url))
 	}
-	os.Exit(m.Run())
 }
 
-// client reads once and writes three times, one after the other. It ends with an
+// writer reads once and writes three times, one after the other. It ends with an
 // error when a request fails, and with exit code 130 when it is interrupted.
-func client(server string) int {
+func writer(url string) int {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	go func() {
@@ -50,7 +49,7 @@ func client(server string) int {
 		{http.MethodPatch, "/api/v1/namespaces/a/pods/b", "two"},
 		{http.MethodDelete, "/api/v1/namespaces/a/pods/b", "three"},
 	} {
-		r, err := http.NewRequest(request.method, server+request.path, strings.NewReader(request.body))
+		r, err := http.NewRequest(request.method, url+request.path, strings.NewReader(request.body))
 		if err != nil {
 			return reap.ExitUsage
 		}
@@ -63,8 +62,8 @@ func client(server string) int {
 	return reap.ExitDone
 }
 
-// A server remembers what was written.
-type server struct {
+// A writeServer remembers what was written.
+type writeServer struct {
 	proxy *proxy.Proxy
 	start fault.Start
 
@@ -72,9 +71,9 @@ type server struct {
 	written []string
 }
 
-func newServer(t *testing.T) *server {
+func newWriteServer(t *testing.T) *writeServer {
 	t.Helper()
-	s := &server{}
+	s := &writeServer{}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		s.mu.Lock()
@@ -102,14 +101,14 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-func (s *server) wrote() []string {
+func (s *writeServer) wrote() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.written)
 }
 
 // run runs the client to its end.
-func (s *server) run(t *testing.T, code int) {
+func (s *writeServer) run(t *testing.T, code int) {
 	t.Helper()
 	p, err := s.start()
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *server) run(t *testing.T, code int) {
 
 // Killed before its nth write, a process has made n-1 writes; killed after it, n.
 func TestKillEndsAProcessAtEachPoint(t *testing.T) {
-	s := newServer(t)
+	s := newWriteServer(t)
 	s.run(t, reap.ExitDone)
 	writes := fault.Writes(s.proxy)
 	if want := []string{"create configmaps", "patch pods b", "delete pods b"}; !slices.Equal(writes, want) {
@@ -135,7 +134,7 @@ func TestKillEndsAProcessAtEachPoint(t *testing.T) {
 	}
 	for _, p := range points {
 		t.Run(p.String(), func(t *testing.T) {
-			s := newServer(t)
+			s := newWriteServer(t)
 			if err := fault.Kill(s.proxy, p, s.start); err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +152,7 @@ func TestKillEndsAProcessAtEachPoint(t *testing.T) {
 
 // A test that kills nothing proves nothing: it is told so.
 func TestKillSaysThatNothingWasKilled(t *testing.T) {
-	s := newServer(t)
+	s := newWriteServer(t)
 	for name, err := range map[string]error{
 		"a write that does not come":   fault.Kill(s.proxy, fault.Point{N: 4}, s.start),
 		"a request that does not come": fault.KillAt(s.proxy, proxy.On("update pods"), true, s.start),
@@ -188,7 +187,7 @@ func TestPointsAreThoseThatDiffer(t *testing.T) {
 
 // What a held process sends later passes, and its request goes on when it is told to.
 func TestHoldLetsTheRequestGoOn(t *testing.T) {
-	s := newServer(t)
+	s := newWriteServer(t)
 	h, err := fault.Hold(s.proxy, proxy.On("patch pods"), s.start)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +203,7 @@ func TestHoldLetsTheRequestGoOn(t *testing.T) {
 
 // The write at which a process was stopped is done behind its back.
 func TestStopCarriesOutTheWrite(t *testing.T) {
-	s := newServer(t)
+	s := newWriteServer(t)
 	result, err := fault.Stop(s.proxy, proxy.On("patch pods"), s.start, func(h *fault.Held) error { return h.Signal(syscall.SIGTERM) })
 	if err != nil || result.ExitCode != reap.ExitSignal || !slices.Equal(s.wrote(), []string{"one", "two"}) {
 		t.Errorf("exit code %d with %q written: %v", result.ExitCode, s.wrote(), err)
@@ -215,7 +214,7 @@ func TestStopCarriesOutTheWrite(t *testing.T) {
 func TestFaultsAreBeforeOrAfterTheWrite(t *testing.T) {
 	for _, f := range fault.Faults {
 		t.Run(f.Name, func(t *testing.T) {
-			s := newServer(t)
+			s := newWriteServer(t)
 			f.Fail(s.proxy, proxy.On("patch pods"))
 			s.run(t, reap.ExitError)
 			s.proxy.Reset()
