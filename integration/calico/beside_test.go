@@ -26,8 +26,8 @@ func (s *fixture) leakMany(n int) {
 	}
 }
 
-// harmless are the errors of kube-controllers by which they say that somebody
-// else was first: the reaper, or an ADD.
+// harmless are the errors by which kube-controllers say that another program wrote
+// first: the reaper, or an ADD.
 var harmless = []string{"update conflict", "the object has been modified", "does not exist", "not found", "is not empty"}
 
 // Calico's own garbage collection and the reaper find the same leaks at the same

@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// backend returns the backend over the scene's datastore.
+// backend returns the backend over the fixture's datastore.
 func (s *fixture) backend() *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(s.Cluster.Config)
@@ -235,7 +235,7 @@ func TestAddressesThatShareAnAttribute(t *testing.T) {
 	})
 }
 
-// warrants confirms that nobody has the addresses.
+// warrants confirms that no pod has the addresses.
 func (s *fixture) warrants(b reaper.Backend, leaked []netip.Addr) []reaper.Warrant {
 	s.Helper()
 	pods := new(backendtest.Pods)

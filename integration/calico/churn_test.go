@@ -138,7 +138,7 @@ func TestEveryLifeBesideTheReaper(t *testing.T) {
 	s.wantWhole(c.want)
 }
 
-// later is a run at a time when whatever a ledger remembers is due.
+// later is a run at a time when all that a ledger remembers is due.
 func (s *fixture) later(policy string) *reap.Report {
 	s.Helper()
 	report, err := s.engine(engine.After(time.Hour)).Run(s.Context(), policy)

@@ -15,7 +15,7 @@ import (
 )
 
 // Blocks and handles that break what Calico relies on (35): reported and never
-// written, since whoever writes them makes them worse; and all else goes on (36).
+// written, since a write would make them worse; and all else goes on (36).
 func TestCorruptObjectsAreReportedAndStay(t *testing.T) {
 	const sound = `{"cidr":"CIDR","affinity":"host:node-1","allocations":[0,null,1,null],"unallocated":[3,1],` +
 		`"attributes":[{"handle_id":"k8s-pod-network.a","secondary":{"namespace":"shop","pod":"gone"}},` +
@@ -27,7 +27,7 @@ func TestCorruptObjectsAreReportedAndStay(t *testing.T) {
 	}{
 		{"attribute out of range", "[0,null,1,null]", "[0,null,2,null]", false},
 		{"attribute below range", "[0,null,1,null]", "[0,null,-1,null]", false},
-		{"attribute of nobody", "[0,null,1,null]", "[0,null,0,null]", false},
+		{"attribute without an address", "[0,null,1,null]", "[0,null,0,null]", false},
 		{"free twice", "[3,1]", "[3,1,1]", false},
 		{"free and allocated", "[3,1]", "[3,1,2]", false},
 		{"free out of range", "[3,1]", "[3,1,4]", false},
@@ -154,7 +154,7 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 		}
 		s.wantReleased(before, r)
 		if s.Etcd == nil {
-			return // the API server has a form of its own for whatever it stores
+			return // the API server has a form of its own for all that it stores
 		}
 		// Allocations, queue and attributes are written anew; nothing else is.
 		wantBlock := block("[0,null,null,0,null,null,null,null]", "[7,4,1,6,2,5]", "["+ids.Replace(stays)+"]", "1800000000000000010",
@@ -173,7 +173,7 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 }
 
 // The block of an article of 2018 about leaked addresses: written by a Calico that
-// named nobody, only sandboxes. What becomes of those is a question of policy; and
+// named no pods, only sandboxes. What becomes of those is a question of policy; and
 // even then nothing goes that a pod shows, nor anything at all while a pod is
 // there that should show an address and shows none.
 func TestBlockWithoutOwners(t *testing.T) {
@@ -211,7 +211,7 @@ func TestBlockWithoutOwners(t *testing.T) {
 			{name: "a pod shows a sandbox", policy: release, all: absent,
 				pod: options{cluster.Annotation(calico.ContainerIDAnnotation, sandboxOf(content.Attributes[1].Handle))},
 				but: map[string]string{first: "inUse PodPresent kept"}},
-			{name: "nobody shows anything", policy: release, all: absent, want: testdata(t, "block-2018-released.json")},
+			{name: "no pod shows anything", policy: release, all: absent, want: testdata(t, "block-2018-released.json")},
 		} {
 			s.must(s.Put(s.Context(), calico.Block, s.BlockName(cidr), stored))
 			if tt.pod != nil {

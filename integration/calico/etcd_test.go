@@ -125,7 +125,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { s.must(silent.Close()) })
 	const (
-		down     = "127.0.0.1:1"                            // where nobody listens
+		down     = "127.0.0.1:1"                            // where no server listens
 		rejected = "tls: |broken pipe|connection reset|EOF" // by then the client believes that it is in
 	)
 	for _, tt := range []struct {
@@ -176,7 +176,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What cannot lead to any etcd is a mistake in the settings, and nobody is asked.
+// What cannot lead to any etcd is a mistake in the settings, and no server is asked.
 func TestSettingsThatLeadNowhereAreAWrongPolicy(t *testing.T) {
 	s := newFixture(t, calico.EtcdT(t))
 	for settings, want := range map[string]string{

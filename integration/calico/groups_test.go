@@ -16,8 +16,8 @@ func (s *fixture) dual(pod string) (calico.Sandbox, []netip.Addr) {
 	return sandbox, s.add(sandbox)
 }
 
-// All addresses of a handle go together or not at all, in whatever blocks they
-// are: Calico freed healthy pods before it did so (#5044). Scenario 7.
+// All addresses of a handle go together or not at all, also if they are in
+// several blocks: Calico freed healthy pods before it did so (#5044). Scenario 7.
 func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 	const (
 		inUse, gone = "inUse PodPresent kept", "orphan PodAbsent released"
@@ -25,7 +25,7 @@ func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 	)
 	each(t, func(s *fixture) {
 		rows := s.plant([]row{
-			{name: "nobody is there", want: gone, set: func(s *fixture, pod string) []string {
+			{name: "the pod is gone", want: gone, set: func(s *fixture, pod string) []string {
 				_, ips := s.dual(pod)
 				return texts(ips)
 			}},

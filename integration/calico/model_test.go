@@ -21,7 +21,7 @@ import (
 // A state is everything that Calico stores.
 type state struct {
 	blocks, handles map[string]calico.Object
-	versions        map[string]string // of each object, whatever it is
+	versions        map[string]string // of each object of any kind
 }
 
 // state reads everything.

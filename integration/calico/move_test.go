@@ -34,7 +34,7 @@ func TestDataMovesToAnotherAPIGroup(t *testing.T) {
 	t.Cleanup(func() { m.undo(t, crds, v3) })
 	_, ip := m.live("web")
 	var names []string
-	leak := func() { // one more, in whatever of the groups the plugin knows
+	leak := func() { // one more, in that of the groups which the plugin knows
 		_, ip := m.leak("gone")
 		names = append(names, ip.String())
 	}

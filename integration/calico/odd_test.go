@@ -25,7 +25,7 @@ func of(pairs ...string) fields {
 }
 
 // What Calico has addresses for beside pods, and what its old and later versions
-// wrote. Nothing of the first kind is ever released, whoever is gone: what the
+// wrote. Nothing of the first kind is ever released: what the
 // address was given to is no pod, and nothing here could tell whether it is still
 // there. Calico takes back a tunnel's address with its node (10), and a virtual
 // machine's with the machine (16); it knows where to look.
@@ -66,7 +66,7 @@ func TestOddAllocations(t *testing.T) {
 
 			{name: "node and no pod (11)", want: unknown, set: odd("POD", of("node", node))},
 			{name: "node that is gone and no pod (11)", want: unknown, set: odd("tenant.POD", of("node", "node-9"))},
-			{name: "node and a container of whatever, and no pod (11)", want: unknown, set: odd("k8s-pod-network."+id(10), of("node", node))},
+			{name: "node and some container, and no pod (11)", want: unknown, set: odd("k8s-pod-network."+id(10), of("node", node))},
 			{name: "namespace and no pod (11)", want: unknown, set: odd("k8s-pod-network."+id(7), of("namespace", shop, "node", node))},
 			{name: "pod and no namespace (11)", want: unknown, set: odd("k8s-pod-network."+id(8), of("pod", "gone", "node", node))},
 
@@ -155,7 +155,7 @@ func (s *fixture) forget(ip netip.Addr) {
 	})
 }
 
-// share gives one more address to whoever has this one.
+// share gives one more address to the owner of this one.
 func (s *fixture) share(ip netip.Addr) netip.Addr {
 	s.Helper()
 	var ordinal int

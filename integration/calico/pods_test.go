@@ -74,7 +74,7 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			{name: "its pod shows another sandbox and another address (6, 38)", want: replaced, set: shown(func(calico.Sandbox, netip.Addr) options {
 				return options{other, sandboxIs(calico.NewContainerID())}
 			})},
-			// So where ptp, bridge or macvlan has calico-ipam: nobody writes the
+			// So where ptp, bridge or macvlan has calico-ipam: no program writes the
 			// sandbox into the annotations, and the order of the two tells.
 			{name: "its pod shows no sandbox, and the address of a later one", want: replaced + ", " + inUse, set: func(s *fixture, pod string) []string {
 				_, first := s.leak(pod)

@@ -15,7 +15,7 @@ import (
 )
 
 // What a pool says is about addresses to be given, not about those to be taken
-// back: they are found by block, whatever pool it is of, if any (33). An emptied
+// back: they are found by block, of any pool or of none (33). An emptied
 // block stays, and its affinity: Calico would delete one without an affinity
 // (19), and later release the others; with the state machine that it has for it.
 func TestPoolsDoNotMatter(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLockedDatastoreIsLeftAlone(t *testing.T) {
 		if got := lines(r)[ip.String()]; got != "orphan PodAbsent released" {
 			s.Errorf("after the lock: %q", got)
 		}
-		// Without the object nobody knows.
+		// Without the object it is not known.
 		s.leak("gone")
 		name := map[bool]string{
 			false: "default", true: "/calico/resources/v3/projectcalico.org/clusterinformations/default",

@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Somebody writes the block between the reaper's last reading of it and its
-// write, by a real ADD or DEL or by hand. The reaper's write is refused, and what
+// Another program writes the block between the reaper's last reading of it and its
+// write: a real ADD or DEL, or a person. The reaper's write is refused, and what
 // it does then is right for the block as it is by then (promises 1 and 4).
 func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 	for _, tt := range []struct {

@@ -91,7 +91,7 @@ func (s *fixture) wantRestored(before state) {
 	}
 }
 
-// metadata is what an object has of some fields, and of those that somebody gave it.
+// metadata is what an object has of some fields, and of those that its users gave it.
 func (s *fixture) metadata(o calico.Object, fields ...string) string {
 	if s.Etcd != nil {
 		return ""

@@ -17,7 +17,7 @@ import (
 //   - 19 to 21, as far as they are about empty blocks and their affinities: those
 //     are Calico's to release, by a state machine of its own, and stay here;
 //   - 17 as it is written, and what of 14 to 18 tells a virtual machine that is
-//     there from one that is gone: whatever a machine has stays;
+//     there from one that is gone: all that a machine has stays;
 //   - 36, as far as writes conflict, and 43, the crash between two writes: see the
 //     tests of races and of crashes;
 //   - 37, which is about how soon Calico's controller sees a change: a reaper
@@ -148,7 +148,7 @@ func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOpti
 	}
 }
 
-// blockOf is the block of an address of the scene's pools.
+// blockOf is the block of an address of the fixture's pools.
 func (s *fixture) blockOf(ip netip.Addr) netip.Prefix {
 	bits := 26
 	if ip.Is6() {
@@ -175,7 +175,7 @@ func (s *fixture) ordinal(ip netip.Addr) int {
 	return int(bytes[len(bytes)-1] & 63)
 }
 
-// odd is an address whose attribute was written by somebody else than the plugin
+// odd is an address whose attribute was not written by the plugin
 // of today: under another handle, which may be none, and with other fields.
 func odd(handle string, fields map[string]any) func(*fixture, string) []string {
 	return func(s *fixture, pod string) []string {

@@ -56,7 +56,7 @@ func (s *fixture) through(terms string, names map[string]string, turns []turn) {
 			delete(got, names[name])
 		}
 		for name, line := range got {
-			s.Errorf("nobody expects %s, which is %q", name, line)
+			s.Errorf("no turn expects %s, which is %q", name, line)
 		}
 		s.wantReleased(was, r)
 		findings = s.wantSound(findings, r)
@@ -194,7 +194,7 @@ func TestReplacedSandboxes(t *testing.T) {
 }
 
 // comesAndGoes is live for a pod that will change: without the endpoint in etcd,
-// which Calico's plugin, and nobody else, would keep up to date.
+// which only Calico's plugin would keep up to date.
 func (s *fixture) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
@@ -202,7 +202,7 @@ func (s *fixture) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
 	return sandbox, ip
 }
 
-// Before 3.22 nobody wrote down when: then the ledger counts the four minutes.
+// Before 3.22 Calico did not write down when: then the ledger counts the four minutes.
 func TestReplacedSandboxOfUnknownAge(t *testing.T) {
 	const replacedSoon, replaced = "suspected SandboxReplaced kept", "orphan SandboxReplaced released"
 	each(t, func(s *fixture) {

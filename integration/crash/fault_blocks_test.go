@@ -76,9 +76,9 @@ var blockFaults = []blockFault{
 	{"404 of another server", always, "get customresourcedefinitions", elsewhere, false, untouched, true},
 }
 
-// A run releases the addresses of Calico all the same, or says what it could not do,
-// whatever goes wrong with a request; and the next runs do the rest (promises 2, 7,
-// 8, 9 and 11).
+// If a request goes wrong, a run releases the addresses of Calico all the same, or
+// says what it could not do; and the next runs do the rest (promises 2, 7, 8, 9 and
+// 11).
 func TestEveryFaultOfABlock(t *testing.T) {
 	w, _ := fixture(t)
 	for _, f := range blockFaults {

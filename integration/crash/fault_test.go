@@ -25,7 +25,7 @@ func requests(w *world.World) (all, writes []string) {
 	return all, writes
 }
 
-// A run does what it is there for, whatever goes wrong once with one of its requests.
+// If one of its requests goes wrong once, a run does what it is there for all the same.
 // It may give up on what would not get better: then it exits with 3 and a report
 // that names what failed, or, if the pods cannot be listed, with 1 and before the
 // first write. The report is true, nothing in use is touched, and the next runs do
