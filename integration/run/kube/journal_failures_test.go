@@ -1,10 +1,11 @@
-package journals_test
+package kube_test
 
 import (
 	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -27,11 +29,11 @@ const createConfigMaps = "create configmaps"
 func TestCreateWhoseAnswerGotLost(t *testing.T) {
 	for name, action := range map[string]proxy.Action{"dropped": proxy.Drop(), "500": proxy.InternalError()} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.proxy.After(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
-			s.write("run-1", 1, threeParts())
-			s.wantRead("run-1", threeParts())
-			s.wantStored("run-1-1-1", "run-1-1-2", "run-1-1-3")
+			f := newJournalFixture(t)
+			f.proxy.After(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
+			f.write("run-1", 1, threeParts())
+			f.wantRead("run-1", threeParts())
+			f.wantStored("run-1-1-1", "run-1-1-2", "run-1-1-3")
 		})
 	}
 }
@@ -39,10 +41,10 @@ func TestCreateWhoseAnswerGotLost(t *testing.T) {
 func TestPassingFailuresAreTriedAgain(t *testing.T) {
 	for name, action := range map[string]proxy.Action{"dropped": proxy.Drop(), "500": proxy.InternalError(), "429": proxy.TooManyRequests(0)} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.proxy.Before(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
-			s.write("run-1", 1, threeParts())
-			s.wantRead("run-1", threeParts())
+			f := newJournalFixture(t)
+			f.proxy.Before(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
+			f.write("run-1", 1, threeParts())
+			f.wantRead("run-1", threeParts())
 		})
 	}
 }
@@ -63,85 +65,85 @@ func TestWriteThatFailsLeavesNothing(t *testing.T) {
 		{"carried out, and never an answer", false, proxy.Drop()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
+			f := newJournalFixture(t)
 			if tt.before {
-				s.proxy.Before(second, proxy.Always(tt.action))
+				f.proxy.Before(second, proxy.Always(tt.action))
 			} else {
-				s.proxy.After(second, proxy.Always(tt.action))
+				f.proxy.After(second, proxy.Always(tt.action))
 			}
-			j := s.journals(1)
+			j := f.journals(1)
 			if err := j.Write(t.Context(), run("run-1"), threeParts()); err == nil || !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-2") {
 				t.Errorf("Write = %v, want that the second part failed", err)
 			}
-			s.wantStored()
-			s.proxy.Reset()
+			f.wantStored()
+			f.proxy.Reset()
 			if err := j.Write(t.Context(), run("run-1"), threeParts()); err != nil {
 				t.Fatal(err)
 			}
-			s.wantRead("run-1", threeParts())
+			f.wantRead("run-1", threeParts())
 		})
 	}
 }
 
 // A run that is ended while it writes takes back what it wrote.
 func TestWriteThatIsEndedLeavesNothing(t *testing.T) {
-	s := newScene(t)
+	f := newJournalFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.proxy.After(proxy.Nth(2, proxy.On(createConfigMaps)), func(context.Context, proxy.Request) proxy.Action {
+	f.proxy.After(proxy.Nth(2, proxy.On(createConfigMaps)), func(context.Context, proxy.Request) proxy.Action {
 		cancel()
 		return proxy.Drop()
 	})
-	if err := s.journals(1).Write(ctx, run("run-1"), threeParts()); !errors.Is(err, context.Canceled) {
+	if err := f.journals(1).Write(ctx, run("run-1"), threeParts()); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write = %v, want that it was ended", err)
 	}
-	s.wantStored()
+	f.wantStored()
 }
 
 // What cannot be taken back is refused by its reader.
 func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
-	s := newScene(t)
-	s.proxy.Before(proxy.Nth(3, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
-	s.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
-	err := s.journals(1).Write(t.Context(), run("run-1"), threeParts())
+	f := newJournalFixture(t)
+	f.proxy.Before(proxy.Nth(3, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
+	f.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
+	err := f.journals(1).Write(t.Context(), run("run-1"), threeParts())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may stay, and is no journal") {
 		t.Errorf("Write = %v, want that it was forbidden", err)
 	}
-	s.wantDamage("run-1", 4, "write 1 lacks part 3 of 3")
+	f.wantDamage("run-1", 4, "write 1 lacks part 3 of 3")
 }
 
 // wantDamage fails the test unless so many records can be read of the journal, and
 // the damage is told.
-func (s *scene) wantDamage(id string, records int, want string) {
-	s.Helper()
-	got, err := s.journals(1).Read(s.Context(), id)
+func (f *journalFixture) wantDamage(id string, records int, want string) {
+	f.Helper()
+	got, err := f.journals(1).Read(f.Context(), id)
 	if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), want) {
-		s.Errorf("read %s: %v, want damage with %q", id, err, want)
+		f.Errorf("read %s: %v, want damage with %q", id, err, want)
 	}
 	if len(got.Records) != records {
-		s.Errorf("%d records, want %d", len(got.Records), records)
+		f.Errorf("%d records, want %d", len(got.Records), records)
 	}
 }
 
 // An object that has the name of a part is not written over, and not deleted.
 func TestNameThatIsTaken(t *testing.T) {
-	s := newScene(t)
-	s.write("RUN-1", 1, records(1, 10))
-	before := s.stored()
-	err := s.journals(1).Write(t.Context(), run("run-1"), records(1, 10))
+	f := newJournalFixture(t)
+	f.write("RUN-1", 1, records(1, 10))
+	before := f.stored()
+	err := f.journals(1).Write(t.Context(), run("run-1"), records(1, 10))
 	if err == nil || !strings.Contains(err.Error(), "another object of this name") {
 		t.Errorf("Write = %v, want that the name is taken", err)
 	}
-	if after := s.stored(); len(after) != 1 || after["run-1-1-1"].ResourceVersion != before["run-1-1-1"].ResourceVersion {
+	if after := f.stored(); len(after) != 1 || after["run-1-1-1"].ResourceVersion != before["run-1-1-1"].ResourceVersion {
 		t.Errorf("the other run's part was touched: %v", after)
 	}
-	s.wantRead("RUN-1", records(1, 10))
+	f.wantRead("RUN-1", records(1, 10))
 }
 
 func TestForbiddenIsSaid(t *testing.T) {
-	s := newScene(t)
-	j := s.write("run-1", 1, records(1, 10))
+	f := newJournalFixture(t)
+	j := f.write("run-1", 1, records(1, 10))
 	for _, verb := range []string{"list configmaps", createConfigMaps} {
-		s.proxy.Before(proxy.On(verb), proxy.Always(proxy.Forbidden()))
+		f.proxy.Before(proxy.On(verb), proxy.Always(proxy.Forbidden()))
 	}
 	_, err := j.Read(t.Context(), "run-1")
 	for _, err := range []error{err, j.Prune(t.Context()), j.Write(t.Context(), run("run-1"), records(1, 10))} {
@@ -149,16 +151,16 @@ func TestForbiddenIsSaid(t *testing.T) {
 			t.Errorf("%v, want that it is forbidden", err)
 		}
 	}
-	s.wantStored("run-1-1-1")
+	f.wantStored("run-1-1-1")
 }
 
 // The API server lets nobody write a part anew.
 func TestPartCannotBeEdited(t *testing.T) {
-	s := newScene(t)
-	s.write("run-1", 1, records(1, 10))
-	cm := s.stored()["run-1-1-1"]
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	cm := f.stored()["run-1-1-1"]
 	cm.BinaryData = map[string][]byte{"journal.json.gz": []byte("junk")}
-	if _, err := s.admin.CoreV1().ConfigMaps(s.namespace).Update(t.Context(), &cm, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+	if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Update(t.Context(), &cm, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("update: %v, want that it is refused", err)
 	}
 }
@@ -178,17 +180,17 @@ func zipped(t *testing.T, text []byte) []byte {
 }
 
 // replace deletes a part and makes another one in its place.
-func (s *scene) replace(name string, change func(*corev1.ConfigMap)) {
-	s.Helper()
-	cm := s.stored()[name]
-	maps := s.admin.CoreV1().ConfigMaps(s.namespace)
-	if err := maps.Delete(s.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
+func (f *journalFixture) replace(name string, change func(*corev1.ConfigMap)) {
+	f.Helper()
+	cm := f.stored()[name]
+	client := f.Kube.CoreV1().ConfigMaps(f.namespace)
+	if err := client.Delete(f.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+		f.Fatal(err)
 	}
-	cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name, Labels: cm.Labels}
+	cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name, Labels: maps.Clone(cm.Labels)}
 	change(&cm)
-	if _, err := maps.Create(s.Context(), &cm, metav1.CreateOptions{}); err != nil {
-		s.Fatal(err)
+	if _, err := client.Create(f.Context(), &cm, metav1.CreateOptions{}); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -197,6 +199,8 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 	data := func(data []byte) func(*corev1.ConfigMap) {
 		return func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"journal.json.gz": data} }
 	}
+	f := newJournalFixture(t)
+	f.write("run-1", 1, threeParts())
 	const second = "ip-reaper-journal-run-1-1-2: the journal is damaged: "
 	for _, tt := range []struct {
 		name   string
@@ -211,31 +215,30 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 			all := cm.BinaryData["journal.json.gz"]
 			cm.BinaryData["journal.json.gz"] = all[:len(all)-9]
 		}, second},
-		{"a bomb", data(zipped(t, make([]byte, 512<<20))), second + "it has more than"},
+		{"a bomb", data(zipped(t, make([]byte, journal.MaxPart+1<<20))), second + "it has more than"},
 		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "version 2, this program reads 1: use the newer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			s.write("run-1", 1, threeParts())
-			s.replace("run-1-1-2", tt.change)
-			s.wantDamage("run-1", 3, tt.want)
+			part := f.stored()["run-1-1-2"]
+			f.replace("run-1-1-2", tt.change)
+			f.wantDamage("run-1", 3, tt.want)
+			f.replace("run-1-1-2", func(cm *corev1.ConfigMap) { cm.Labels, cm.BinaryData = part.Labels, part.BinaryData })
 		})
 	}
+	f.wantRead("run-1", threeParts())
 	t.Run("part deleted", func(t *testing.T) {
-		s := newScene(t)
-		s.write("run-1", 1, threeParts())
-		if err := s.admin.CoreV1().ConfigMaps(s.namespace).Delete(t.Context(), "ip-reaper-journal-run-1-1-1", metav1.DeleteOptions{}); err != nil {
+		if err := f.Kube.CoreV1().ConfigMaps(f.namespace).Delete(t.Context(), "ip-reaper-journal-run-1-1-1", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.wantDamage("run-1", 3, "write 1 lacks part 1 of 3")
+		f.wantDamage("run-1", 3, "write 1 lacks part 1 of 3")
 	})
 	t.Run("another run's part", func(t *testing.T) {
-		s := newScene(t)
-		s.write("run-1", 2, threeParts())
-		s.write("run-2", 2, threeParts())
-		strange := s.stored()["run-2-1-2"].BinaryData["journal.json.gz"]
-		s.replace("run-1-1-2", data(strange))
-		s.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is of the run "run-2"`)
-		s.wantRead("run-2", threeParts())
+		f := newJournalFixture(t)
+		f.write("run-1", 2, threeParts())
+		f.write("run-2", 2, threeParts())
+		strange := f.stored()["run-2-1-2"].BinaryData["journal.json.gz"]
+		f.replace("run-1-1-2", data(strange))
+		f.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is of the run "run-2"`)
+		f.wantRead("run-2", threeParts())
 	})
 }

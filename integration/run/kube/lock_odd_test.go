@@ -1,4 +1,4 @@
-package lockevents_test
+package kube_test
 
 import (
 	"context"
@@ -44,15 +44,15 @@ func TestLeaseEditedByHand(t *testing.T) {
 		}, time.Time{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c := newScene(t), newClock()
-			s.acquire(s.lock(s.Kube, c), "first")
-			s.edit(func(lease *coordinationv1.Lease) { tt.change(&lease.Spec) })
+			f, c := newFixture(t), newClock()
+			f.acquire(f.lock(f.Kube, c), "first")
+			f.editLease(func(lease *coordinationv1.Lease) { tt.change(&lease.Spec) })
 			if !tt.since.IsZero() {
-				s.wantLocked(s.lock(s.Kube, c), "first", tt.since)
+				f.wantLocked(f.lock(f.Kube, c), "first", tt.since)
 				return
 			}
-			s.acquire(s.lock(s.Kube, c), "second")
-			if got := *s.stored().Spec.HolderIdentity; got != "second" {
+			f.acquire(f.lock(f.Kube, c), "second")
+			if got := *f.storedLease().Spec.HolderIdentity; got != "second" {
 				t.Errorf("%s has the lease, want second", got)
 			}
 		})
@@ -62,31 +62,31 @@ func TestLeaseEditedByHand(t *testing.T) {
 // A lease without a time of its own counts from its creation, which the API
 // server's clock wrote.
 func TestLeaseWithoutTimesCountsFromItsCreation(t *testing.T) {
-	s, c := newScene(t), newClock()
-	s.acquire(s.lock(s.Kube, c), "first")
-	s.edit(func(lease *coordinationv1.Lease) { lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil })
-	created := s.stored().CreationTimestamp.Time
+	f, c := newFixture(t), newClock()
+	f.acquire(f.lock(f.Kube, c), "first")
+	f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil })
+	created := f.storedLease().CreationTimestamp.Time
 	c.pass(created.Sub(c.now()))
-	s.wantLocked(s.lock(s.Kube, c), "first", created)
+	f.wantLocked(f.lock(f.Kube, c), "first", created)
 	c.pass(30 * time.Second)
-	s.acquire(s.lock(s.Kube, c), "second")
+	f.acquire(f.lock(f.Kube, c), "second")
 }
 
 // Whatever happens between the look at the lease and the write decides who has
 // the lock: nobody is overwritten, and nobody is locked out by his own answer
 // that got lost.
 func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
-	other := func(s *scene, c *clock) { s.acquire(s.lock(s.Kube, c), "other") }
-	annotate := func(s *scene, _ *clock) {
-		s.edit(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
+	other := func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "other") }
+	annotate := func(f *fixture, _ *clock) {
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 	}
-	remove := func(s *scene, _ *clock) {
-		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(context.WithoutCancel(s.Context()), kube.LockName, metav1.DeleteOptions{}))
+	remove := func(f *fixture, _ *clock) {
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), kube.LockName, metav1.DeleteOptions{}))
 	}
 	for _, tt := range []struct {
 		name        string
 		there       bool // an expired lease is
-		between     func(*scene, *clock)
+		between     func(*fixture, *clock)
 		lost        bool // the first answer
 		holder      string
 		transitions int32
@@ -99,43 +99,43 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 		{"taken over, and the answer is lost", true, nil, true, "mine", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c := newScene(t), newClock()
+			f, c := newFixture(t), newClock()
 			if tt.there {
-				s.acquire(s.lock(s.Kube, c), "killed")
+				f.acquire(f.lock(f.Kube, c), "killed")
 				c.pass(time.Hour)
 			}
-			client, p := s.watched()
+			client, p := f.watched()
 			first := proxy.Nth(1, proxy.Mutating)
 			if tt.lost {
 				p.After(first, proxy.Always(proxy.Drop()))
 			} else {
 				p.Before(first, func(context.Context, proxy.Request) proxy.Action {
-					tt.between(s, c)
+					tt.between(f, c)
 					return proxy.Pass()
 				})
 			}
 			if tt.holder == "mine" {
-				s.acquire(s.lock(client, c), "mine")
+				f.acquire(f.lock(client, c), "mine")
 			} else {
-				s.wantLocked(s.lock(client, c), tt.holder, c.now())
+				f.wantLocked(f.lock(client, c), tt.holder, c.now())
 			}
-			s.wantTerm(term{tt.holder, c.now(), c.now(), tt.transitions})
+			f.wantTerm(term{tt.holder, c.now(), c.now(), tt.transitions})
 		})
 	}
 }
 
 // Somebody who writes the lease again and again does not keep a run for ever.
 func TestTakingIsTriedAFewTimes(t *testing.T) {
-	s, c := newScene(t), newClock()
-	s.acquire(s.lock(s.Kube, c), "killed")
+	f, c := newFixture(t), newClock()
+	f.acquire(f.lock(f.Kube, c), "killed")
 	c.pass(time.Hour)
-	client, p := s.watched()
+	client, p := f.watched()
 	p.Before(proxy.On("update leases"), func(_ context.Context, r proxy.Request) proxy.Action {
-		s.edit(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"edit": fmt.Sprint(r.Number)} })
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"edit": fmt.Sprint(r.Number)} })
 		return proxy.Pass()
 	})
-	_, err := s.lock(client, c).Acquire(t.Context(), "mine")
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "lease "+s.namespace+"/ip-reaper: ") {
+	_, err := f.lock(client, c).Acquire(t.Context(), "mine")
+	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
 		t.Errorf("Acquire: %v, want a conflict that names the lease", err)
 	}
 	if n := p.Counts()["update leases"]; n != 4 {

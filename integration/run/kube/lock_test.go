@@ -1,4 +1,4 @@
-package lockevents_test
+package kube_test
 
 import (
 	"context"
@@ -24,53 +24,61 @@ import (
 
 // lock is the lock of the test's namespace, which is not renewed unless the test
 // says when.
-func (s *scene) lock(client kubernetes.Interface, c *clock) *kube.Lock {
-	l := kube.NewLock(client.CoordinationV1(), s.namespace, c.now, slog.New(slog.DiscardHandler))
+func (f *fixture) lock(client kubernetes.Interface, c *clock) *kube.Lock {
+	l := kube.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
 
 // acquire takes the lock, which has to be free.
-func (s *scene) acquire(l *kube.Lock, holder string) (release func()) {
-	s.Helper()
-	release, err := l.Acquire(s.Context(), holder)
-	s.must(err)
+func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
+	f.Helper()
+	release, err := l.Acquire(f.Context(), holder)
+	f.must(err)
 	return release
 }
 
 // wantLocked checks that a holder does not get the lock because of another.
-func (s *scene) wantLocked(l *kube.Lock, by string, since time.Time) {
-	s.Helper()
-	_, err := l.Acquire(s.Context(), "latecomer")
+func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
+	f.Helper()
+	_, err := l.Acquire(f.Context(), "latecomer")
 	var locked *reaper.LockedError
 	if !errors.As(err, &locked) {
-		s.Fatalf("Acquire: %v, want a LockedError", err)
+		f.Fatalf("Acquire: %v, want a LockedError", err)
 	}
-	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + s.namespace + "/ip-reaper"}
+	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + f.namespace + "/ip-reaper"}
 	if diff := cmp.Diff(want, *locked); diff != "" {
-		s.Errorf("LockedError (-want +got):\n%s", diff)
+		f.Errorf("LockedError (-want +got):\n%s", diff)
 	}
 }
 
-// stored is the lease as the API server has it.
-func (s *scene) stored() *coordinationv1.Lease {
-	s.Helper()
-	lease, err := s.Kube.CoordinationV1().Leases(s.namespace).Get(s.Context(), kube.LockName, metav1.GetOptions{})
-	s.must(err)
+// storedLease is the lease as the API server has it.
+func (f *fixture) storedLease() *coordinationv1.Lease {
+	f.Helper()
+	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	f.must(err)
 	return lease
 }
 
-// edit changes the lease behind the program's back. It may be called from any
+// leases are all of the test's namespace.
+func (f *fixture) leases() []coordinationv1.Lease {
+	f.Helper()
+	list, err := f.Kube.CoordinationV1().Leases(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	return list.Items
+}
+
+// editLease changes the lease behind the program's back. It may be called from any
 // goroutine.
-func (s *scene) edit(change func(*coordinationv1.Lease)) {
-	leases := s.Kube.CoordinationV1().Leases(s.namespace)
-	lease, err := leases.Get(s.Context(), kube.LockName, metav1.GetOptions{})
+func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
+	leases := f.Kube.CoordinationV1().Leases(f.namespace)
+	lease, err := leases.Get(f.Context(), kube.LockName, metav1.GetOptions{})
 	if err == nil {
 		change(lease)
-		_, err = leases.Update(s.Context(), lease, metav1.UpdateOptions{})
+		_, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		s.Error(err)
+		f.Error(err)
 	}
 }
 
@@ -82,42 +90,46 @@ type term struct {
 }
 
 // wantTerm checks what the API server has.
-func (s *scene) wantTerm(want term) {
-	s.Helper()
-	spec := s.stored().Spec
+func (f *fixture) wantTerm(want term) {
+	f.Helper()
+	spec := f.storedLease().Spec
 	got := term{*spec.HolderIdentity, spec.AcquireTime.UTC(), spec.RenewTime.UTC(), *spec.LeaseTransitions}
 	if diff := cmp.Diff(want, got); diff != "" {
-		s.Errorf("lease (-want +got):\n%s", diff)
+		f.Errorf("lease (-want +got):\n%s", diff)
 	}
 	if *spec.LeaseDurationSeconds != 30 {
-		s.Errorf("the lease lasts %d s, want 30", *spec.LeaseDurationSeconds)
+		f.Errorf("the lease lasts %d f, want 30", *spec.LeaseDurationSeconds)
 	}
 }
 
 // Of many that come at once exactly one gets the lock, whether the lease is not
 // there yet, was given back, or expired; and the others learn who that is.
-func TestOfManyLockersExactlyOneWins(t *testing.T) {
+func TestEveryRaceForTheLockHasOneWinner(t *testing.T) {
+	rounds := 10
+	if testing.Short() {
+		rounds = 1
+	}
 	for _, tt := range []struct {
 		name        string
-		before      func(*scene, *clock)
+		before      func(*fixture, *clock)
 		transitions int32
 	}{
-		{"no lease", func(*scene, *clock) {}, 0},
-		{"given back", func(s *scene, c *clock) { s.acquire(s.lock(s.Kube, c), "earlier")() }, 1},
-		{"expired", func(s *scene, c *clock) {
-			s.acquire(s.lock(s.Kube, c), "earlier")
+		{"no lease", func(*fixture, *clock) {}, 0},
+		{"given back", func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "earlier")() }, 1},
+		{"expired", func(f *fixture, c *clock) {
+			f.acquire(f.lock(f.Kube, c), "earlier")
 			c.pass(30 * time.Second)
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 10 {
-				s, c := newScene(t), newClock()
-				tt.before(s, c)
+			for range rounds {
+				f, c := newFixture(t), newClock()
+				tt.before(f, c)
 				var winners, losers []string
 				var mu sync.Mutex
 				var wg sync.WaitGroup
 				for n := range 24 {
-					l, holder := s.lock(s.client(s.Config), c), fmt.Sprintf("run-%d", n)
+					l, holder := f.lock(f.client(f.Config), c), fmt.Sprintf("run-%d", n)
 					wg.Go(func() {
 						_, err := l.Acquire(t.Context(), holder)
 						mu.Lock()
@@ -142,33 +154,33 @@ func TestOfManyLockersExactlyOneWins(t *testing.T) {
 						t.Errorf("a loser was told of %s, and %s has the lock", by, winners[0])
 					}
 				}
-				s.wantTerm(term{winners[0], c.now(), c.now(), tt.transitions})
+				f.wantTerm(term{winners[0], c.now(), c.now(), tt.transitions})
 			}
 		})
 	}
 }
 
 func TestLockIsTakenOverWhenItExpiresAndNotBefore(t *testing.T) {
-	s, c := newScene(t), newClock()
+	f, c := newFixture(t), newClock()
 	start := c.now()
-	s.acquire(s.lock(s.Kube, c), "killed")
+	f.acquire(f.lock(f.Kube, c), "killed")
 	c.pass(30*time.Second - time.Microsecond)
-	s.wantLocked(s.lock(s.Kube, c), "killed", start)
+	f.wantLocked(f.lock(f.Kube, c), "killed", start)
 	c.pass(time.Microsecond)
-	s.acquire(s.lock(s.Kube, c), "next")
-	s.wantTerm(term{"next", c.now(), c.now(), 1})
+	f.acquire(f.lock(f.Kube, c), "next")
+	f.wantTerm(term{"next", c.now(), c.now(), 1})
 }
 
 func TestReleaseLetsTheNextInAtOnce(t *testing.T) {
-	s, c := newScene(t), newClock()
+	f, c := newFixture(t), newClock()
 	start := c.now()
 	for n := range int32(3) {
 		holder := fmt.Sprintf("run-%d", n)
-		release := s.acquire(s.lock(s.Kube, c), holder)
-		s.wantTerm(term{holder, c.now(), c.now(), n})
+		release := f.acquire(f.lock(f.Kube, c), holder)
+		f.wantTerm(term{holder, c.now(), c.now(), n})
 		c.pass(time.Second)
 		release()
-		s.wantTerm(term{"", start.Add(time.Duration(n) * time.Second), c.now(), n})
+		f.wantTerm(term{"", start.Add(time.Duration(n) * time.Second), c.now(), n})
 		release() // does nothing
 	}
 }
@@ -178,14 +190,14 @@ func TestReleaseLetsTheNextInAtOnce(t *testing.T) {
 func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
 	for _, name := range []string{"next", "slow"} {
 		t.Run(name, func(t *testing.T) {
-			s, c := newScene(t), newClock()
-			release := s.acquire(s.lock(s.Kube, c), "slow")
+			f, c := newFixture(t), newClock()
+			release := f.acquire(f.lock(f.Kube, c), "slow")
 			c.pass(time.Minute)
-			s.acquire(s.lock(s.Kube, c), name)
-			before := s.stored()
+			f.acquire(f.lock(f.Kube, c), name)
+			before := f.storedLease()
 			c.pass(time.Second)
 			release()
-			if diff := cmp.Diff(before, s.stored()); diff != "" {
+			if diff := cmp.Diff(before, f.storedLease()); diff != "" {
 				t.Errorf("lease (-before +after):\n%s", diff)
 			}
 		})
@@ -193,13 +205,13 @@ func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
 }
 
 func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
-	s, c := newScene(t), newClock()
+	f, c := newFixture(t), newClock()
 	ctx, cancel := context.WithCancel(t.Context())
-	release, err := s.lock(s.Kube, c).Acquire(ctx, "interrupted")
-	s.must(err)
+	release, err := f.lock(f.Kube, c).Acquire(ctx, "interrupted")
+	f.must(err)
 	cancel()
 	release()
-	s.wantTerm(term{"", c.now(), c.now(), 0})
+	f.wantTerm(term{"", c.now(), c.now(), 0})
 }
 
 // Get, create and update of leases are needed, and nothing else. A right that is
@@ -212,28 +224,28 @@ func TestRightsOfTheLock(t *testing.T) {
 		there  bool // a lease that was given back is
 		denied string
 	}{
-		{"all, to create it", []rbacv1.PolicyRule{rights(group, "leases", "get", "create", "update")}, false, ""},
-		{"all, to take it over", []rbacv1.PolicyRule{rights(group, "leases", "get", "create", "update")}, true, ""},
+		{"all, to create it", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, false, ""},
+		{"all, to take it over", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, true, ""},
 		{"none", nil, false, "cannot get"},
-		{"no create", []rbacv1.PolicyRule{rights(group, "leases", "get", "update")}, false, "cannot create"},
-		{"no update", []rbacv1.PolicyRule{rights(group, "leases", "get", "create")}, true, "cannot update"},
+		{"no create", []rbacv1.PolicyRule{rule(group, "leases", "get", "update")}, false, "cannot create"},
+		{"no update", []rbacv1.PolicyRule{rule(group, "leases", "get", "create")}, true, "cannot update"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c := newScene(t), newClock()
+			f, c := newFixture(t), newClock()
 			if tt.there {
-				s.acquire(s.lock(s.Kube, c), "earlier")()
+				f.acquire(f.lock(f.Kube, c), "earlier")()
 			}
-			release, err := s.lock(s.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
+			release, err := f.lock(f.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
 			if tt.denied != "" {
 				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.denied) ||
-					!strings.HasPrefix(err.Error(), "lease "+s.namespace+"/ip-reaper: ") {
+					!strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
 					t.Errorf("Acquire: %v, want that it is forbidden, and which lease", err)
 				}
 				return
 			}
-			s.must(err)
+			f.must(err)
 			release()
-			if got := *s.stored().Spec.HolderIdentity; got != "" {
+			if got := *f.storedLease().Spec.HolderIdentity; got != "" {
 				t.Errorf("%s has the lease after the release, want nobody", got)
 			}
 		})
@@ -242,31 +254,31 @@ func TestRightsOfTheLock(t *testing.T) {
 
 func TestLockFailsWithoutAnAnswer(t *testing.T) {
 	t.Run("the context ended", func(t *testing.T) {
-		s := newScene(t)
+		f := newFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.lock(s.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
+		if _, err := f.lock(f.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
 			t.Errorf("Acquire: %v, want %v", err, context.Canceled)
 		}
 	})
 	t.Run("the API server is broken", func(t *testing.T) {
-		s := newScene(t)
-		client, p := s.watched()
+		f := newFixture(t)
+		client, p := f.watched()
 		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
-		if _, err := s.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
+		if _, err := f.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
 			t.Errorf("Acquire: %v, want an internal error", err)
 		}
 	})
 	t.Run("the namespace does not exist", func(t *testing.T) {
-		s := newScene(t)
-		s.namespace = "nowhere"
-		if _, err := s.lock(s.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
+		f := newFixture(t)
+		f.namespace = "nowhere"
+		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
 			t.Errorf("Acquire: %v, want not found", err)
 		}
 	})
 	t.Run("a holder without a name", func(t *testing.T) {
-		s := newScene(t)
-		if _, err := s.lock(s.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
+		f := newFixture(t)
+		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
 			t.Error("a lease without a holder was acquired")
 		}
 	})

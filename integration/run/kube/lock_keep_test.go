@@ -1,4 +1,4 @@
-package lockevents_test
+package kube_test
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A protection is a lock that is renewed when the test says so.
-type protection struct {
-	*scene
+// A heldLock is a lock that is renewed when the test says so.
+type heldLock struct {
+	*fixture
 	*clock
 	log     logbook
 	ticks   chan time.Time
@@ -25,18 +25,18 @@ type protection struct {
 	release func()
 }
 
-// keep acquires the lock for "mine".
-func (s *scene) keep(client kubernetes.Interface) *protection {
-	s.Helper()
-	k := &protection{scene: s, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
-	l := kube.NewLock(client.CoordinationV1(), s.namespace, k.now, slog.New(k.log))
+// holdLock acquires the lock for "mine".
+func (f *fixture) holdLock(client kubernetes.Interface) *heldLock {
+	f.Helper()
+	k := &heldLock{fixture: f, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
+	l := kube.NewLock(client.CoordinationV1(), f.namespace, k.now, slog.New(k.log))
 	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
-	k.release = s.acquire(l, "mine")
+	k.release = f.acquire(l, "mine")
 	return k
 }
 
 // tick has the lease renewed, and returns when the renewal before is over.
-func (k *protection) tick() {
+func (k *heldLock) tick() {
 	k.Helper()
 	select {
 	case k.ticks <- k.now():
@@ -46,7 +46,7 @@ func (k *protection) tick() {
 }
 
 // wantStopped waits until renewing has ended.
-func (k *protection) wantStopped() {
+func (k *heldLock) wantStopped() {
 	k.Helper()
 	select {
 	case <-k.stopped:
@@ -57,18 +57,18 @@ func (k *protection) wantStopped() {
 
 // A run that goes on keeps the lock for as long as it takes.
 func TestLeaseIsRenewedUntilRelease(t *testing.T) {
-	s := newScene(t)
-	k := s.keep(s.Kube)
+	f := newFixture(t)
+	k := f.holdLock(f.Kube)
 	start := k.now()
 	for range 6 {
 		k.pass(10 * time.Second)
 		k.tick()
 	}
 	k.tick() // the renewal before is over
-	s.wantLocked(s.lock(s.Kube, k.clock), "mine", start)
+	f.wantLocked(f.lock(f.Kube, k.clock), "mine", start)
 	k.release()
 	k.wantStopped()
-	s.wantTerm(term{"", start, start.Add(time.Minute), 0})
+	f.wantTerm(term{"", start, start.Add(time.Minute), 0})
 	k.log.wantEmpty(t)
 }
 
@@ -77,40 +77,40 @@ func TestLeaseIsRenewedUntilRelease(t *testing.T) {
 func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		fail   func(*scene, *proxy.Proxy)
+		fail   func(*fixture, *proxy.Proxy)
 		logged string
 	}{
-		{"it cannot be read", func(_ *scene, p *proxy.Proxy) {
+		{"it cannot be read", func(_ *fixture, p *proxy.Proxy) {
 			p.Before(proxy.Nth(1, proxy.On("get leases")), proxy.Always(proxy.InternalError()))
 		}, "WARN the lock was not renewed: injected: internal error"},
-		{"it cannot be written", func(_ *scene, p *proxy.Proxy) {
+		{"it cannot be written", func(_ *fixture, p *proxy.Proxy) {
 			p.Before(proxy.Nth(1, proxy.On("update leases")), proxy.Always(proxy.Forbidden()))
 		}, "WARN the lock was not renewed: injected: forbidden"},
-		{"somebody writes it meanwhile", func(s *scene, p *proxy.Proxy) {
+		{"somebody writes it meanwhile", func(f *fixture, p *proxy.Proxy) {
 			p.Before(proxy.Nth(1, proxy.On("update leases")), func(context.Context, proxy.Request) proxy.Action {
-				s.edit(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
+				f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 				return proxy.Pass()
 			})
 		}, `WARN the lock was not renewed: Operation cannot be fulfilled on leases.coordination.k8s.io "ip-reaper": ` +
 			`the object has been modified; please apply your changes to the latest version and try again`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			client, p := s.watched()
-			k := s.keep(client)
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
 			start := k.now()
 			p.Reset()
-			tt.fail(s, p)
+			tt.fail(f, p)
 			k.pass(10 * time.Second)
 			k.tick()
 			if got := k.log.next(t, "err"); got != tt.logged {
 				t.Errorf("logged %s, want %s", got, tt.logged)
 			}
-			s.wantTerm(term{"mine", start, start, 0})
+			f.wantTerm(term{"mine", start, start, 0})
 			k.pass(10 * time.Second)
 			k.tick()
 			k.tick()
-			s.wantTerm(term{"mine", start, start.Add(20 * time.Second), 0})
+			f.wantTerm(term{"mine", start, start.Add(20 * time.Second), 0})
 			k.release()
 			k.log.wantEmpty(t)
 		})
@@ -119,20 +119,20 @@ func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 
 // A lease that was lost is said to be, and is not touched any more.
 func TestLostLeaseIsLeftAlone(t *testing.T) {
-	take := func(s *scene, k *protection) {
+	take := func(f *fixture, k *heldLock) {
 		k.pass(time.Minute)
-		s.acquire(s.lock(s.Kube, k.clock), "thief")
+		f.acquire(f.lock(f.Kube, k.clock), "thief")
 	}
-	empty := func(s *scene, _ *protection) {
-		s.edit(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
+	empty := func(f *fixture, _ *heldLock) {
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
 	}
-	remove := func(s *scene, _ *protection) {
-		s.must(s.Kube.CoordinationV1().Leases(s.namespace).Delete(s.Context(), kube.LockName, metav1.DeleteOptions{}))
+	remove := func(f *fixture, _ *heldLock) {
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), kube.LockName, metav1.DeleteOptions{}))
 	}
 	lost := "WARN the lock is lost, and this run goes on without it: "
 	for _, tt := range []struct {
 		name   string
-		lose   func(*scene, *protection)
+		lose   func(*fixture, *heldLock)
 		tick   bool
 		logged string
 	}{
@@ -144,12 +144,11 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 		{"deleted, noticed at the end", remove, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			client, p := s.watched()
-			k := s.keep(client)
-			tt.lose(s, k)
-			before, err := s.Versions(t.Context())
-			s.must(err)
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
+			tt.lose(f, k)
+			before := f.leases()
 			p.Reset()
 			if tt.tick {
 				k.tick()
@@ -162,10 +161,8 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 				}
 			}
 			k.log.wantEmpty(t)
-			after, err := s.Versions(t.Context())
-			s.must(err)
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("versions (-before +after):\n%s", diff)
+			if diff := cmp.Diff(before, f.leases()); diff != "" {
+				t.Errorf("leases (-before +after):\n%s", diff)
 			}
 			if n := len(p.Requests()); n != 1 {
 				t.Errorf("%d requests, want one that notices", n)
@@ -176,16 +173,16 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 
 // The end of a run does not wait for a renewal that hangs.
 func TestReleaseEndsARenewalThatHangs(t *testing.T) {
-	s := newScene(t)
-	client, p := s.watched()
-	k := s.keep(client)
+	f := newFixture(t)
+	client, p := f.watched()
+	k := f.holdLock(client)
 	gate := proxy.NewGate()
 	p.Before(proxy.Nth(1, proxy.On("get leases")), gate.Hook)
 	k.tick()
 	<-gate.Arrived()
 	k.release()
 	gate.Open()
-	s.wantTerm(term{"", k.now(), k.now(), 0})
+	f.wantTerm(term{"", k.now(), k.now(), 0})
 	k.log.wantEmpty(t)
 }
 
@@ -205,22 +202,22 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScene(t)
-			client, p := s.watched()
-			k := s.keep(client)
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
 			p.Reset()
 			tt.fail(p)
 			k.release()
-			s.wantTerm(term{"", k.now(), k.now(), 0})
+			f.wantTerm(term{"", k.now(), k.now(), 0})
 			k.log.wantEmpty(t)
 		})
 	}
 }
 
 func TestReleaseThatFailsIsLogged(t *testing.T) {
-	s := newScene(t)
-	client, p := s.watched()
-	k := s.keep(client)
+	f := newFixture(t)
+	client, p := f.watched()
+	k := f.holdLock(client)
 	p.Before(proxy.On("update leases"), proxy.Always(proxy.Forbidden()))
 	k.release()
 	want := "WARN the lock was not given back, and stays taken until it expires: injected: forbidden"

@@ -1,4 +1,4 @@
-package reserved_test
+package kube_test
 
 import (
 	"context"
@@ -30,21 +30,21 @@ var compareReserved = cmp.Options{
 }
 
 func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
-	s := newScene(t)
-	s.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
-	s.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
-	s.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // nothing yet
-	s.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
+	f.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
+	f.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // nothing yet
+	f.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
 
-	got := s.list(s.reserved(spaced, wide))
+	got := f.list(f.reserved(spaced, wide))
 	want := []reservedips.ReservedIP{
 		{
-			Pool: spacedPool, Key: s.namespace + "/web-0", Pod: reaper.PodRef{Namespace: s.namespace, Name: "web-0"},
+			Pool: spacedPool, Key: f.namespace + "/web-0", Pod: reaper.PodRef{Namespace: f.namespace, Name: "web-0"},
 			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
 			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), DeleteExpired: true,
 		},
 		{
-			Pool: spacedPool, Key: s.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
+			Pool: spacedPool, Key: f.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
 			TTL: new(time.Hour), DeleteExpired: true,
 		},
 		{Pool: widePool, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
@@ -56,7 +56,7 @@ func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 		var object struct {
 			Metadata struct{ UID, ResourceVersion string }
 		}
-		s.must(json.Unmarshal(r.Stored, &object))
+		f.must(json.Unmarshal(r.Stored, &object))
 		if m := object.Metadata; r.Token != m.UID+"/"+m.ResourceVersion || m.UID == "" || m.ResourceVersion == "" {
 			t.Errorf("token %q of %s", r.Token, r.Stored)
 		}
@@ -64,44 +64,44 @@ func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 }
 
 func TestNobodyReservesAnything(t *testing.T) {
-	s := newScene(t)
-	if got := s.list(s.reserved(spaced, wide)); len(got) > 0 {
+	f := newReservedFixture(t)
+	if got := f.list(f.reserved(spaced, wide)); len(got) > 0 {
 		t.Errorf("List = %+v, want none", got)
 	}
-	if got := s.list(s.reserved()); len(got) > 0 {
+	if got := f.list(f.reserved()); len(got) > 0 {
 		t.Errorf("List without a resource = %+v, want none", got)
 	}
 }
 
 // Metadata can be read too, such as since when an object is being deleted.
 func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
-	s := newScene(t)
-	s.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
-	s.remove(spaced, "web-0")
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
+	f.remove(spaced, "web-0")
 	p := spaced
 	p.DeletedAt = ".metadata.deletionTimestamp"
-	if got := s.only(s.reserved(p)); time.Since(got.Deleted).Abs() > time.Minute {
+	if got := f.only(f.reserved(p)); time.Since(got.Deleted).Abs() > time.Minute {
 		t.Errorf("deleted at %v, want now", got.Deleted)
 	}
 }
 
 func TestAllocationsAreReadToTheLastPage(t *testing.T) {
 	const number = 520 // a page has 500
-	s := newScene(t)
+	f := newReservedFixture(t)
 	want := make([]string, number)
 	for i := range want {
 		want[i] = fmt.Sprintf("10.1.%d.%d", i>>8, i&0xff)
 	}
-	s.must(parallel.Each(20, want, func(_ int, ip string) error {
+	f.must(parallel.Each(20, want, func(_ int, ip string) error {
 		o := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "network.example.com/v1alpha1", "kind": "ClusterReservedIP",
 			"metadata": map[string]any{"name": ip}, "spec": map[string]any{"ip": ip},
 		}}
-		_, err := s.objects(wide).Create(s.Context(), o, metav1.CreateOptions{})
+		_, err := f.objects(wide).Create(f.Context(), o, metav1.CreateOptions{})
 		return err
 	}))
 	var got []string
-	for _, r := range s.list(s.reserved(wide)) {
+	for _, r := range f.list(f.reserved(wide)) {
 		got = append(got, r.IPs[0].String())
 	}
 	slices.Sort(want)
@@ -114,16 +114,16 @@ func TestAllocationsAreReadToTheLastPage(t *testing.T) {
 // Promise 2. One object that nobody understands, of one resource, is an error that
 // says which, and of which field.
 func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
-	s := newScene(t)
-	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	s.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
-	s.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
-	got, err := s.reserved(spaced, wide).All(t.Context())
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	f.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
+	f.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
+	got, err := f.reserved(spaced, wide).All(t.Context())
 	if err == nil || got != nil {
 		t.Fatalf("List = %+v, %v, want an error alone", got, err)
 	}
 	for _, want := range []string{
-		"protection.reservedIPs[0]: " + spacedPool + " " + s.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
+		"protection.reservedIPs[0]: " + spacedPool + " " + f.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
 		"protection.reservedIPs[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -134,8 +134,8 @@ func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 
 // Promise 2. Not served is not "nothing is reserved".
 func TestResourceThatIsNotServedIsAnError(t *testing.T) {
-	s := newScene(t)
-	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	for name, change := range map[string]func(*policy.Resource){
 		"resource": func(r *policy.Resource) { r.Resource = "reservedaddresses" },
 		"version":  func(r *policy.Resource) { r.Version = "v1" },
@@ -144,7 +144,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := spaced
 			change(&p.Resource)
-			got, err := s.reserved(spaced, p).All(t.Context())
+			got, err := f.reserved(spaced, p).All(t.Context())
 			want := "protection.reservedIPs[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
 				": the API server does not serve it: install it, or take it out of the policy: "
 			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
@@ -157,14 +157,14 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 // Promise 2. The rights that the manifests give are not those on a resource that
 // only the policy knows.
 func TestForbiddenResourceIsAnError(t *testing.T) {
-	s := newScene(t)
-	s.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping", "calico")
-	s.must(err)
-	account, err := rights.Install(t.Context(), s.cluster, grant)
-	s.must(err)
-	s.Cleanup(func() { s.must(account.Remove(context.WithoutCancel(s.Context()))) })
-	got, err := s.reservedAs(account.Config, spaced).All(t.Context())
+	f.must(err)
+	account, err := rights.Install(t.Context(), f.Cluster, grant)
+	f.must(err)
+	f.Cleanup(func() { f.must(account.Remove(context.WithoutCancel(f.Context()))) })
+	got, err := f.reservedAs(account.Config, spaced).All(t.Context())
 	want := "protection.reservedIPs[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
@@ -174,23 +174,23 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 // A built-in resource has protobuf too, which the program asks for elsewhere, and
 // no type in its lists.
 func TestBuiltInResourceCanReserve(t *testing.T) {
-	s := newScene(t)
+	f := newReservedFixture(t)
 	p := policy.ReservedIP{
 		Resource: policy.Resource{Version: "v1", Resource: "configmaps"},
 		Address:  ".data.reservedIP", TTL: ".data.ttl",
 	}
-	s.configMap("web-0", map[string]string{"reservedIP": "10.1.0.4", "ttl": "300"})
-	config := rest.CopyConfig(s.cluster.Config)
+	f.configMap("web-0", map[string]string{"reservedIP": "10.1.0.4", "ttl": "300"})
+	config := rest.CopyConfig(f.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	r := s.reservedAs(config, p)
-	before := s.only(r)
-	if before.Pool != "configmaps.v1." || before.Key != s.namespace+"/web-0" || *before.TTL != 5*time.Minute {
+	r := f.reservedAs(config, p)
+	before := f.only(r)
+	if before.Pool != "configmaps.v1." || before.Key != f.namespace+"/web-0" || *before.TTL != 5*time.Minute {
 		t.Errorf("List = %+v", before)
 	}
-	s.must(r.Delete(t.Context(), before))
-	s.must(r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0])
-	if diff := cmp.Diff(s.settled(before.Stored), s.settled(s.only(r).Stored)); diff != "" {
+	f.must(r.Delete(t.Context(), before))
+	f.must(r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0])
+	if diff := cmp.Diff(f.settled(before.Stored), f.settled(f.only(r).Stored)); diff != "" {
 		t.Errorf("restored (-want +got):\n%s", diff)
 	}
 }
