@@ -1,4 +1,4 @@
-package release_test
+package build_test
 
 import (
 	"archive/tar"
@@ -23,13 +23,8 @@ const (
 	binary  = "ip-reaper_" + version + "_linux_amd64"
 )
 
-func TestRelease(t *testing.T) {
+func TestReleaseWantsAVersion(t *testing.T) {
 	c := copied(t)
-	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
-	t.Run("is the same wherever it is made", func(t *testing.T) { isTheSameAnywhere(t, c) })
-}
-
-func wantsAVersion(t *testing.T, c checkout) {
 	for _, version := range []string{"1.2.3", "v1.2", "v1.2.3-rc.1", "v01.2.3", "latest"} {
 		out, err := c.run("make", "release", "VERSION="+version)
 		if want := "is no version: give one such as VERSION=v1.2.3"; err == nil || !strings.Contains(out, want) {
@@ -41,9 +36,13 @@ func wantsAVersion(t *testing.T, c checkout) {
 	}
 }
 
-func isTheSameAnywhere(t *testing.T, first checkout) {
-	files := first.release(version)
-	again := first.cloned().release(version)
+// A release has the same bytes in whichever folder it is made.
+func TestEveryReleaseIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a second release: make exhaustive runs it")
+	}
+	first := copied(t)
+	files, again := first.release(version), first.cloned().release(version)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
 		t.Fatalf("files (-first +second):\n%s", diff)
 	}
@@ -52,7 +51,11 @@ func isTheSameAnywhere(t *testing.T, first checkout) {
 			t.Errorf("%s is another in another folder", name)
 		}
 	}
+}
 
+func TestReleaseHasTheProgramAndWhatBelongsToIt(t *testing.T) {
+	first := copied(t)
+	files := first.release(version)
 	sums := ""
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if name != "checksums.txt" {
@@ -99,7 +102,7 @@ func checkManifests(t *testing.T, files map[string]string) {
 	}
 }
 
-// unpack returns the files of an archive, and checks that nobody owns them and that
+// unpack returns the files of an archive, and checks that they belong to user 0 and that
 // they are as old as the commit.
 func unpack(t *testing.T, archive string) map[string]string {
 	t.Helper()

@@ -1,5 +1,4 @@
-// Package kubectl_test runs the reaper as a plugin of the real kubectl.
-package kubectl_test
+package ship_test
 
 import (
 	"bytes"
@@ -74,13 +73,13 @@ func (s *shell) says(wantCode int, want []string, args ...string) {
 
 func TestKubectlRunsTheReaper(t *testing.T) {
 	s := newShell(t)
-	c := cluster.StartT(t)
+	c := fresh(t)
 	s.kubeconfig = c.Kubeconfig
 	p, err := plugin.New(t.TempDir(), c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is released in a cluster without a single pod.
+	// A run refuses a cluster without a single pod.
 	if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
 		t.Fatal(err)
 	}

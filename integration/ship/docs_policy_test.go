@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"encoding/json"

@@ -30,7 +30,7 @@ import (
 const name = "ip-reaper"
 
 // deploy is the folder of the manifests, seen from here.
-var deploy = filepath.Join("..", "..", "deploy")
+var deploy = filepath.Join("..", "..", "..", "deploy")
 
 // chartDir is the folder of the chart.
 func chartDir() string { return filepath.Join(deploy, "helm", name) }

@@ -1,4 +1,4 @@
-package image_test
+package build_test
 
 import (
 	"archive/tar"
@@ -42,8 +42,8 @@ func TestImageRunsWithoutRights(t *testing.T) {
 		wantCode int
 		want     string
 	}{
-		{"version", nil, []string{"version"}, 0, "ip-reaper " + version + " (commit " + commit + ")\n"},
-		{"--version", nil, []string{"--version"}, 0, "ip-reaper version " + version + " (commit " + commit + ")\n"},
+		{"version", nil, []string{"version"}, 0, "ip-reaper " + imageVersion + " (commit " + imageCommit + ")\n"},
+		{"--version", nil, []string{"--version"}, 0, "ip-reaper version " + imageVersion + " (commit " + imageCommit + ")\n"},
 		{"policy validate", []string{"--volume", dir + ":/policy:ro"}, []string{"policy", "validate", "/policy/policy.yaml"}, 0, "/policy/policy.yaml is valid\n"},
 		{"a policy that is not there", nil, []string{"policy", "validate", "/policy/policy.yaml"}, 2, "no such file"},
 		{"no cluster", nil, nil, 2, "name one with --kubeconfig and --context"},
@@ -89,8 +89,8 @@ func TestImageSaysWhatItIs(t *testing.T) {
 		oci + "description": "Gives back the pod addresses that nobody uses any more",
 		oci + "source":      "https://github.com/ip-reaper/ip-reaper",
 		oci + "licenses":    "Apache-2.0",
-		oci + "version":     version,
-		oci + "revision":    commit,
+		oci + "version":     imageVersion,
+		oci + "revision":    imageCommit,
 	}, got.Config.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -115,7 +115,10 @@ func TestImageHoldsTheProgramAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestImagesOfOneCommitHaveTheSameLayers(t *testing.T) {
+func TestEveryImageOfACommitIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a second image: make exhaustive runs it")
+	}
 	needImage(t)
 	again := image + "-again"
 	defer docker(t, "image", "rm", "--force", again)

@@ -1,6 +1,4 @@
-// Package manifests_test proves deploy/kustomize as it is used: rendered and applied
-// by the real kubectl, and accepted, refused and enforced by the real API server.
-package manifests_test
+package ship_test
 
 import (
 	"bufio"
@@ -19,9 +17,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
-
-// home is where everything lives.
-const home = "ip-reaper"
 
 // shipped is the path of a folder of deploy/kustomize.
 func shipped(t *testing.T, folder string) string {

@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"context"
@@ -26,69 +26,42 @@ const (
 	home = "ip-reaper" // the namespace that the manifests install into
 )
 
-// A scene is a cluster, and an operator with a shell.
-type scene struct {
+// An operator has a cluster and a shell.
+type operator struct {
 	*testing.T
-	cluster  *cluster.Cluster
-	calico   *calico.Datastore
-	dir      string // a checkout, as far as the pages need one
-	auditLog string
-	logs     map[string]string // of the Jobs that ran, by name
+	cluster *cluster.Cluster
+	calico  *calico.Datastore
+	dir     string            // a checkout, as far as the pages need one
+	logs    map[string]string // of the Jobs that ran, by name
+	audited int64             // bytes of the audit log that are not about this operator
 }
 
-// newScene starts a cluster with the outage. Who reads another page than the README
-// has installed what that says.
-func newScene(t *testing.T, p page) *scene {
+// newOperator brings the outage about. An operator who reads another page than the
+// README has installed what the README says.
+func newOperator(t *testing.T, p page) *operator {
 	t.Helper()
-	crds, err := calico.CRDs(t.Context())
+	d := calico.KubernetesT(t)
+	log, err := os.Stat(auditLog)
 	must(t, err)
-	attachments, err := cluster.NetworkAttachmentCRD()
-	must(t, err)
-	dir := t.TempDir()
-	audit := filepath.Join(dir, "audit-policy.yaml")
-	must(t, os.WriteFile(audit, []byte(auditPolicy(t)), 0o600))
-	auditLog := filepath.Join(t.TempDir(), "audit.log")
-	c, err := cluster.Start(t.Context(), cluster.Options{
-		CRDs:  []string{crds, attachments},
-		Flags: map[string]string{"audit-policy-file": audit, "audit-log-path": auditLog},
-	})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Stop()) })
-	d, err := calico.OnKubernetes(t.Context(), c)
-	must(t, err)
-	s := &scene{T: t, cluster: c, calico: d, dir: dir, auditLog: auditLog, logs: map[string]string{}}
-	s.checkout(p.path != "README.md")
-	s.outage()
+	o := &operator{T: t, cluster: d.Cluster, calico: d, dir: t.TempDir(), logs: map[string]string{}, audited: log.Size()}
+	o.checkout(p.path != "README.md")
+	o.outage()
 	if p.path != "README.md" {
-		out, err := s.bash("kubectl apply -k deploy/kustomize/cronjob")
+		out, err := o.bash("kubectl apply -k deploy/kustomize/cronjob")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	return s
-}
-
-// auditPolicy is the one that docs/design.md advises.
-func auditPolicy(t testing.TB) string {
-	t.Helper()
-	for _, p := range pages(t) {
-		for _, b := range p.blocks {
-			if b.file() == "audit-policy.yaml" {
-				return b.text()
-			}
-		}
-	}
-	t.Fatal("no page has an audit-policy.yaml")
-	return ""
+	return o
 }
 
 // checkout lays down what the commands name: the manifests, the programs, and a
 // kubeconfig with a context of the pages' name.
-func (s *scene) checkout(plugin bool) {
-	s.Helper()
-	must(s, os.CopyFS(s.path("deploy"), os.DirFS(filepath.Join(root(s), "deploy"))))
+func (o *operator) checkout(plugin bool) {
+	o.Helper()
+	must(o, os.CopyFS(o.path("deploy"), os.DirFS(filepath.Join(root(o), "deploy"))))
 	for _, dir := range []string{"bin", "programs"} {
-		must(s, os.Mkdir(s.path(dir), 0o700))
+		must(o, os.Mkdir(o.path(dir), 0o700))
 	}
 	reaper := []string{"bin/ip-reaper", "programs/ip-reaper"}
 	if plugin {
@@ -97,35 +70,35 @@ func (s *scene) checkout(plugin bool) {
 	links := map[string][]string{"ip-reaper": reaper, "kubectl": {"programs/kubectl"}, "calicoctl": {"programs/calicoctl"}}
 	for name, paths := range links {
 		program, err := assets.Path(name)
-		must(s, err)
+		must(o, err)
 		for _, path := range paths {
-			must(s, os.Symlink(program, s.path(path)))
+			must(o, os.Symlink(program, o.path(path)))
 		}
 	}
-	config, err := clientcmd.LoadFromFile(s.cluster.Kubeconfig)
-	must(s, err)
+	config, err := clientcmd.LoadFromFile(o.cluster.Kubeconfig)
+	must(o, err)
 	config.Contexts["my-cluster"] = config.Contexts[cluster.ContextName].DeepCopy()
 	config.Contexts["my-cluster"].Namespace = "default"
 	config.CurrentContext = "my-cluster"
-	must(s, clientcmd.WriteToFile(*config, s.path("kubeconfig")))
+	must(o, clientcmd.WriteToFile(*config, o.path("kubeconfig")))
 }
 
 // path is the path of something in the checkout.
-func (s *scene) path(parts ...string) string {
-	return filepath.Join(append([]string{s.dir}, parts...)...)
+func (o *operator) path(parts ...string) string {
+	return filepath.Join(append([]string{o.dir}, parts...)...)
 }
 
 // bash runs a command as a shell does into which it is typed, in the checkout, and
 // returns what it printed.
-func (s *scene) bash(typed string) (string, error) {
-	ctx, cancel := context.WithTimeout(s.Context(), commandTimeout)
+func (o *operator) bash(typed string) (string, error) {
+	ctx, cancel := context.WithTimeout(o.Context(), commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", typed)
-	cmd.Dir = s.dir
+	cmd.Dir = o.dir
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = []string{
-		"HOME=" + s.dir, "KUBECONFIG=" + s.path("kubeconfig"),
-		"PATH=" + strings.Join([]string{s.path(".local", "bin"), s.path("programs"), os.Getenv("PATH")}, string(os.PathListSeparator)),
+		"HOME=" + o.dir, "KUBECONFIG=" + o.path("kubeconfig"),
+		"PATH=" + strings.Join([]string{o.path(".local", "bin"), o.path("programs"), os.Getenv("PATH")}, string(os.PathListSeparator)),
 	}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -135,10 +108,10 @@ func (s *scene) bash(typed string) (string, error) {
 }
 
 // lastRun is the ID of the last run that wrote a journal; empty if none did.
-func (s *scene) lastRun() string {
-	s.Helper()
-	list, err := s.cluster.Kube.CoreV1().ConfigMaps(home).List(s.Context(), metav1.ListOptions{LabelSelector: "ip-reaper/journal"})
-	must(s, err)
+func (o *operator) lastRun() string {
+	o.Helper()
+	list, err := o.cluster.Kube.CoreV1().ConfigMaps(home).List(o.Context(), metav1.ListOptions{LabelSelector: "ip-reaper/journal"})
+	must(o, err)
 	last := ""
 	for _, cm := range list.Items {
 		last = max(last, cm.Labels["ip-reaper/run"]) // which begins with the time

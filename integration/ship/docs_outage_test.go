@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"errors"
@@ -28,62 +28,62 @@ const attachment = `{"cniVersion": "0.3.1", "type": "ipvlan", "master": "net2", 
 // and two of them were on worker-2, which does not answer any more. They are gone
 // from the API server, and a new one hangs. On worker-2 there was a pod with an
 // address of Calico's, too.
-func (s *scene) outage() {
-	s.Helper()
-	ctx, c := s.Context(), s.cluster
-	must(s, c.CreateNamespace(ctx, namespace))
-	must(s, c.CreateNetwork(ctx, namespace, "test", attachment))
-	must(s, s.calico.ApplyPool(ctx, "default-ipv4-ippool", netip.MustParsePrefix("10.30.0.0/24"), 29))
+func (o *operator) outage() {
+	o.Helper()
+	ctx, c := o.Context(), o.cluster
+	must(o, c.CreateNamespace(ctx, namespace))
+	must(o, c.CreateNetwork(ctx, namespace, "test", attachment))
+	must(o, o.calico.ApplyPool(ctx, "default-ipv4-ippool", netip.MustParsePrefix("10.30.0.0/24"), 29))
 	for _, node := range []string{"worker-1", "worker-2"} {
-		must(s, s.calico.CreateNode(ctx, node))
+		must(o, o.calico.CreateNode(ctx, node))
 	}
 	whereabouts, err := plugin.New(c.Dir, c.Kubeconfig)
-	must(s, err)
+	must(o, err)
 	for _, pod := range []string{"4kzqt", "9hwxm", "c7lpd", "n2vbf", "x8trj"} {
-		s.attach(whereabouts, "app-6d5f7c9b8-"+pod)
+		o.attach(whereabouts, "app-6d5f7c9b8-"+pod)
 	}
 	for _, node := range []string{"worker-1", "worker-2"} {
 		sandbox := calico.NewSandbox("default", "web-on-"+node, node)
-		ips, err := s.calico.Add(ctx, sandbox)
-		must(s, err)
-		must(s, s.calico.CreatePod(ctx, sandbox, ips))
+		ips, err := o.calico.Add(ctx, sandbox)
+		must(o, err)
+		must(o, o.calico.CreatePod(ctx, sandbox, ips))
 	}
 
-	must(s, c.SetNodeReady(ctx, "worker-2", false))
+	must(o, c.SetNodeReady(ctx, "worker-2", false))
 	for _, pod := range []string{"app-6d5f7c9b8-n2vbf", "app-6d5f7c9b8-x8trj"} {
-		must(s, c.DeletePod(ctx, namespace, pod))
+		must(o, c.DeletePod(ctx, namespace, pod))
 	}
-	must(s, c.DeletePod(ctx, "default", "web-on-worker-2"))
-	s.hang(whereabouts, "app-6d5f7c9b8-5gmzk")
+	must(o, c.DeletePod(ctx, "default", "web-on-worker-2"))
+	o.hang(whereabouts, "app-6d5f7c9b8-5gmzk")
 }
 
 // attach creates a pod that runs with an address of the network.
-func (s *scene) attach(p *plugin.Plugin, pod string) {
-	s.Helper()
-	ips, err := p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
-	must(s, err)
-	_, err = s.cluster.CreatePod(s.Context(), namespace, pod,
+func (o *operator) attach(p *plugin.Plugin, pod string) {
+	o.Helper()
+	ips, err := p.Add(o.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
+	must(o, err)
+	_, err = o.cluster.CreatePod(o.Context(), namespace, pod,
 		cluster.Networks(cluster.Attached(namespace+"/test", "net1", ips[0].String())))
-	must(s, err)
+	must(o, err)
 }
 
 // hang creates a pod that gets no address, and the event in which the kubelet says
 // what the plugin answered.
-func (s *scene) hang(p *plugin.Plugin, pod string) {
-	s.Helper()
-	created, err := s.cluster.CreatePod(s.Context(), namespace, pod, cluster.Phase(corev1.PodPending))
-	must(s, err)
-	_, err = p.Add(s.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
+func (o *operator) hang(p *plugin.Plugin, pod string) {
+	o.Helper()
+	created, err := o.cluster.CreatePod(o.Context(), namespace, pod, cluster.Phase(corev1.PodPending))
+	must(o, err)
+	_, err = p.Add(o.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
 	var refused *plugin.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Msg, "Could not allocate IP in range") {
-		s.Fatalf("want that no address is left: %v", err)
+		o.Fatalf("want that no address is left: %v", err)
 	}
-	_, err = s.cluster.Kube.CoreV1().Events(namespace).Create(s.Context(), &corev1.Event{
+	_, err = o.cluster.Kube.CoreV1().Events(namespace).Create(o.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: pod + "."},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod, UID: created.UID,
 		},
 		Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: refused.Msg,
 	}, metav1.CreateOptions{})
-	must(s, err)
+	must(o, err)
 }

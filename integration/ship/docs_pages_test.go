@@ -1,6 +1,4 @@
-// Package docs_test runs the commands of the documents, as they are written, on a
-// real API server, and compares what the documents name with what there is.
-package docs_test
+package ship_test
 
 import (
 	"io/fs"
@@ -47,28 +45,45 @@ func root(t testing.TB) string {
 // pages returns the documents for users, in the order in which one would read them.
 func pages(t testing.TB) []page {
 	t.Helper()
-	dir := root(t)
-	paths := []string{"README.md", "SECURITY.md"}
-	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
+	all, err := readPages()
 	must(t, err)
-	must(t, filepath.WalkDir(filepath.Join(dir, "deploy"), func(path string, _ fs.DirEntry, err error) error {
+	return all
+}
+
+func readPages() ([]page, error) {
+	integration, err := assets.Root()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(integration)
+	paths := []string{filepath.Join(dir, "README.md"), filepath.Join(dir, "SECURITY.md")}
+	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	paths = append(paths, docs...)
+	err = filepath.WalkDir(filepath.Join(dir, "deploy"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".md" {
-			docs = append(docs, path)
+			paths = append(paths, path)
 		}
 		return err
-	}))
-	for _, path := range docs {
-		short, err := filepath.Rel(dir, path)
-		must(t, err)
-		paths = append(paths, filepath.ToSlash(short))
+	})
+	if err != nil {
+		return nil, err
 	}
 	var all []page
 	for _, path := range paths {
-		text, err := os.ReadFile(filepath.Join(dir, path))
-		must(t, err)
-		all = append(all, page{path, string(text), blocks(string(text))})
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		short, err := filepath.Rel(dir, path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page{filepath.ToSlash(short), string(text), blocks(string(text))})
 	}
-	return all
+	return all, nil
 }
 
 var fence = regexp.MustCompile("^( *)```(\\w*)")
@@ -172,4 +187,33 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// chapter returns the text below a heading, up to the next one of the same level: of the
+// only page that has it.
+func chapter(t testing.TB, title string) string {
+	t.Helper()
+	found := ""
+	for _, p := range pages(t) {
+		marks := ""
+		for line := range strings.Lines(p.text) {
+			level, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case strings.Trim(level, "#") != "" || level == "":
+			case text == title && found != "":
+				t.Fatalf("%s has a second chapter %q", p.path, title)
+			case text == title:
+				marks = level
+			case len(level) <= len(marks):
+				marks = ""
+			}
+			if marks != "" {
+				found += line
+			}
+		}
+	}
+	if found == "" {
+		t.Fatalf("no page has the chapter %q", title)
+	}
+	return found
 }

@@ -1,6 +1,4 @@
-// Package release_test makes releases of what lies in the repository, committed or
-// not, in checkouts of its own.
-package release_test
+package build_test
 
 import (
 	"bytes"

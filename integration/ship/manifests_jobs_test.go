@@ -1,4 +1,4 @@
-package manifests_test
+package ship_test
 
 import (
 	"testing"
@@ -6,14 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // kubectl create job --from gives a Job all that the template has: deadlines, what to
 // do about which exit code, when it is removed, labels, and the pod.
 func TestJobsMadeFromACronJobHaveAllOfItsTemplate(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	for _, folder := range []string{"cronjob", "job"} {
 		apply(t, c, shipped(t, folder))
 	}

@@ -1,4 +1,4 @@
-package metrics_test
+package ship_test
 
 import (
 	"encoding/json"

@@ -1,6 +1,7 @@
-// Package image_test builds the image and runs it as a cluster does: without rights,
-// without a network and without a file that could be written.
-package image_test
+// Package build_test builds the image and runs it as a cluster does: without rights,
+// without a network and without a file that could be written. It makes releases of what
+// lies in the repository, committed or not, in checkouts of its own.
+package build_test
 
 import (
 	"bytes"
@@ -15,10 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// What the images of the tests say of themselves.
+// The images of the tests say this of themselves.
 const (
-	version = "v9.9.9"
-	commit  = "0123456789abcdef0123456789abcdef01234567"
+	imageVersion = "v9.9.9"
+	imageCommit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
 // image is the name of the image that TestMain builds. It is empty where no Docker
@@ -45,7 +46,7 @@ func makeImage(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("make", "image", "IMAGE="+name, "VERSION="+version, "COMMIT="+commit)
+	cmd := exec.Command("make", "image", "IMAGE="+name, "VERSION="+imageVersion, "COMMIT="+imageCommit)
 	cmd.Dir = filepath.Dir(root)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "MAKE") || strings.HasPrefix(kv, "MFLAGS")

@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"fmt"
@@ -9,29 +9,28 @@ import (
 	"testing"
 )
 
-// Every page is an operator at a cluster of their own, with an outage in it, who
-// types the commands of the page one after the other.
+// On each page, an operator with an outage types the commands of the page one after the
+// other.
 func TestCommandsDoWhatThePagesSay(t *testing.T) {
 	for _, p := range pages(t) {
 		if len(p.commands()) == 0 {
 			continue
 		}
 		t.Run(strings.TrimSuffix(strings.ReplaceAll(p.path, "/", "_"), ".md"), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, p)
+			o := newOperator(t, p)
 			for _, b := range p.blocks {
 				if file := b.file(); file != "" {
-					s.write(file, b.text())
+					o.write(file, b.text())
 				}
 				for _, c := range b.commands() {
-					s.follow(p, c)
+					o.follow(p, c)
 				}
 			}
 		})
 	}
 }
 
-func TestEveryExceptionIsOfSomeCommand(t *testing.T) {
+func TestExceptionsAreOfSomeCommand(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range pages(t) {
 		for _, c := range p.commands() {
@@ -47,27 +46,27 @@ func TestEveryExceptionIsOfSomeCommand(t *testing.T) {
 }
 
 // follow does what a command of the page asks for.
-func (s *scene) follow(p page, c command) {
-	s.Helper()
+func (o *operator) follow(p page, c command) {
+	o.Helper()
 	at := fmt.Sprintf("%s:%d: $ %s", p.path, c.line, c.typed)
-	typed := s.standIn(c.typed)
+	typed := o.standIn(c.typed)
 	var out string
 	var err error
 	if e, ok := cannotRun(typed); ok {
-		out, err = e.instead(s, typed)
+		out, err = e.instead(o, typed)
 	} else {
-		out, err = s.bash(typed)
+		out, err = o.bash(typed)
 	}
 	if err != nil {
-		s.Fatalf("%s\n%v\n%s", at, err, out)
+		o.Fatalf("%s\n%v\n%s", at, err, out)
 	}
-	s.Log(at)
+	o.Log(at)
 	for _, line := range c.output {
-		if !shown(s.standIn(line)).MatchString(out) {
-			s.Errorf("%s\ndoes not print\n%s\nbut\n%s", at, line, out)
+		if !shown(o.standIn(line)).MatchString(out) {
+			o.Errorf("%s\ndoes not print\n%s\nbut\n%s", at, line, out)
 		}
 	}
-	s.controllers()
+	o.controllers()
 }
 
 // shown matches output that has the line. White space may be any, and … stands for
@@ -89,14 +88,14 @@ func shown(line string) *regexp.Regexp {
 const exampleRun = "20261120-150405-ABCDEF"
 
 // standIn replaces the run of the pages by the last one that released something.
-func (s *scene) standIn(text string) string {
-	s.Helper()
+func (o *operator) standIn(text string) string {
+	o.Helper()
 	if !strings.Contains(text, exampleRun) {
 		return text
 	}
-	run := s.lastRun()
+	run := o.lastRun()
 	if run == "" {
-		s.Fatalf("no run before this has released anything, and it needs one: %s", text)
+		o.Fatalf("no run before this has released anything, and it needs one: %s", text)
 	}
 	return strings.ReplaceAll(text, exampleRun, run)
 }
@@ -138,9 +137,9 @@ func TestShownOutputIsCompared(t *testing.T) {
 }
 
 // write writes a file that a page shows.
-func (s *scene) write(name, text string) {
-	s.Helper()
-	path := s.path(name)
-	must(s, os.MkdirAll(s.path(name, ".."), 0o700))
-	must(s, os.WriteFile(path, []byte(text), 0o600))
+func (o *operator) write(name, text string) {
+	o.Helper()
+	path := o.path(name)
+	must(o, os.MkdirAll(o.path(name, ".."), 0o700))
+	must(o, os.WriteFile(path, []byte(text), 0o600))
 }

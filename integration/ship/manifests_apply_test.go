@@ -1,4 +1,4 @@
-package manifests_test
+package ship_test
 
 import (
 	"os"
@@ -42,12 +42,12 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 	for _, folder := range []string{"cronjob", "job"} {
 		t.Run(folder, func(t *testing.T) {
-			c := cluster.StartT(t)
+			c := fresh(t)
 			dir := shipped(t, folder)
 			checkEach(t, folder, "created", apply(t, c, dir))
 			checkEach(t, folder, "unchanged", apply(t, c, dir))
 			checkEach(t, folder, "(server dry run)", apply(t, c, dir, "--dry-run=server"))
-			// Nothing is believed of a cluster without a single pod.
+			// A run refuses a cluster without a single pod.
 			if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func runAs(t *testing.T, c *cluster.Cluster, spec corev1.PodSpec, policies *core
 // To apply the other component raises the rights, and lowers them for real: the roles
 // have the same names, and the policy changes with them.
 func TestOtherComponentRaisesAndLowersRightsAndPolicy(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	for _, mode := range []string{"plan", "release", "plan"} {
 		apply(t, c, of(mode).write(t))
 		releases := mode == "release"

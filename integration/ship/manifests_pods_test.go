@@ -1,4 +1,4 @@
-package manifests_test
+package ship_test
 
 import (
 	"maps"
@@ -24,7 +24,7 @@ var unsafe = map[string]func(*corev1.PodSpec){
 // The namespace that is shipped admits the pods that are shipped, and none of them
 // without one of the fields that it wants to see.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	jobs := map[string]*batchv1.CronJob{}
 	for _, o := range []overlay{
 		{Resources: []string{"cronjob"}},

@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// told is what the threat model says of the verbs of each resource that a shipped
-// role has.
-var told = map[string][]struct {
+// phrases are those by which the threat model tells of the verbs of each resource that a
+// shipped role has.
+var phrases = map[string][]struct {
 	verbs  []string
 	phrase string
 }{
@@ -57,9 +57,7 @@ var told = map[string][]struct {
 
 // What a stolen token can do is in the threat model: all of it.
 func TestThreatModelTellsOfEveryRight(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root(t), "docs", "threat-model.md"))
-	must(t, err)
-	chapter := strings.Join(strings.Fields(string(text)), " ")
+	told := strings.Join(strings.Fields(chapter(t, "Threat model")), " ")
 	files, err := filepath.Glob(filepath.Join(root(t), "deploy", "kustomize", "components", "*", "*.yaml"))
 	must(t, err)
 	rights := 0
@@ -68,8 +66,8 @@ func TestThreatModelTellsOfEveryRight(t *testing.T) {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					rights++
-					if !tells(chapter, resource, verb) {
-						t.Errorf("%s: docs/threat-model.md does not tell of the right to %s %s", file, verb, resource)
+					if !tells(told, resource, verb) {
+						t.Errorf("%s: the threat model does not tell of the right to %s %s", file, verb, resource)
 					}
 				}
 			}
@@ -82,7 +80,7 @@ func TestThreatModelTellsOfEveryRight(t *testing.T) {
 
 // tells reports whether the chapter says what the verb on the resource allows.
 func tells(chapter, resource, verb string) bool {
-	for _, one := range told[resource] {
+	for _, one := range phrases[resource] {
 		if slices.Contains(one.verbs, verb) {
 			return strings.Contains(chapter, one.phrase)
 		}

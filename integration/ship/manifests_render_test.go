@@ -1,4 +1,4 @@
-package manifests_test
+package ship_test
 
 import (
 	"maps"
@@ -16,7 +16,7 @@ import (
 )
 
 // What is shipped, and what an operator makes of it, renders to these objects.
-func TestEveryKustomizationRendersToTheseObjects(t *testing.T) {
+func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	bound := func(suffix string, roles ...string) (keys []string) {
 		for _, role := range roles {
 			keys = append(keys, "ClusterRole "+role+suffix, "ClusterRoleBinding "+role+suffix)

@@ -65,7 +65,7 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 
 // Every value is explained where it is set, and known to the schema; and the schema
 // knows no value that is not there to be found.
-func TestEveryValueIsCommentedAndInTheSchema(t *testing.T) {
+func TestValuesAreCommentedAndInTheSchema(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
 	if err != nil {
 		t.Fatal(err)

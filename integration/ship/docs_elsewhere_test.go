@@ -1,4 +1,4 @@
-package docs_test
+package ship_test
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 type exception struct {
 	begins  string
 	needs   string
-	instead func(s *scene, typed string) (output string, err error)
+	instead func(o *operator, typed string) (output string, err error)
 }
 
 // elsewhere are all commands of the pages that are not run. The first that fits
@@ -24,12 +24,12 @@ type exception struct {
 var elsewhere = []exception{
 	{"make ", "minutes, a registry or Docker; and it is what runs this test", targetExists},
 	{"docker push ", "a registry", unchecked},
-	{"helm ", "helm: integration/chart renders and applies the chart", chartExists},
+	{"helm ", "helm: integration/ship/chart renders and applies the chart", chartExists},
 	{"etcdctl ", "Calico's data in etcd: integration/calico has that", flagsExist},
 	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", flagsExist},
 	{"kubectl -n ip-reaper logs ", "a kubelet", logs},
 	{"calicoctl ", "a calicoctl that knows its version", mismatched},
-	{"curl ", "a Pushgateway: integration/metrics has a real one", unchecked},
+	{"curl ", "a Pushgateway: integration/run has a real one", unchecked},
 }
 
 // cannotRun returns the exception that a command is.
@@ -44,21 +44,21 @@ func cannotRun(typed string) (exception, bool) {
 
 // mismatched lets calicoctl off from comparing versions: built from its module, it has
 // none.
-func mismatched(s *scene, typed string) (string, error) {
-	return s.bash(typed + " --allow-version-mismatch")
+func mismatched(o *operator, typed string) (string, error) {
+	return o.bash(typed + " --allow-version-mismatch")
 }
 
 // unchecked does nothing.
-func unchecked(*scene, string) (string, error) { return "", nil }
+func unchecked(*operator, string) (string, error) { return "", nil }
 
 // targetExists fails unless the Makefile, or what it includes, has the target.
-func targetExists(s *scene, typed string) (string, error) {
+func targetExists(o *operator, typed string) (string, error) {
 	target := strings.Fields(typed)[1]
-	files, err := filepath.Glob(filepath.Join(root(s), "integration", "*", "*.mk"))
+	files, err := filepath.Glob(filepath.Join(root(o), "integration", "*", "*.mk"))
 	if err != nil {
 		return "", err
 	}
-	for _, file := range append(files, filepath.Join(root(s), "Makefile")) {
+	for _, file := range append(files, filepath.Join(root(o), "Makefile")) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return "", err
@@ -72,17 +72,17 @@ func targetExists(s *scene, typed string) (string, error) {
 
 // chartExists fails unless the chart that is named exists, and has the values that
 // are set.
-func chartExists(s *scene, typed string) (string, error) {
+func chartExists(o *operator, typed string) (string, error) {
 	words := strings.Fields(typed)
 	for i, word := range words {
 		switch {
 		case strings.HasPrefix(word, "deploy/"):
-			if _, err := os.Stat(s.path(word, "Chart.yaml")); err != nil {
+			if _, err := os.Stat(o.path(word, "Chart.yaml")); err != nil {
 				return "", err
 			}
 		case word == "--set":
 			key, _, _ := strings.Cut(words[i+1], "=")
-			if err := valueExists(s.path("deploy", "helm", "ip-reaper", "values.yaml"), key); err != nil {
+			if err := valueExists(o.path("deploy", "helm", "ip-reaper", "values.yaml"), key); err != nil {
 				return "", err
 			}
 		}
@@ -112,7 +112,7 @@ func valueExists(file, key string) error {
 
 // flagsExist fails unless ip-reaper, where the command calls it, knows its flags and
 // its subcommand.
-func flagsExist(s *scene, typed string) (string, error) {
+func flagsExist(o *operator, typed string) (string, error) {
 	_, called, ok := strings.Cut(typed, "ip-reaper ")
 	if !ok {
 		return "", errors.New("it does not call ip-reaper")
@@ -122,7 +122,7 @@ func flagsExist(s *scene, typed string) (string, error) {
 	if !strings.HasPrefix(words[0], "-") {
 		help = "ip-reaper " + words[0] + " --help"
 	}
-	text, err := s.bash(help)
+	text, err := o.bash(help)
 	for _, word := range words {
 		flag, _, _ := strings.Cut(word, "=")
 		if strings.HasPrefix(flag, "--") && !strings.Contains(text, flag+" ") {
@@ -133,11 +133,11 @@ func flagsExist(s *scene, typed string) (string, error) {
 }
 
 // logs returns what the Job printed that the command names.
-func logs(s *scene, typed string) (string, error) {
+func logs(o *operator, typed string) (string, error) {
 	words := strings.Fields(typed)
 	for _, word := range words {
 		if name, ok := strings.CutPrefix(word, "job/"); ok {
-			out, ran := s.logs[name]
+			out, ran := o.logs[name]
 			if !ran {
 				return "", fmt.Errorf("no Job %s has run", name)
 			}

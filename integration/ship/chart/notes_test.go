@@ -33,6 +33,7 @@ func TestCommandsOfTheNotesWork(t *testing.T) {
 		{"outage", "outage: {enabled: true}", 7},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			to := target{"noted-" + tt.name, c.Namespace(t)}
 			apply(t, c, to.manifests(t, tt.values))
 			got := 0

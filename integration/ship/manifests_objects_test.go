@@ -1,4 +1,4 @@
-package manifests_test
+package ship_test
 
 import (
 	"testing"
