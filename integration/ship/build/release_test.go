@@ -23,8 +23,13 @@ const (
 	binary  = "ip-reaper_" + version + "_linux_amd64"
 )
 
-func TestReleaseWantsAVersion(t *testing.T) {
+func TestRelease(t *testing.T) {
 	c := copied(t)
+	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
+	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
+}
+
+func wantsAVersion(t *testing.T, c checkout) {
 	for _, version := range []string{"1.2.3", "v1.2", "v1.2.3-rc.1", "v01.2.3", "latest"} {
 		out, err := c.run("make", "release", "VERSION="+version)
 		if want := "is no version: give one such as VERSION=v1.2.3"; err == nil || !strings.Contains(out, want) {
@@ -36,26 +41,8 @@ func TestReleaseWantsAVersion(t *testing.T) {
 	}
 }
 
-// A release has the same bytes in whichever folder it is made.
-func TestEveryReleaseIsTheSame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it makes a second release: make exhaustive runs it")
-	}
-	first := copied(t)
-	files, again := first.release(version), first.cloned().release(version)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
-		t.Fatalf("files (-first +second):\n%s", diff)
-	}
-	for name, text := range files {
-		if text != again[name] {
-			t.Errorf("%s is another in another folder", name)
-		}
-	}
-}
-
-func TestReleaseHasTheProgramAndWhatBelongsToIt(t *testing.T) {
-	first := copied(t)
-	files := first.release(version)
+func isWhole(t *testing.T, c checkout) {
+	files := c.release(version)
 	sums := ""
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if name != "checksums.txt" {
@@ -77,13 +64,30 @@ func TestReleaseHasTheProgramAndWhatBelongsToIt(t *testing.T) {
 	if err := os.WriteFile(program, []byte(got["ip-reaper"]), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	commit := strings.TrimSpace(first.git("rev-parse", "HEAD"))
+	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
 	want := "ip-reaper " + version + " (commit " + commit + ")\n"
-	if out, err := first.run(program, "version"); err != nil || out != want {
+	if out, err := c.run(program, "version"); err != nil || out != want {
 		t.Errorf("the program says %q, %v, want %q", out, err, want)
 	}
 	checkSBOM(t, files[binary+".cdx.json"])
 	checkManifests(t, files)
+}
+
+// A release has the same bytes in whichever folder it is made.
+func TestEveryReleaseIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a second release: make exhaustive runs it")
+	}
+	first := copied(t)
+	files, again := first.release(version), first.cloned().release(version)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
+		t.Fatalf("files (-first +second):\n%s", diff)
+	}
+	for name, text := range files {
+		if text != again[name] {
+			t.Errorf("%s is another in another folder", name)
+		}
+	}
 }
 
 // checkManifests looks whether manifests and chart name the image of the release.
