@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-func TestAllocationIsDeletedAsItWasListed(t *testing.T) {
+func TestReservedIPIsDeletedAsItWasListed(t *testing.T) {
 	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			f := newReservedFixture(t)
@@ -26,7 +26,7 @@ func TestAllocationIsDeletedAsItWasListed(t *testing.T) {
 	}
 }
 
-func TestAllocationThatIsGoneIsDeleted(t *testing.T) {
+func TestReservedIPThatIsGoneIsDeleted(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	r := f.reserved(spaced)
@@ -38,7 +38,7 @@ func TestAllocationThatIsGoneIsDeleted(t *testing.T) {
 }
 
 // Promise 4. Whatever happened to the object since it was listed, it stays.
-func TestAllocationThatChangedIsNotDeleted(t *testing.T) {
+func TestReservedIPThatChangedIsNotDeleted(t *testing.T) {
 	for name, change := range map[string]func(*reservedFixture){
 		"its spec":   func(f *reservedFixture) { f.change(spaced, "web-0", "48h", "spec", "ttl") },
 		"its status": func(f *reservedFixture) { f.change(spaced, "web-0", []any{"10.1.0.4"}, "status", "ips") },

@@ -29,7 +29,7 @@ var compareReserved = cmp.Options{
 	cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{".Token", ".Stored"}, p.Last().String()) }, cmp.Ignore()),
 }
 
-func TestAllocationsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
+func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
 	f.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
@@ -85,7 +85,7 @@ func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	}
 }
 
-func TestAllocationsAreReadToTheLastPage(t *testing.T) {
+func TestReservedIPsAreReadToTheLastPage(t *testing.T) {
 	const number = 520 // a page has 500
 	f := newReservedFixture(t)
 	want := make([]string, number)
@@ -113,7 +113,7 @@ func TestAllocationsAreReadToTheLastPage(t *testing.T) {
 
 // Promise 2. One object that nobody understands, of one resource, is an error that
 // says which, and of which field.
-func TestAllocationThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
+func TestReservedIPThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	f.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)

@@ -43,7 +43,7 @@ func (f *reservedFixture) listedAndGone(p policy.ReservedIP, fields string) rese
 }
 
 // Promise 10.
-func TestRestoredAllocationIsWhatItWas(t *testing.T) {
+func TestRestoredReservedIPIsWhatItWas(t *testing.T) {
 	for name, p := range map[string]policy.ReservedIP{"of a namespace": spaced, "of the cluster": wide} {
 		t.Run(name, func(t *testing.T) {
 			f := newReservedFixture(t)
@@ -83,7 +83,7 @@ func TestEachRecordHasAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAllocationOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestReservedIPOfSomebodyElseIsNotTouched(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, full)
 	f.write(spaced, "web-0", `"spec":{"pod":"other"}`)
@@ -143,7 +143,7 @@ func TestRestoringWithoutTheRightToTheStatusSaysSo(t *testing.T) {
 	}
 }
 
-func TestAllocationOfANamespaceThatIsGoneIsTaken(t *testing.T) {
+func TestReservedIPOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
 	r := record(before)
