@@ -19,48 +19,47 @@ import (
 // commandTimeout ends a kubectl that hangs.
 const commandTimeout = time.Minute
 
-// A stage is where the play takes place: the cluster, the programs, and the
-// paper that is printed on.
-type stage struct {
+// A demo has the cluster, the programs, and the writer that it prints to.
+type demo struct {
 	out     io.Writer
 	cluster *cluster.Cluster
 	plugin  *plugin.Plugin
 	reaper  *reap.Reaper
 	steps   int
-	cast
+	deployment
 }
 
 // step begins a step.
-func (s *stage) step(title string) {
-	s.steps++
-	fmt.Fprintf(s.out, "\n%d. %s\n\n", s.steps, title)
+func (d *demo) step(title string) {
+	d.steps++
+	fmt.Fprintf(d.out, "\n%d. %s\n\n", d.steps, title)
 }
 
-// say prints what the narrator says, wrapped as it is given.
-func (s *stage) say(format string, args ...any) {
-	fmt.Fprintf(s.out, format+"\n", args...)
+// say prints a text, wrapped as it is given.
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// show prints what a program or a file has to say, set in from the narration.
-func (s *stage) show(text string) {
+// show prints the output of a program or the content of a file, set in.
+func (d *demo) show(text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(s.out, strings.TrimRight("    "+line, " \n"))
+		fmt.Fprintln(d.out, strings.TrimRight("    "+line, " \n"))
 	}
 }
 
-// command prints the line that somebody would type.
-func (s *stage) command(line string) {
-	fmt.Fprintf(s.out, "    $ %s\n", line)
+// command prints the line that an operator would type.
+func (d *demo) command(line string) {
+	fmt.Fprintf(d.out, "    $ %s\n", line)
 }
 
-// kubectl runs kubectl and prints what it prints. What is in args is printed
+// kubectl runs kubectl and prints its output. The args are printed
 // as typed, so it holds no spaces but in the last of them, which is quoted.
-func (s *stage) kubectl(ctx context.Context, args ...string) error {
+func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	typed := strings.Join(args, " ")
 	if last := args[len(args)-1]; strings.ContainsAny(last, " {$") {
 		typed = strings.TrimSuffix(typed, last) + "'" + last + "'"
 	}
-	s.command("kubectl " + typed)
+	d.command("kubectl " + typed)
 	path, err := assets.Path("kubectl")
 	if err != nil {
 		return err
@@ -69,11 +68,11 @@ func (s *stage) kubectl(ctx context.Context, args ...string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	// Its cache goes where everything goes away.
-	cmd.Env = []string{"KUBECONFIG=" + s.cluster.Kubeconfig, "HOME=" + s.cluster.Dir}
+	cmd.Env = []string{"KUBECONFIG=" + d.cluster.Kubeconfig, "HOME=" + d.cluster.Dir}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	s.show(string(out))
+	d.show(string(out))
 	if err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", typed, err, bytes.TrimSpace(stderr.Bytes()))
 	}
@@ -82,18 +81,18 @@ func (s *stage) kubectl(ctx context.Context, args ...string) error {
 
 // reap runs ip-reaper with a policy file of the cluster's folder, prints its
 // report and fails unless it exits with 0.
-func (s *stage) reap(ctx context.Context, policy string) (string, error) {
+func (d *demo) reap(ctx context.Context, policy string) (string, error) {
 	args := []string{
 		"run", "--policy", policy,
-		"--kubeconfig", filepath.Base(s.cluster.Kubeconfig), "--context", cluster.ContextName,
+		"--kubeconfig", filepath.Base(d.cluster.Kubeconfig), "--context", cluster.ContextName,
 	}
-	s.command("ip-reaper " + strings.Join(args, " "))
-	s.reaper.Dir = s.cluster.Dir
-	result, err := s.reaper.Run(ctx, args...)
+	d.command("ip-reaper " + strings.Join(args, " "))
+	d.reaper.Dir = d.cluster.Dir
+	result, err := d.reaper.Run(ctx, args...)
 	if err != nil {
 		return "", err
 	}
-	s.show(result.Stdout)
+	d.show(result.Stdout)
 	if result.ExitCode != reap.ExitDone {
 		return "", fmt.Errorf("ip-reaper exits with %d:\n%s", result.ExitCode, result.Stderr)
 	}

@@ -28,39 +28,38 @@ var network = plugin.Network{
 	RangeEnd:   "172.18.178.200",
 }
 
-// An actor is a pod of the deployment.
-type actor struct {
+// A pod is one of the deployment.
+type pod struct {
 	name, node string
 	ip         netip.Addr // of the interface in the network
 	sandboxes  int
 }
 
-// A cast is the pods of the deployment: survivors run on the node that stays
-// up, victims on the one that does not, and understudies take the victims'
-// place.
-type cast struct{ survivors, victims, understudies []*actor }
+// A deployment is its pods: survivors run on the node that stays up, victims on the one
+// that does not, and replacements take the victims' place.
+type deployment struct{ survivors, victims, replacements []*pod }
 
-func newCast() cast {
-	return cast{
-		survivors: []*actor{
+func newPods() deployment {
+	return deployment{
+		survivors: []*pod{
 			{name: "app-6d5f7c9b8-4kzqt", node: "worker-1"},
 			{name: "app-6d5f7c9b8-9hwxm", node: "worker-1"},
 			{name: "app-6d5f7c9b8-c7lpd", node: "worker-1"},
 		},
-		victims: []*actor{
+		victims: []*pod{
 			{name: "app-6d5f7c9b8-n2vbf", node: "worker-2"},
 			{name: "app-6d5f7c9b8-x8trj", node: "worker-2"},
 		},
-		understudies: []*actor{
+		replacements: []*pod{
 			{name: "app-6d5f7c9b8-5gmzk", node: "worker-1"},
 			{name: "app-6d5f7c9b8-q6sdw", node: "worker-1"},
 		},
 	}
 }
 
-// enter creates the actor's pod: bound to its node and waiting for its sandbox.
-func (s *stage) enter(ctx context.Context, a *actor) error {
-	_, err := s.cluster.CreatePod(ctx, namespace, a.name,
+// create creates the pod: bound to its node and waiting for its sandbox.
+func (d *demo) create(ctx context.Context, a *pod) error {
+	_, err := d.cluster.CreatePod(ctx, namespace, a.name,
 		cluster.OnNode(a.node),
 		cluster.Phase(corev1.PodPending),
 		cluster.Labels(map[string]string{"app": "app"}))
@@ -69,15 +68,15 @@ func (s *stage) enter(ctx context.Context, a *actor) error {
 
 // add does what a kubelet does for a new sandbox: it calls the CNI plugin. If
 // that gives an address, it has Multus annotate the pod and the pod run.
-func (s *stage) add(ctx context.Context, a *actor) error {
+func (d *demo) add(ctx context.Context, a *pod) error {
 	a.sandboxes++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", a.name, a.sandboxes))
 	sandbox := hex.EncodeToString(sum[:])
-	s.command(fmt.Sprintf("CNI_COMMAND=ADD CNI_CONTAINERID=%.8s… CNI_ARGS='…;K8S_POD_NAME=%s' whereabouts", sandbox, a.name))
-	ips, err := s.plugin.Add(ctx, network, plugin.Pod{Namespace: namespace, Name: a.name}, sandbox, iface)
+	d.command(fmt.Sprintf("CNI_COMMAND=ADD CNI_CONTAINERID=%.8s… CNI_ARGS='…;K8S_POD_NAME=%s' whereabouts", sandbox, a.name))
+	ips, err := d.plugin.Add(ctx, network, plugin.Pod{Namespace: namespace, Name: a.name}, sandbox, iface)
 	var refused *plugin.Error
 	if errors.As(err, &refused) {
-		s.show(refused.Msg + "\n")
+		d.show(refused.Msg + "\n")
 	}
 	if err != nil {
 		return err
@@ -86,8 +85,8 @@ func (s *stage) add(ctx context.Context, a *actor) error {
 		return fmt.Errorf("ADD for %s gives %v, want one address", a.name, ips)
 	}
 	a.ip = ips[0]
-	s.show(a.ip.String() + "\n")
-	return s.cluster.UpdatePod(ctx, namespace, a.name,
+	d.show(a.ip.String() + "\n")
+	return d.cluster.UpdatePod(ctx, namespace, a.name,
 		cluster.Phase(corev1.PodRunning),
 		cluster.Networks(cluster.Attached(namespace+"/"+network.Name, iface, a.ip.String())))
 }
