@@ -14,6 +14,7 @@ TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
 BENCH ?= .
 FUZZTIME ?= 20s
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=20m
+EXHAUSTIVEFLAGS ?= -shuffle=on -count=1 -timeout=40m
 
 VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -118,19 +119,37 @@ $(BIN)/cyclonedx-gomod: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
 	@cd integration && CGO_ENABLED=0 go build -o bin/demo ./demo && exec bin/demo
 
+.PHONY: check
+check: ## Check format, vet and test the root module; builds no real parts
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go test ./...
+
 # The race detector needs cgo and thereby a C compiler that can link.
+define race_flags
+race=-race cgo=1; \
+if ! printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null; then \
+	race= cgo=0; \
+	echo '*** NO WORKING C COMPILER: the tests run WITHOUT the race detector ***' >&2; \
+fi
+endef
+
 .PHONY: test
-test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included
+test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included, with samples of the exhaustive ones
 	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
-	@race=-race cgo=1; \
-	if ! printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null; then \
-		race= cgo=0; \
-		echo '*** NO WORKING C COMPILER: the tests run WITHOUT the race detector ***' >&2; \
-	fi; \
+	@$(race_flags); \
 	for module in $(MODULES); do \
-		echo "go test $$race $(TESTFLAGS) ./...   # in $$module"; \
-		(cd $$module && CGO_ENABLED=$$cgo go test $$race $(TESTFLAGS) ./...) || exit 1; \
+		echo "go test $$race -short $(TESTFLAGS) ./...   # in $$module"; \
+		(cd $$module && CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./...) || exit 1; \
 	done
+
+# The tests that are named TestEvery... take samples in make test.
+.PHONY: exhaustive
+exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make test takes samples (about 20 minutes)
+	@$(race_flags); \
+	cd integration && packages=$$(grep -rlE --include='*_test.go' '^func TestEvery' . | xargs -n 1 dirname | sort -u) && \
+	echo "go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS)" $$packages && \
+	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint $(BIN)/govulncheck ## Check format, vet, linters, tidiness and known vulnerabilities

@@ -53,7 +53,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
-func TestEverythingLivesInTheOneNamespace(t *testing.T) {
+func TestAllObjectsLiveInTheOneNamespace(t *testing.T) {
 	for _, mode := range modes {
 		for key, object := range installation(t, mode) {
 			want := namespace

@@ -111,7 +111,7 @@ func TestReleaseRolesIncludePlanRoles(t *testing.T) {
 	}
 }
 
-func TestEveryRoleIsBoundToTheServiceAccount(t *testing.T) {
+func TestEachRoleIsBoundToTheServiceAccount(t *testing.T) {
 	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}}
 	for _, mode := range []string{"plan", "release", "restore"} {
 		objects := installation(t, mode)

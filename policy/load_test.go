@@ -64,7 +64,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	}
 }
 
-func TestEveryFieldIsRead(t *testing.T) {
+func TestEachFieldIsRead(t *testing.T) {
 	got, err := policy.Load([]byte(fullPolicy), known)
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 )
 
 // allocations returns the pool's entries.
-func (s *stage) allocations(ctx context.Context) (map[string]v1alpha1.IPAllocation, error) {
-	got, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).
+func (d *demo) allocations(ctx context.Context) (map[string]v1alpha1.IPAllocation, error) {
+	got, err := d.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).
 		Get(ctx, pool, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("get pool: %w", err)
@@ -27,8 +27,8 @@ func (s *stage) allocations(ctx context.Context) (map[string]v1alpha1.IPAllocati
 }
 
 // checkOffsets fails unless the pool has entries at just these offsets.
-func (s *stage) checkOffsets(ctx context.Context, want ...string) error {
-	entries, err := s.allocations(ctx)
+func (d *demo) checkOffsets(ctx context.Context, want ...string) error {
+	entries, err := d.allocations(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,10 +38,9 @@ func (s *stage) checkOffsets(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// checkReserved fails unless the cluster-wide allocations are just the
-// actors'.
-func (s *stage) checkReserved(ctx context.Context, actors ...*actor) error {
-	list, err := s.cluster.Whereabouts.WhereaboutsV1alpha1().
+// checkReserved fails unless the cluster-wide reservations are just those of the pods.
+func (d *demo) checkReserved(ctx context.Context, pods ...*pod) error {
+	list, err := d.cluster.Whereabouts.WhereaboutsV1alpha1().
 		OverlappingRangeIPReservations(cluster.PoolNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list reservations: %w", err)
@@ -50,7 +49,7 @@ func (s *stage) checkReserved(ctx context.Context, actors ...*actor) error {
 	for _, r := range list.Items {
 		got[r.Name] = r.Spec.PodRef
 	}
-	for _, a := range actors {
+	for _, a := range pods {
 		want[a.ip.String()] = namespace + "/" + a.name
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -59,26 +58,26 @@ func (s *stage) checkReserved(ctx context.Context, actors ...*actor) error {
 	return nil
 }
 
-// checkRunning fails unless the pods that exist are just the actors', and each
-// of them shows the address that it got.
-func (s *stage) checkRunning(ctx context.Context, actors ...*actor) error {
-	pods, err := s.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+// checkRunning fails unless the pods that exist are just these, and each of them shows the
+// address that it got.
+func (d *demo) checkRunning(ctx context.Context, wanted ...*pod) error {
+	list, err := d.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	got, want := map[string]string{}, map[string]string{}
-	for _, pod := range pods.Items {
+	for _, p := range list.Items {
 		var networks []cluster.NetworkStatus
-		if err := json.Unmarshal([]byte(pod.Annotations[cluster.NetworkStatusAnnotation]), &networks); err != nil {
-			return fmt.Errorf("decode networks of pod %s: %w", pod.Name, err)
+		if err := json.Unmarshal([]byte(p.Annotations[cluster.NetworkStatusAnnotation]), &networks); err != nil {
+			return fmt.Errorf("decode networks of pod %s: %w", p.Name, err)
 		}
 		for _, n := range networks {
 			if n.Interface == iface {
-				got[pod.Name] = strings.Join(n.IPs, ",")
+				got[p.Name] = strings.Join(n.IPs, ",")
 			}
 		}
 	}
-	for _, a := range actors {
+	for _, a := range wanted {
 		want[a.name] = a.ip.String()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

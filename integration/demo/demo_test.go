@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	cluster.Main(m)
+	kit.Main(m, kit.Options{WatchCache: true})
 }
 
 func TestDemoTurnsOutAsTold(t *testing.T) {
@@ -35,47 +36,51 @@ func TestDemoTurnsOutAsTold(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
-	if err := play(t.Context(), &out, reaper); err != nil {
+	if err := run(t.Context(), &out, reaper); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	assertNothingLeft(t, os.Getenv("TMPDIR"))
 }
 
-func TestDemoFailsWhenTheReaperDoesOtherwise(t *testing.T) {
+func TestEveryReaperThatDoesOtherwise(t *testing.T) {
 	const (
 		names   = "echo 172.18.178.199 172.18.178.200\n"
 		forReal = "grep -q 'dryRun: false' $3 || exit 0\n"
 		patch   = "kubectl --kubeconfig $5 patch ippools.whereabouts.cni.cncf.io 172.18.178.192-27 --type=merge >&2 -p "
 	)
-	for _, tt := range []struct{ name, script, want string }{
-		{"finds nothing", "", "the report does not name 172.18.178.199"},
-		{"fails", "echo sorry >&2; exit 3", "ip-reaper exits with 3:\nsorry"},
-		{"writes in a dry run", names + patch + `'{"metadata":{"labels":{"a":"b"}}}'`, "the dry run wrote"},
-		{"releases nothing", names, "the pool is not what it was without the dead pods' entries"},
+	otherwise := []struct{ name, script, want string }{
 		{
 			"releases a live pod's address",
 			names + forReal + patch + `'{"spec":{"allocations":{"6":null,"7":null,"8":null}}}'`,
 			"the pool is not what it was without the dead pods' entries",
 		},
+		{"writes in a dry run", names + patch + `'{"metadata":{"labels":{"a":"b"}}}'`, "the dry run wrote"},
+		{"finds nothing", "", "the report does not name 172.18.178.199"},
+		{"fails", "echo sorry >&2; exit 3", "ip-reaper exits with 3:\nsorry"},
+		{"releases nothing", names, "the pool is not what it was without the dead pods' entries"},
 		{
 			"leaves the reservations",
 			names + forReal + patch + `'{"spec":{"allocations":{"7":null,"8":null}}}'`,
 			"reservations by address",
 		},
-	} {
+	}
+	if testing.Short() {
+		otherwise = otherwise[:2]
+	}
+	for _, tt := range otherwise {
 		t.Run(tt.name, func(t *testing.T) {
 			c := cluster.StartT(t)
 			c.ResetT(t)
 			var out strings.Builder
-			s := &stage{out: &out, cluster: c, reaper: standIn(t, tt.script), cast: newCast()}
-			if err := s.perform(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+			d := &demo{out: &out, cluster: c, reaper: standIn(t, tt.script), deployment: newPods()}
+			if err := d.outage(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("demo: %v, want %q in it\n%s", err, tt.want, out.String())
 			}
 		})
 	}
 }
 
-// standIn returns a script in the reaper's place.
+// standIn returns a script in the place of the reaper.
 func standIn(t *testing.T, script string) *reap.Reaper {
 	t.Helper()
 	bin, err := filepath.Abs("../bin")
@@ -90,19 +95,23 @@ func standIn(t *testing.T, script string) *reap.Reaper {
 	return &reap.Reaper{Path: path}
 }
 
-func TestInterruptedDemoLeavesNothing(t *testing.T) {
-	for _, tt := range []struct {
+func TestEverySignalLeavesNothing(t *testing.T) {
+	signals := []struct {
 		name string
 		line string // the signal is sent when this is a part of a line
 		file string // and this matches a file
 		sig  os.Signal
 		exit int
 	}{
+		{"killed", "$ ip-reaper run", "*", os.Kill, reap.ExitedByKill},
 		{"while the API server starts", "whereabouts plugin.", "*/kube-apiserver.pid", syscall.SIGTERM, reap.ExitSignal},
 		{"while an address is given", "K8S_POD_NAME", "*", os.Interrupt, reap.ExitSignal},
 		{"while ip-reaper runs", "$ ip-reaper run", "*", syscall.SIGTERM, reap.ExitSignal},
-		{"killed", "$ ip-reaper run", "*", os.Kill, reap.ExitedByKill},
-	} {
+	}
+	if testing.Short() {
+		signals = signals[:1]
+	}
+	for _, tt := range signals {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tmp := t.TempDir()

@@ -1,4 +1,4 @@
-// Demo plays an outage that an operator wrote down (a node crashes, its pods'
+// Demo shows an outage that an operator wrote down (a node crashes, its pods'
 // addresses stay reserved, a pool of five runs dry, new pods hang) on a real
 // etcd, a real API server and the real whereabouts plugin, and ends it with
 // ip-reaper. It needs no cluster and no root, takes under half a minute, and
@@ -57,5 +57,5 @@ func realMain(ctx context.Context, args []string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return play(ctx, out, reaper)
+	return run(ctx, out, reaper)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // What an API server accepts, and who finds it, is proved on a real one, in
-// integration/lockevents. Here is only what events say.
+// integration/run/kube. Here is only what events say.
 
 // reportOf is the report of a run that released 12 addresses, as the test changes
 // it.

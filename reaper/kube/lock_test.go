@@ -9,7 +9,7 @@ import (
 )
 
 // Who gets the lease, and who keeps it, is proved on a real API server, in
-// integration/lockevents. Here is only what a lease that was read means.
+// integration/run/kube. Here is only what a lease that was read means.
 
 // noon is when the leases of these tests are looked at.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -60,15 +60,15 @@ func connect(t *testing.T) *cluster {
 	}
 }
 
-// act runs a part of the story. What goes wrong in it ends the story: the next part
-// begins where this one should have left the cluster.
-func (c *cluster) act(name string, play func(c *cluster)) {
+// step runs a part of the test. If it fails, the test ends: the next part begins where this
+// one should have left the cluster.
+func (c *cluster) step(name string, do func(c *cluster)) {
 	c.Helper()
 	began := time.Now()
 	ok := c.Run(name, func(t *testing.T) {
 		part := *c
 		part.T = t
-		play(&part)
+		do(&part)
 	})
 	c.Logf("%s: %v", name, time.Since(began).Round(time.Second))
 	if !ok {

@@ -23,7 +23,7 @@ const (
 const churn = 150 * time.Second
 
 // The reaper on a real cluster: real kubelets and sandboxes, real plugins, nodes that
-// really die. The acts build on each other; a guard watches all of them.
+// really die. The steps build on each other; a guard watches all of them.
 func TestClusterThroughItsTroubles(t *testing.T) {
 	c := connect(t)
 	c.install("plan", "job")
@@ -34,14 +34,14 @@ func TestClusterThroughItsTroubles(t *testing.T) {
 	g := c.watch()
 	defer g.stop()
 
-	c.act("the shipped roles suffice under Pod Security restricted, and a healthy cluster needs no releases", func(c *cluster) {
+	c.step("the shipped roles suffice under Pod Security restricted, and a healthy cluster needs no releases", func(c *cluster) {
 		c.wantRestricted()
 		if word := c.job("ip-reaper", "plan"); !word.DryRun || word.Summary.Planned+word.Summary.Suspected+word.Summary.Released > 0 {
 			c.Errorf("a dry run on a healthy cluster: %+v", word)
 		}
 	})
 	var loop crashLoop
-	c.act("sandboxes that die without a DEL leak addresses of a pod that lives", func(c *cluster) {
+	c.step("sandboxes that die without a DEL leak addresses of a pod that lives", func(c *cluster) {
 		loop = c.crash()
 		if got := count(loop.leaked, calico); got != crashes {
 			c.Errorf("%d addresses of dead sandboxes in Calico, want %d: %v", got, crashes, loop.leaked)
@@ -50,11 +50,11 @@ func TestClusterThroughItsTroubles(t *testing.T) {
 			c.Errorf("the living sandbox has %v, want an address of each store", loop.now)
 		}
 	})
-	c.act("every pod keeps its addresses while the reaper runs under churn", churnAct)
-	c.act("the addresses of a dead worker are freed by a one-off job, and the pods that hung start", outageAct)
-	c.act("the worker that comes back harms nobody", func(c *cluster) { c.comeBack(g) })
-	c.act("a worker that is cut off keeps its addresses until it is fenced", cutOffAct)
-	c.act("the addresses of dead sandboxes are released while their pod lives", func(c *cluster) {
+	c.step("every pod keeps its addresses while the reaper runs under churn", churnStep)
+	c.step("the addresses of a dead worker are freed by a one-off job, and the pods that hung start", outageStep)
+	c.step("the worker that comes back harms nobody", func(c *cluster) { c.comeBack(g) })
+	c.step("a worker that is cut off keeps its addresses until it is fenced", cutOffStep)
+	c.step("the addresses of dead sandboxes are released while their pod lives", func(c *cluster) {
 		c.job("ip-reaper-outage-now", "sandboxes")
 		if still := c.still(loop.leaked); len(still) > 0 {
 			c.Errorf("dead sandboxes still have %v", still)
@@ -88,8 +88,8 @@ func (c *cluster) wantRestricted() {
 	}
 }
 
-// churnAct has the reaper run each minute without any grace, and pods come and go.
-func churnAct(c *cluster) {
+// churnStep has the reaper run each minute without any grace, and pods come and go.
+func churnStep(c *cluster) {
 	c.install("release")
 	runs := func() int {
 		jobs, err := c.kube.BatchV1().Jobs(home).List(c.Context(), metav1.ListOptions{})
@@ -118,8 +118,8 @@ func churnAct(c *cluster) {
 	c.install("plan") // and not another release by itself
 }
 
-// outageAct kills a worker with all tenants of two small pools on it.
-func outageAct(c *cluster) {
+// outageStep kills a worker with all tenants of two small pools on it.
+func outageStep(c *cluster) {
 	c.apply("outage.yaml")
 	c.settled("outage", outagePods, 2*time.Minute)
 	before := c.of("outage")
@@ -216,8 +216,8 @@ func (c *cluster) comeBack(g *guard) {
 	c.kubectl("delete", "namespace", "outage")
 }
 
-// cutOffAct takes the network from a worker whose pods go on running.
-func cutOffAct(c *cluster) {
+// cutOffStep takes the network from a worker whose pods go on running.
+func cutOffStep(c *cluster) {
 	c.apply("cutoff.yaml")
 	c.settled("cutoff", cutoffPods, 2*time.Minute)
 	before := c.of("cutoff")

@@ -18,8 +18,8 @@ import (
 type CheckReport struct {
 	Allocations map[netip.Addr][]Allocation // all of them; more than one if blocks overlap
 
-	Leaked         []netip.Addr // given out, and nobody's
-	NotAllocated   []netip.Addr // somebody's out of a pool, and not given out
+	Leaked         []netip.Addr // given out, and no pod has it
+	NotAllocated   []netip.Addr // a pod has it out of a pool, and it is not given out
 	NoHandle       []netip.Addr // given out under no handle
 	LeakedHandles  []string     // handles without an address, as they are named
 	MissingHandles []string     // what addresses have for a handle, and is none

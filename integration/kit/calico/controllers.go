@@ -29,9 +29,8 @@ type Controllers struct {
 }
 
 // StartControllers starts kube-controllers, which look for leaks twice in each
-// grace period and whenever a block, a pod or a node changes. A grace period of
-// zero turns the collection off, but for nodes that are gone. Whoever gets
-// Controllers must Stop them.
+// grace period and whenever a block, a pod or a node changes. The caller must Stop
+// them.
 func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (_ *Controllers, err error) {
 	program, err := assets.Path("kube-controllers")
 	if err != nil {

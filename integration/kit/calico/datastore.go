@@ -105,7 +105,7 @@ func (d *Datastore) configure(kubeconfig string) error {
 	// one counts.
 	d.env = append(slices.Clone(d.env), "KUBECONFIG="+kubeconfig)
 	// calicoctl gets a file: without one it would read that of the machine it
-	// runs on, and act on whatever cluster is named there.
+	// runs on, and act on the cluster that is named there.
 	spec := maps.Clone(d.spec)
 	if d.Etcd == nil {
 		spec["kubeconfig"] = kubeconfig

@@ -42,7 +42,7 @@ type Etcd struct {
 	process *guard.Process
 }
 
-// StartEtcd starts an etcd and returns when it serves. Whoever gets one must
+// StartEtcd starts an etcd and returns when it serves. The caller must
 // Stop it.
 func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
 	program, err := assets.Path("etcd")
@@ -88,7 +88,7 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 	args := []string{
 		"--data-dir=" + filepath.Join(e.Dir, "data"), "--log-level=warn", "--unsafe-no-fsync",
 		"--listen-peer-urls=http://127.0.0.1:0",
-		// One member has nobody to wait for.
+		// One member waits for no other.
 		"--heartbeat-interval=10", "--election-timeout=50",
 		// The passwords are no secret.
 		"--bcrypt-cost=4",
@@ -104,7 +104,7 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
 }
 
-// freeAddress returns an address that nobody listened at a moment ago.
+// freeAddress returns an address at which no process listened a moment ago.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,7 +21,12 @@ var shared struct {
 // Main runs the tests of a package with one cluster that has Calico's CRDs and
 // one plain etcd for all of them, which are started when a test asks for them.
 // Call it from TestMain; it exits.
-func Main(m *testing.M) { os.Exit(run(m, CRDs)) }
+func Main(m *testing.M) {
+	os.Exit(Run(m, func(ctx context.Context) (cluster.Options, error) {
+		folder, err := CRDs(ctx)
+		return cluster.Options{CRDs: []string{folder}}, err
+	}))
+}
 
 // MainLoose is Main with CRDs that keep the fields of later versions.
 func MainLoose(m *testing.M) {
@@ -30,7 +35,9 @@ func MainLoose(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := run(m, func(ctx context.Context) (string, error) { return dir, LooseCRDs(ctx, dir) })
+	code := Run(m, func(ctx context.Context) (cluster.Options, error) {
+		return cluster.Options{CRDs: []string{dir}}, LooseCRDs(ctx, dir)
+	})
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -38,11 +45,10 @@ func MainLoose(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(m *testing.M, crds func(context.Context) (string, error)) int {
-	code := cluster.Run(m, func(ctx context.Context) (cluster.Options, error) {
-		folder, err := crds(ctx)
-		return cluster.Options{CRDs: []string{folder}}, err
-	})
+// Run is Main with the options of the cluster, which are asked for when it is
+// started. It returns the code to exit with.
+func Run(m *testing.M, options func(context.Context) (cluster.Options, error)) int {
+	code := cluster.Run(m, options)
 	if shared.etcd != nil {
 		if err := shared.etcd.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -60,7 +66,7 @@ func EachT(t *testing.T, test func(*testing.T, *Datastore)) {
 }
 
 // KubernetesT returns the datastore in the test binary's cluster, which is
-// reset now and when the test ends. It fails the test if there is none.
+// reset now. It fails the test if there is none.
 func KubernetesT(t testing.TB) *Datastore {
 	t.Helper()
 	c := cluster.StartT(t)
@@ -93,7 +99,7 @@ func EtcdT(t testing.TB) *Datastore {
 }
 
 // OnEtcdT returns the datastore in an etcd for the pods of the test binary's
-// cluster, which is reset now and when the test ends.
+// cluster, which is reset now.
 func OnEtcdT(t testing.TB, e *Etcd) *Datastore {
 	t.Helper()
 	c := cluster.StartT(t)

@@ -21,6 +21,8 @@ const (
 	Block    Kind = "ipamblocks"
 	Handle   Kind = "ipamhandles"
 	Affinity Kind = "blockaffinities"
+
+	pools Kind = "ippools"
 )
 
 // An Object is one object as it is stored.

@@ -26,6 +26,7 @@ var kindNames = map[Kind]string{
 	Block:                 "IPAMBlock",
 	Handle:                "IPAMHandle",
 	Affinity:              "BlockAffinity",
+	pools:                 "IPPool",
 	"clusterinformations": "ClusterInformation",
 }
 

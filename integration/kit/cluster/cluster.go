@@ -1,7 +1,7 @@
 // Package cluster runs a real etcd and a real API server in a temporary
 // folder, with the custom resources of whereabouts installed. There is no
 // kubelet, no scheduler and no controller: pods, their status and their
-// annotations are written by whoever uses the package.
+// annotations are written by the user of the package.
 //
 // Authorization is RBAC, so that the rights of a role can be tried out.
 package cluster
@@ -78,7 +78,7 @@ type Cluster struct {
 }
 
 // Start starts a cluster and returns when it serves its custom resources.
-// Whoever gets a Cluster must Stop it. If ctx ends first, Start still waits
+// The caller must Stop it. If ctx ends first, Start still waits
 // for the component it is starting, stops everything and returns ctx's error.
 func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	crds, err := whereaboutsCRDs(ctx)

@@ -3,6 +3,13 @@ package cluster
 import (
 	"context"
 	"path/filepath"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
@@ -22,7 +29,72 @@ func whereaboutsCRDs(ctx context.Context) ([]string, error) {
 
 // NetworkAttachmentCRD returns the file with the definition of network
 // attachments, for Options.CRDs: a cluster without Multus has none.
-func NetworkAttachmentCRD() (string, error) {
+func NetworkAttachmentCRD() (string, error) { return definition("network-attachments.yaml") }
+
+// ReservedIPCRD returns the file with the definitions of resources that reserve
+// addresses, one of namespaces and one of the cluster, for Options.CRDs.
+func ReservedIPCRD() (string, error) { return definition("reserved-ips.yaml") }
+
+// definition returns the path of a file of this package.
+func definition(file string) (string, error) {
 	root, err := assets.Root()
-	return filepath.Join(root, "kit", "cluster", "network-attachments.yaml"), err
+	return filepath.Join(root, "kit", "cluster", file), err
+}
+
+// Definitions is the resource of custom resource definitions.
+var Definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
+
+// UndefineT deletes the definition of a custom resource until the test ends, and
+// with it the objects. The group must have no other resource.
+func (c *Cluster) UndefineT(t testing.TB, resource schema.GroupVersionResource) {
+	t.Helper()
+	definitions := c.Dynamic.Resource(Definitions)
+	name := resource.GroupResource().String()
+	definition, err := definitions.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := func() bool {
+		_, err := c.Kube.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+		return !apierrors.IsNotFound(err)
+	}
+	if err := definitions.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	AwaitT(t, "the end of "+name, func() bool { return !served() })
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		again := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": definition.GetAPIVersion(), "kind": definition.GetKind(),
+			"metadata": map[string]any{"name": name},
+			"spec":     definition.Object["spec"],
+		}}
+		again.SetAnnotations(definition.GetAnnotations())
+		if _, err := definitions.Create(ctx, again, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+			return
+		}
+		AwaitT(t, name, func() bool {
+			_, err := c.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
+			return err == nil && served()
+		})
+	})
+}
+
+// AwaitT looks again and again until it is so, and fails the test if it is not
+// within 30 s.
+func AwaitT(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
 }

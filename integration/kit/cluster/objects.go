@@ -20,19 +20,22 @@ var builtin = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"},
 	{Version: "v1", Resource: "secrets"},
 	{Version: "v1", Resource: "serviceaccounts"},
-	{Version: "v1", Resource: "namespaces"},
+	namespaceResource,
 	{Version: "v1", Resource: "nodes"},
 	{Version: "v1", Resource: "events"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apps", Version: "v1", Resource: "replicasets"},
 	{Group: "apps", Version: "v1", Resource: "statefulsets"},
+	{Group: "batch", Version: "v1", Resource: "cronjobs"},
 	{Group: "batch", Version: "v1", Resource: "jobs"},
 	{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 }
 
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
+var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // An object is one entry of a list over every kind that matters here.
 type object struct {
@@ -53,7 +56,7 @@ func (o object) key() string {
 // resource that is defined, except for what the API server writes by itself:
 // the lease that each of its processes renews.
 func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
-	resources := append([]schema.GroupVersionResource{definitions}, builtin...)
+	resources := append([]schema.GroupVersionResource{Definitions}, builtin...)
 	custom, err := c.customResources(ctx)
 	if err != nil {
 		return err
@@ -96,9 +99,9 @@ func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionReso
 
 // customResources returns the stored version of every custom resource.
 func (c *Cluster) customResources(ctx context.Context) ([]schema.GroupVersionResource, error) {
-	list, err := c.Dynamic.Resource(definitions).List(ctx, metav1.ListOptions{})
+	list, err := c.Dynamic.Resource(Definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", definitions.GroupResource(), err)
+		return nil, fmt.Errorf("list %s: %w", Definitions.GroupResource(), err)
 	}
 	var resources []schema.GroupVersionResource
 	for _, crd := range list.Items {
@@ -142,25 +145,63 @@ func (c *Cluster) objects(ctx context.Context) (map[string]bool, error) {
 }
 
 // Reset deletes every object that was not there when the cluster had started,
-// at once and without their finalizers, but not namespaces and custom resource
-// definitions: nobody here would finish the deletion of those. No other test
-// may use the cluster meanwhile.
+// at once and without their finalizers, but not custom resource definitions.
+// No other test may use the cluster meanwhile.
 func (c *Cluster) Reset(ctx context.Context) error {
-	return c.each(ctx, func(o object) error {
-		if c.baseline[o.key()] || o.gvr == definitions || o.gvr.Resource == "namespaces" {
-			return nil
-		}
-		client := c.Dynamic.Resource(o.gvr).Namespace(o.GetNamespace())
-		if len(o.GetFinalizers()) > 0 {
-			o.SetFinalizers(nil)
-			if _, err := client.Update(ctx, o.Unstructured, metav1.UpdateOptions{}); err != nil {
-				return fmt.Errorf("remove finalizers of %s: %w", o.key(), err)
-			}
-		}
-		err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s: %w", o.key(), err)
+	var objects, namespaces []object
+	err := c.each(ctx, func(o object) error {
+		switch {
+		case c.baseline[o.key()] || o.gvr == Definitions:
+		case o.gvr == namespaceResource:
+			namespaces = append(namespaces, o)
+		default:
+			objects = append(objects, o)
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	err = parallel.Each(deletesAtOnce, objects, func(_ int, o object) error { return c.remove(ctx, o) })
+	if err != nil {
+		return err
+	}
+	return parallel.Each(deletesAtOnce, namespaces, func(_ int, o object) error { return c.removeNamespace(ctx, o) })
+}
+
+// deletesAtOnce is how many objects Reset deletes at the same time.
+const deletesAtOnce = 16
+
+// remove deletes an object without its finalizers.
+func (c *Cluster) remove(ctx context.Context, o object) error {
+	client := c.Dynamic.Resource(o.gvr).Namespace(o.GetNamespace())
+	if len(o.GetFinalizers()) > 0 {
+		o.SetFinalizers(nil)
+		if _, err := client.Update(ctx, o.Unstructured, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove finalizers of %s: %w", o.key(), err)
+		}
+	}
+	err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", o.key(), err)
+	}
+	return nil
+}
+
+// removeNamespace deletes an empty namespace and finishes that, which no
+// controller does here.
+func (c *Cluster) removeNamespace(ctx context.Context, o object) error {
+	if err := c.remove(ctx, o); err != nil {
+		return err
+	}
+	namespaces := c.Kube.CoreV1().Namespaces()
+	namespace, err := namespaces.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err == nil {
+		namespace.Spec.Finalizers = nil
+		_, err = namespaces.Finalize(ctx, namespace, metav1.UpdateOptions{})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("finish the deletion of %s: %w", o.key(), err)
+	}
+	return nil
 }

@@ -141,7 +141,7 @@ func status(pod *corev1.Pod) {
 		main.State.Running = &corev1.ContainerStateRunning{}
 	case corev1.PodPending:
 		main.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-	default: // no longer, or nobody knows
+	default: // no longer, or unknown
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{main}
 }

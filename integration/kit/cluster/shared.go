@@ -93,17 +93,11 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return name
 }
 
-// ResetT resets the cluster now and again when the test ends.
+// ResetT resets the cluster now. What the test leaves stays until the next one
+// resets it.
 func (c *Cluster) ResetT(t testing.TB) {
 	t.Helper()
 	if err := c.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
-		defer cancel()
-		if err := c.Reset(ctx); err != nil {
-			t.Error(err)
-		}
-	})
 }

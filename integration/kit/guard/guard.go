@@ -15,7 +15,7 @@ import (
 
 // script waits until its standard input is closed, which the kernel does when
 // the process that holds the other end is gone, however it went. Then it kills
-// whatever still has a pid file and removes the folder.
+// each process that still has a pid file and removes the folder.
 const script = `
 cat >/dev/null
 for f in "$1"/*.pid; do
@@ -31,7 +31,7 @@ type Guard struct {
 	pipe io.Closer
 }
 
-// Start starts a guard of the folder. Whoever gets one must Release it.
+// Start starts a guard of the folder. The caller must Release it.
 func Start(dir string) (*Guard, error) {
 	cmd := exec.Command("/bin/sh", "-c", script, "guard", dir)
 	// A group of its own: a Ctrl-C at the terminal must not end the guard

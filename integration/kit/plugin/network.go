@@ -26,7 +26,7 @@ type Network struct {
 	Ranges      []Range // of each the pod gets an address, after that of Range
 	NetworkName string  // a network of its own, whose addresses may overlap others'
 
-	// DisableOverlapping makes the plugin keep no cluster-wide allocation
+	// DisableOverlapping makes the plugin keep no overlapping-range reservation
 	// for an address. Its default is to keep one.
 	DisableOverlapping bool
 

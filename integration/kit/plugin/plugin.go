@@ -60,7 +60,7 @@ func (p *Plugin) Add(ctx context.Context, n Network, pod Pod, containerID, ifnam
 }
 
 // Del gives the addresses of the sandbox's interface back. The plugin reports
-// success whatever became of it, so nil says only that it has ended.
+// success in any case, so nil says only that it has ended.
 func (p *Plugin) Del(ctx context.Context, n Network, pod Pod, containerID, ifname string) error {
 	call, err := p.call(n, pod, containerID, ifname)
 	if err != nil {

@@ -76,7 +76,7 @@ func Answer(code int, reason metav1.StatusReason, message string) Action {
 	}}
 }
 
-// Conflict answers 409: somebody else wrote first.
+// Conflict answers 409: another client wrote first.
 func Conflict() Action {
 	return Answer(http.StatusConflict, metav1.StatusReasonConflict, "injected: the object has been modified")
 }

@@ -42,7 +42,7 @@ type rule struct {
 }
 
 // Start starts a proxy in front of admin's API server, on a port of its own of
-// 127.0.0.1, in HTTPS and HTTP/2 as the API server itself. Whoever gets a Proxy
+// 127.0.0.1, in HTTPS and HTTP/2 as the API server itself. The caller
 // must Stop it.
 //
 // A request that carries a token is forwarded with that token and nothing

@@ -74,7 +74,7 @@ type Process struct {
 	stdout, stderr bytes.Buffer
 }
 
-// Start starts the binary. Whoever gets a Process must Wait for it.
+// Start starts the binary. The caller must Wait for it.
 func (r *Reaper) Start(ctx context.Context, args ...string) (*Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	p := &Process{ctx: ctx, cancel: cancel}

@@ -30,7 +30,7 @@ type Account struct {
 }
 
 // Install creates the account in a cluster, with the rights of a grant, and waits
-// until the API server goes by them. Whoever gets an Account must Remove it.
+// until the API server goes by them. The caller must Remove it.
 func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error) {
 	if err := c.CreateNamespace(ctx, Home); err != nil {
 		return nil, err

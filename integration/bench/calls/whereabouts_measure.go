@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/bench/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+)
+
+// A poolMeasure runs the binary.
+type poolMeasure struct {
+	binary, dir string
+	concurrency int
+}
+
+// A poolCost is what a run took.
+type poolCost struct {
+	wall time.Duration
+	peak int // resident memory in KiB; 0 where it could not be read
+}
+
+// run runs the binary once, which has to exit with 0.
+func (m poolMeasure) run(ctx context.Context, kubeconfig string) (poolCost, error) {
+	file := filepath.Join(m.dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(program.Policy), 0o600); err != nil {
+		return poolCost{}, err
+	}
+	cmd := exec.CommandContext(ctx, m.binary, "run", "--policy", file, "--kubeconfig", kubeconfig,
+		"--context", cluster.ContextName, "--concurrency", strconv.Itoa(m.concurrency))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return poolCost{}, err
+	}
+	peak := watch(cmd.Process.Pid)
+	err := cmd.Wait()
+	c := poolCost{wall: time.Since(began), peak: peak()}
+	if err != nil {
+		return c, fmt.Errorf("run ip-reaper: %w\n%s", err, stderr.Bytes())
+	}
+	return c, nil
+}
+
+// watch reads the process's high-water mark of memory until the function that
+// it returns is called. The rusage of a process would do if it did not also
+// count the program that started it (exec_mmap in Linux' fs/exec.c).
+func watch(pid int) (peak func() int) {
+	stop, result := make(chan struct{}), make(chan int)
+	go func() {
+		most := 0
+		poll := time.NewTicker(2 * time.Millisecond)
+		defer poll.Stop()
+		for {
+			most = max(most, highWater(pid))
+			select {
+			case <-poll.C:
+			case <-stop:
+				result <- most
+				return
+			}
+		}
+	}()
+	return func() int { close(stop); return <-result }
+}
+
+// highWater reads VmHWM in KiB, once the process is the binary.
+func highWater(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, is := strings.CutPrefix(line, "Name:"); is && strings.TrimSpace(name) != "ip-reaper" {
+			return 0
+		}
+		if value, is := strings.CutPrefix(line, "VmHWM:"); is {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+			if err != nil {
+				return 0
+			}
+			return kib
+		}
+	}
+	return 0
+}
+
+// tellPools prints what was measured.
+func tellPools(out io.Writer, s poolSize, p *proxy.Proxy, through, direct poolCost) error {
+	fmt.Fprintf(out, "%d entries in %d pools and %d reservations, %d of each stale; %d live pods\n\n",
+		s.live+s.stale, s.pools, s.live+s.stale, s.stale, s.live)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	counts, all := p.Counts(), 0
+	for _, request := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "%d\t %s\n", counts[request], request)
+		all += counts[request]
+	}
+	fmt.Fprintf(w, "%d\t requests\n", all)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%v wall time through the proxy that counts, %d MiB peak memory\n%v wall time directly, %d MiB peak memory\n",
+		through.wall.Round(time.Millisecond), through.peak/1024, direct.wall.Round(time.Millisecond), direct.peak/1024)
+	return err
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+)
+
+// residents is how many pods of a worker stay while others come.
+const residents = 3
+
+// A worker makes pods come and go, one after the other. What it decides depends
+// on the seed alone; how that meets with what the others do, does not.
+type worker struct {
+	*storm
+	number int
+	random *rand.Rand
+	pods   []*sandbox // that are there, the oldest first
+	names  int
+
+	back *sandbox // whose name the next pod has
+	late *sandbox // whose DEL comes beside the next ADD
+}
+
+// newWorker returns the worker of a number.
+func newWorker(s *storm, number int) *worker {
+	return &worker{storm: s, number: number, random: rand.New(rand.NewPCG(s.size.seed, uint64(number)))}
+}
+
+// round brings one pod, and ends one if there are enough, or no more to be had.
+func (w *worker) round(ctx context.Context) error {
+	s := w.next()
+	_, err := w.cluster.CreatePod(ctx, namespace, s.pod, w.ipam.scheduled(s)...)
+	if err != nil {
+		return err
+	}
+	if err := w.arrive(ctx, s); err != nil {
+		return err
+	}
+	if arrived := s.ip.IsValid(); len(w.pods) == 0 || arrived && len(w.pods) <= residents {
+		return nil
+	}
+	i := w.random.IntN(len(w.pods))
+	leaver := w.pods[i]
+	w.pods = append(w.pods[:i], w.pods[i+1:]...)
+	return w.leave(ctx, leaver)
+}
+
+// next is the sandbox of the pod that comes next.
+func (w *worker) next() *sandbox {
+	s := &sandbox{id: calico.NewContainerID(), place: w.ipam.place(w.random, w.number)}
+	if w.back != nil {
+		s.pod, w.back = w.back.pod, nil
+		w.count(func(t *tally) { t.comebacks++ })
+		return s
+	}
+	w.names++
+	s.pod = fmt.Sprintf("pod-%d-%d", w.number, w.names)
+	return s
+}
+
+// arrive runs the ADD and makes the pod run, while the DEL of an old sandbox may
+// come late. A pod that got no address is deleted.
+func (w *worker) arrive(ctx context.Context, s *sandbox) error {
+	late := make(chan error, 1)
+	go func(old *sandbox) { late <- w.bury(ctx, old) }(w.late)
+	w.late = nil
+	s.began = time.Now()
+	err := w.ipam.add(ctx, s)
+	s.answered = time.Now()
+	var refused *plugin.Error
+	switch {
+	case err == nil:
+		w.roster.arrived(s)
+		w.pods = append(w.pods, s)
+		w.count(func(t *tally) { t.adds++ })
+		err = w.cluster.UpdatePod(ctx, namespace, s.pod, w.ipam.running(s)...)
+	case errors.As(err, &refused):
+		w.count(func(t *tally) {
+			if w.ipam.full(err) {
+				t.full++
+			} else {
+				t.refused = append(t.refused, "ADD: "+refused.Msg)
+			}
+		})
+		err = w.cluster.DeletePod(ctx, namespace, s.pod)
+	}
+	return errors.Join(err, <-late)
+}
+
+// bury runs the DEL of a sandbox whose pod is gone, if there is such a one.
+func (w *worker) bury(ctx context.Context, s *sandbox) error {
+	if s == nil {
+		return nil
+	}
+	w.count(func(t *tally) { t.lateDels++ })
+	return w.del(ctx, s)
+}
+
+// del runs a DEL. One that fails is not tried again.
+func (w *worker) del(ctx context.Context, s *sandbox) error {
+	err := w.ipam.del(ctx, s)
+	if refused := (*plugin.Error)(nil); errors.As(err, &refused) {
+		w.count(func(t *tally) { t.refused = append(t.refused, "DEL: "+refused.Msg) })
+		return nil
+	}
+	return err
+}
+
+// nothingLeft finds what the store still has of a sandbox after its DEL: the plugins
+// report success in any case.
+func (w *worker) nothingLeft(ctx context.Context, s *sandbox) error {
+	v, err := w.ipam.look(ctx)
+	if err != nil {
+		return err
+	}
+	for what, owner := range w.ipam.owed(s) {
+		if v.owners[what] == owner {
+			w.roster.leftBehind(fmt.Sprintf("the DEL of %s left the %s %s", s, what.kind, what.name))
+		}
+	}
+	return nil
+}
+
+// leave ends a pod, with a DEL or by a crash, after which the DEL comes late or
+// never; and decides whether the pod comes back.
+func (w *worker) leave(ctx context.Context, s *sandbox) error {
+	crash, late, back := w.random.IntN(2) == 0, w.random.IntN(3) == 0, w.random.IntN(2) == 0
+	w.roster.leaves(s)
+	if crash {
+		w.count(func(t *tally) { t.crashes++ })
+	} else {
+		w.count(func(t *tally) { t.dels++ })
+		if err := errors.Join(w.del(ctx, s), w.nothingLeft(ctx, s)); err != nil {
+			return err
+		}
+	}
+	if err := w.cluster.DeletePod(ctx, namespace, s.pod); err != nil {
+		return err
+	}
+	if back {
+		w.back = s
+	}
+	switch {
+	case !crash || !late:
+		return nil
+	case back:
+		w.late = s
+		return nil
+	}
+	return w.bury(ctx, s)
+}

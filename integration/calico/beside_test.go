@@ -1,0 +1,120 @@
+package calico_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// leakMany leaks the addresses of so many sandboxes, every other one of both
+// families.
+func (s *fixture) leakMany(n int) {
+	s.Helper()
+	sandboxes := make([]calico.Sandbox, n)
+	for i := range sandboxes {
+		sandboxes[i] = calico.NewSandbox(shop, fmt.Sprintf("gone-%d", i), node)
+		sandboxes[i].IPv4, sandboxes[i].IPv6 = true, i%2 == 1
+	}
+	for _, answer := range s.AddAll(s.Context(), 2, sandboxes) {
+		s.must(answer.Err)
+	}
+}
+
+// harmless are the errors by which kube-controllers say that another program wrote
+// first: the reaper, or an ADD.
+var harmless = []string{"update conflict", "the object has been modified", "does not exist", "not found", "is not empty"}
+
+// Calico's own garbage collection and the reaper find the same leaks at the same
+// time. Neither disturbs the other, and the end is the same (promise 1).
+func TestEveryRoundBesideKubeControllers(t *testing.T) {
+	const grace, leaks = time.Second, 6
+	rounds := 2
+	beside := each
+	if testing.Short() {
+		rounds = 1
+		beside = func(t *testing.T, test func(*fixture)) { t.Helper(); test(newFixture(t, calico.KubernetesT(t))) }
+	}
+	beside(t, func(s *fixture) {
+		want := map[string]bool{}
+		for i := range 2 {
+			_, ip := s.live(fmt.Sprintf("web-%d", i))
+			want[ip.String()] = true
+		}
+		c, err := s.StartControllers(s.Context(), grace)
+		s.must(err)
+		released := 0
+		const found = "Confirmed IP leak"
+		for range rounds {
+			before := strings.Count(c.Log(), found)
+			s.leakMany(leaks)
+			for deadline := time.Now().Add(30 * time.Second); strings.Count(c.Log(), found) == before; {
+				if time.Now().After(deadline) {
+					s.Fatalf("kube-controllers find nothing\n%s", c.Log())
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
+				released += s.mustReap(reap.ExitDone, releaseNow).Summary.Released
+			}
+		}
+		log := c.Log() // which goes with them
+		s.must(c.Stop())
+		s.Logf("kube-controllers found %d, the reaper released %d", strings.Count(log, found), released)
+		for line := range strings.Lines(log) {
+			bad := strings.Contains(line, "[ERROR]") || strings.Contains(line, "[FATAL]") || strings.Contains(line, "panic")
+			if bad && !slices.ContainsFunc(harmless, func(text string) bool { return strings.Contains(line, text) }) {
+				s.Errorf("kube-controllers: %s", line)
+			}
+		}
+		s.mustReap(reap.ExitDone, releaseNow)
+		s.later(releaseNow)
+		s.wantWhole(want)
+	})
+}
+
+// Two runs find the same leaks in etcd at the same time. Each of the addresses is
+// gone afterwards, and both runs report it. (With the data in the API server, two
+// runs meet in run/lockless_test.go.)
+func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
+	const leaks = 8
+	s := newFixture(t, calico.EtcdT(t))
+	_, web := s.live("web")
+	for range 2 {
+		s.leakMany(leaks)
+		var wg sync.WaitGroup
+		results := make([]reap.Result, 2)
+		for i := range results {
+			home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
+			s.must(s.Cluster.CreateNamespace(s.Context(), home))
+			p := s.start(releaseNow, "--namespace="+home)
+			wg.Go(func() {
+				var err error
+				if results[i], err = p.Wait(); err != nil {
+					s.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for i, result := range results {
+			if result.ExitCode != reap.ExitDone || result.Report == nil {
+				s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
+			}
+			for _, e := range result.Report.Entries {
+				// What the other one released first cannot be written down any more,
+				// and keeps what else its sandbox has until the next run.
+				fine := e.Outcome == "released" || e.Outcome == "changed" ||
+					e.Outcome == "kept" && strings.HasSuffix(e.Error, "another address of its sandbox is not in the journal")
+				if e.IP != web.String() && e.IP != "" && !fine {
+					s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
+				}
+			}
+		}
+		s.wantWhole(map[string]bool{web.String(): true})
+	}
+}

@@ -1,0 +1,189 @@
+package calico_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestBlocksConform(t *testing.T) {
+	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
+		s := newFixture(t, d)
+		// The plugin fills one block of a node before it takes another, so that
+		// each node is a pool of the suite's.
+		for _, name := range []string{"four", "six"} {
+			s.must(s.DeletePool(t.Context(), name))
+		}
+		s.must(s.ApplyPool(t.Context(), "thirty-two", calico.Pool4, 27))
+		for _, pool := range []string{"a", "b"} {
+			s.must(s.CreateNode(t.Context(), pool))
+		}
+		backendtest.Run(t, func(t *testing.T) backendtest.Store {
+			of := *s
+			of.T = t
+			of.empty()
+			return &pluginBlocks{fixture: &of}
+		})
+	})
+}
+
+// pluginBlocks are blocks that the real plugin fills and empties.
+type pluginBlocks struct {
+	*fixture
+	given   sync.Map    // addresses that were given once
+	fumbles atomic.Bool // the next write of a handle fails
+}
+
+// Backend implements backendtest.Store.
+func (p *pluginBlocks) Backend() reaper.Backend {
+	config := rest.CopyConfig(p.Cluster.Config)
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fumbling{next, &p.fumbles} })
+	b, err := p.engine().Blocks(config)
+	p.must(err)
+	return b
+}
+
+// Fumble implements backendtest.Fumbler. In etcd block and handles are one write.
+func (p *pluginBlocks) Fumble() { p.fumbles.Store(true) }
+
+// fumbling forbids a write of a handle if it is told so.
+type fumbling struct {
+	next    http.RoundTripper
+	fumbles *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f fumbling) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/ipamhandles/") || !f.fumbles.CompareAndSwap(true, false) {
+		return f.next.RoundTrip(r)
+	}
+	const no = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	return &http.Response{
+		Status: "403 Forbidden", StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(no)), Request: r,
+	}, nil
+}
+
+func (p *pluginBlocks) sandbox(pool string, owner reaper.Owner) calico.Sandbox {
+	return calico.Sandbox{Namespace: owner.Pod.Namespace, Pod: owner.Pod.Name, Node: pool, ContainerID: owner.Sandbox}
+}
+
+// Reserve implements backendtest.Store. What a pod had in another sandbox stays
+// that sandbox's. A new owner of the suite is to get an address that was given before.
+// It asks for that one, which is the last that the plugin would give.
+func (p *pluginBlocks) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+	sandbox := p.sandbox(pool, owner)
+	if strings.HasPrefix(owner.Pod.Name, "new-owner-") {
+		sandbox.IP = p.freed(pool)
+	}
+	ips, err := p.Add(p.Context(), sandbox)
+	if err != nil {
+		return reaper.Allocation{}, err
+	}
+	p.given.Store(ips[0], pool)
+	return reaper.Allocation{
+		Pool: netip.PrefixFrom(ips[0], 27).Masked().String(), Key: strconv.Itoa(int(ips[0].As4()[3] & 31)), IP: ips[0],
+		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: pool},
+	}, nil
+}
+
+// freed is the first address of a pool that was given before and is free now; not
+// valid where there is none.
+func (p *pluginBlocks) freed(pool string) netip.Addr {
+	var first netip.Addr
+	list, err := p.List(p.Context(), calico.Block)
+	p.must(err)
+	for _, o := range list {
+		var b struct {
+			CIDR        netip.Prefix
+			Allocations []*int
+		}
+		p.must(decode(o.Content, &b))
+		for ip, ordinal := b.CIDR.Addr(), 0; ordinal < len(b.Allocations); ip, ordinal = ip.Next(), ordinal+1 {
+			was, _ := p.given.Load(ip)
+			if was == pool && b.Allocations[ordinal] == nil && (!first.IsValid() || ip.Less(first)) {
+				first = ip
+			}
+		}
+	}
+	return first
+}
+
+// Free implements backendtest.Store.
+func (p *pluginBlocks) Free(pool string, owner reaper.Owner) error {
+	return p.Del(p.Context(), p.sandbox(pool, owner))
+}
+
+// Snapshot implements backendtest.Store: of an allocation its attribute, its
+// sequence number and its handle, which is another version of it once it was put
+// back; of a block all but those, the queue of the free ordinals, and the number of
+// its writes.
+func (p *pluginBlocks) Snapshot() (map[string]string, error) {
+	st := p.state()
+	snapshot := st.versions
+	handles, used := map[string]string{}, map[string]bool{}
+	for name, o := range st.handles {
+		var h map[string]any
+		if err := decode(o.Content, &h); err != nil {
+			return nil, err
+		}
+		handles[p.handleID(name, h)] = o.Content
+		delete(snapshot, p.versionOf(calico.Handle, name))
+	}
+	for name, o := range st.blocks {
+		if err := calico.Invariants(o.Content); err != nil {
+			return nil, err
+		}
+		var b struct {
+			Allocations []*int
+			Attributes  []json.RawMessage
+			Sequences   map[string]json.Number `json:"sequenceNumberForAllocation"`
+		}
+		var rest map[string]any
+		if err := decode(o.Content, &b); err != nil {
+			return nil, err
+		}
+		if err := decode(o.Content, &rest); err != nil {
+			return nil, err
+		}
+		for ordinal, index := range b.Allocations {
+			if index == nil {
+				continue
+			}
+			var attribute struct {
+				Handle string `json:"handle_id"`
+			}
+			if err := decode(string(b.Attributes[*index]), &attribute); err != nil {
+				return nil, err
+			}
+			place := backendtest.Place(reaper.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
+			snapshot[place] = fmt.Sprintf("%s, allocated at %s, %s: %s", b.Attributes[*index],
+				b.Sequences[strconv.Itoa(ordinal)], attribute.Handle, handles[attribute.Handle])
+			used[attribute.Handle] = true
+		}
+		for _, field := range []string{"allocations", "unallocated", "attributes", "sequenceNumber", "sequenceNumberForAllocation"} {
+			delete(rest, field)
+		}
+		snapshot[p.versionOf(calico.Block, name)] = fmt.Sprint(rest)
+	}
+	for id, handle := range handles {
+		if !used[id] {
+			snapshot["handle "+id] = handle
+		}
+	}
+	return snapshot, nil
+}

@@ -1,0 +1,238 @@
+package calico_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// variables are how Calico's own programs are told of an etcd.
+func variables(e *calico.Etcd) []string {
+	return []string{
+		"ETCD_ENDPOINTS=" + e.Endpoint, "ETCD_USERNAME=" + e.User, "ETCD_PASSWORD=" + e.Password,
+		"ETCD_CA_CERT_FILE=" + e.CAFile, "ETCD_CERT_FILE=" + e.CertFile, "ETCD_KEY_FILE=" + e.KeyFile,
+	}
+}
+
+// fields are how a policy tells of an etcd, with the password in a file.
+func (s *fixture) fields(e *calico.Etcd) string {
+	s.Helper()
+	text := fmt.Sprintf("endpoints: [%q]", e.Endpoint)
+	if e.User != "" {
+		file := filepath.Join(s.TempDir(), "password")
+		s.must(os.WriteFile(file, []byte(e.Password+"\n"), 0o600))
+		text += fmt.Sprintf(", username: %q, passwordFile: %q", e.User, file)
+	}
+	if e.CAFile != "" {
+		text += fmt.Sprintf(", caFile: %q, certFile: %q, keyFile: %q", e.CAFile, e.CertFile, e.KeyFile)
+	}
+	return "backends: {calico: {datastore: etcdv3, etcd: {" + text + "}}}\n"
+}
+
+// reapSecretly runs the reaper, which has to keep to itself how it gets to etcd,
+// also where it logs every decision.
+func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) reap.Result {
+	s.Helper()
+	result := s.reap(releaseNow+terms, append(args, "-v")...)
+	var secrets []string
+	if e.Password != "" {
+		secrets = append(secrets, e.Password)
+	}
+	if e.KeyFile != "" {
+		key, err := os.ReadFile(e.KeyFile)
+		s.must(err)
+		for line := range strings.Lines(string(key)) {
+			if !strings.HasPrefix(line, "-----") {
+				secrets = append(secrets, strings.TrimSpace(line))
+			}
+		}
+	}
+	for _, secret := range secrets {
+		if strings.Contains(result.Stdout+result.Stderr, secret) {
+			s.Errorf("%q is in what was printed:\n%s%s", secret, result.Stdout, result.Stderr)
+		}
+	}
+	return result
+}
+
+// guards are the ways in which an etcd is guarded, the one that has all first.
+var guards = []struct {
+	name string
+	calico.EtcdOptions
+}{
+	{"certificates and password", calico.EtcdOptions{TLS: true, Password: true}},
+	{"certificates", calico.EtcdOptions{TLS: true}},
+	{"password", calico.EtcdOptions{Password: true}},
+}
+
+// Calico's own programs and the reaper get into each etcd, by what Calico's programs
+// read of the environment and by what the policy says.
+func TestEveryGuardOfEtcd(t *testing.T) {
+	some := guards
+	if testing.Short() {
+		some = guards[:1]
+	}
+	for _, guard := range some {
+		t.Run(guard.name, func(t *testing.T) {
+			e := calico.StartEtcdT(t, guard.EtcdOptions)
+			s := newFixture(t, calico.OnEtcdT(t, e))
+			_, web := s.live("web")
+			for _, tt := range []struct {
+				name  string
+				env   []string
+				terms string
+			}{
+				{"by Calico's variables", variables(e), ""},
+				{"by the policy", nil, s.fields(e)},
+			} {
+				_, ip := s.leak("gone")
+				s.env = tt.env
+				result := s.reapSecretly(e, tt.terms)
+				if result.ExitCode != reap.ExitDone {
+					t.Fatalf("%s: exit code %d\n%s", tt.name, result.ExitCode, result.Stderr)
+				}
+				s.wantOutcomes(result.Report, map[netip.Addr]string{ip: "released", web: "kept"})
+				s.wantWhole(map[string]bool{web.String(): true})
+			}
+		})
+	}
+}
+
+// A run that cannot read the etcd says why, soon, and the other backends go on
+// (promises 9 and 11).
+func TestEveryEtcdThatCannotBeRead(t *testing.T) {
+	const soon = 45 * time.Second // of a busy machine; the client alone would take a minute
+	other := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true})
+	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
+	s := newFixture(t, calico.OnEtcdT(t, e))
+	s.leak("gone")
+	before, err := s.Versions(t.Context())
+	s.must(err)
+	// A server that takes connections and says nothing.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	t.Cleanup(func() { s.must(silent.Close()) })
+	const (
+		down     = "127.0.0.1:1"                            // where no server listens
+		rejected = "tls: |broken pipe|connection reset|EOF" // by then the client believes that it is in
+	)
+	for _, tt := range []struct {
+		name string
+		env  map[string]string // in place of what is right
+		want string            // a regular expression
+		long bool              // not with -short
+	}{
+		{"the server is down", map[string]string{"ETCD_ENDPOINTS": "https://" + down}, "connect: connection refused", false},
+		{"the server is down, and there is no user", map[string]string{"ETCD_ENDPOINTS": "http://" + down, "ETCD_USERNAME": ""}, "connect: connection refused", true},
+		{"the server is silent", map[string]string{"ETCD_ENDPOINTS": "https://" + silent.Addr().String()}, "no answer", true},
+		{"another CA", map[string]string{"ETCD_CA_CERT_FILE": other.CAFile}, "certificate signed by unknown authority", false},
+		{"a certificate of another CA", map[string]string{"ETCD_CERT_FILE": other.CertFile, "ETCD_KEY_FILE": other.KeyFile}, rejected, true},
+		{"no certificate", map[string]string{"ETCD_CERT_FILE": "", "ETCD_KEY_FILE": ""}, rejected, false},
+		{"no TLS", map[string]string{"ETCD_ENDPOINTS": strings.Replace(e.Endpoint, "https", "http", 1)}, "connection", true},
+		{"another password", map[string]string{"ETCD_PASSWORD": "guess"}, "invalid user ID or password", false},
+		{"another user", map[string]string{"ETCD_USERNAME": "stranger"}, "invalid user ID or password", true},
+		{"no user", map[string]string{"ETCD_USERNAME": "", "ETCD_PASSWORD": ""}, "permission denied", false},
+	} {
+		if tt.long && testing.Short() {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // none of them writes, and some wait
+			s := &fixture{T: t, Datastore: s.Datastore, kubeconfig: s.kubeconfig, env: variables(e)}
+			for name, value := range tt.env {
+				s.env = append(s.env, name+"="+value)
+			}
+			began := time.Now()
+			result := s.reapSecretly(e, "", "--dry-run") // they go on at the same time
+			took := time.Since(began)
+			if result.ExitCode != reap.ExitPartial || result.Report == nil {
+				t.Fatalf("exit code %d, want %d and a report\n%s", result.ExitCode, reap.ExitPartial, result.Stderr)
+			}
+			if took > soon {
+				t.Errorf("it took %v", took)
+			}
+			for _, b := range result.Report.Backends {
+				if failed := b.Status == "failed"; failed != (b.Name == "calico") || failed && !regexp.MustCompile(tt.want).MatchString(b.Message) {
+					t.Errorf("%s: %s %q, want that calico fails with %q", b.Name, b.Status, b.Message, tt.want)
+				}
+			}
+			t.Logf("it took %v", took.Round(time.Millisecond))
+			after, err := s.Versions(t.Context())
+			s.must(err)
+			s.wantEqual(before, after)
+		})
+	}
+}
+
+// What cannot lead to any etcd is a mistake in the settings, and no server is asked.
+func TestSettingsThatLeadNowhereAreAWrongPolicy(t *testing.T) {
+	s := newFixture(t, calico.EtcdT(t))
+	for settings, want := range map[string]string{
+		"caFile: /nowhere/ca.crt":                         "/nowhere/ca.crt",
+		"username: calico, passwordFile: /nowhere/hidden": "passwordFile",
+		"username: calico":                                "no password",
+	} {
+		result := s.reap(releaseNow + "backends: {calico: {datastore: etcdv3, etcd: {" + settings + "}}}\n")
+		if result.ExitCode != reap.ExitUsage || !strings.Contains(result.Stderr, want) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s", settings, result.ExitCode, reap.ExitUsage, want, result.Stderr)
+		}
+	}
+}
+
+// A user who may only read has everything planned and nothing released.
+func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
+	e := calico.StartEtcdT(t, calico.EtcdOptions{Password: true})
+	s := newFixture(t, calico.OnEtcdT(t, e))
+	_, ip := s.leak("gone")
+	_, web := s.live("web")
+	const reader, password = "reader", "let-me-read"
+	ctx, c := t.Context(), e.Client
+	_, err := c.RoleAdd(ctx, reader)
+	s.must(err)
+	_, err = c.RoleGrantPermission(ctx, reader, "/calico/", clientv3.GetPrefixRangeEnd("/calico/"), clientv3.PermissionType(clientv3.PermRead))
+	s.must(err)
+	_, err = c.UserAdd(ctx, reader, password)
+	s.must(err)
+	_, err = c.UserGrantRole(ctx, reader, reader)
+	s.must(err)
+	before, err := s.Versions(ctx)
+	s.must(err)
+
+	s.env = append(variables(e), "ETCD_USERNAME="+reader, "ETCD_PASSWORD="+password)
+	report := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
+	s.wantOutcomes(report, map[netip.Addr]string{ip: "planned", web: "kept"})
+	began := time.Now()
+	report = s.mustReap(reap.ExitPartial, releaseNow)
+	s.wantOutcomes(report, map[netip.Addr]string{ip: "failed", web: "kept"})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the refusal took %v", took)
+	}
+	for _, entry := range report.Entries {
+		if entry.Outcome == "failed" && !strings.Contains(entry.Error, "permission denied") {
+			t.Errorf("%s failed with %q, want why", entry.IP, entry.Error)
+		}
+	}
+	after, err := s.Versions(ctx)
+	s.must(err)
+	s.wantEqual(before, after)
+}
+
+// wantEqual compares the versions of everything that is stored.
+func (s *fixture) wantEqual(before, after map[string]string) {
+	s.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		s.Errorf("versions (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,354 @@
+package calico_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	backend "github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// records has the addresses recorded, as they are listed now, by block.
+func (s *fixture) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reaper.Record {
+	s.Helper()
+	var rs []reaper.Allocation
+	for u, err := range b.List(s.Context()) {
+		s.must(err)
+		for _, r := range u.Allocations {
+			if r.Pool = u.Name; slices.Contains(ips, r.IP) {
+				rs = append(rs, r)
+			}
+		}
+	}
+	stored, err := b.Record(s.Context(), rs)
+	s.must(err)
+	all := map[string][]reaper.Record{}
+	for i, r := range rs {
+		if len(stored[i]) == 0 {
+			s.Fatalf("%s has no record", r.IP)
+		}
+		all[r.Pool] = append(all[r.Pool], reaper.Record{
+			Backend: backend.Name, Pool: r.Pool, Key: r.Key, IP: r.IP.String(), Stored: stored[i],
+		})
+	}
+	return all
+}
+
+// restore puts back what was recorded, which has to be answered so.
+func (s *fixture) restore(b reaper.Recorder, all map[string][]reaper.Record, want error) {
+	s.Helper()
+	for pool, records := range all {
+		for i, err := range b.Restore(s.Context(), pool, records) {
+			if !errors.Is(err, want) {
+				s.Errorf("restore %s: %v, want %v", records[i].IP, err, want)
+			}
+		}
+	}
+}
+
+// wantRestored fails the test unless everything that Calico stores is as it was,
+// byte for byte, but for what counts writes: the sequence number of a block, and,
+// in the API server, resourceVersion, generation and managedFields. A handle that was
+// made again there has another UID and another time.
+func (s *fixture) wantRestored(before state) {
+	s.Helper()
+	after := s.state()
+	texts := func(st state) map[string]string {
+		all := map[string]string{}
+		for name, o := range st.blocks {
+			var b map[string]any
+			s.must(decode(o.Content, &b))
+			all[name] = strings.Replace(o.Content, `"sequenceNumber":`+strconv.FormatUint(sequence(b), 10), "", 1) + s.metadata(o, "uid", "creationTimestamp")
+		}
+		for name, o := range st.handles {
+			all[name] = o.Content + s.metadata(o)
+		}
+		return all
+	}
+	if diff := cmp.Diff(texts(before), texts(after)); diff != "" {
+		s.Errorf("stored (-before +after):\n%s", diff)
+	}
+	for name, o := range before.blocks {
+		var was, is map[string]any
+		s.must(decode(o.Content, &was))
+		s.must(decode(after.blocks[name].Content, &is))
+		if sequence(is) < sequence(was) {
+			s.Errorf("the number of %s went back", name)
+		}
+	}
+}
+
+// metadata is what an object has of some fields, and of those that its users gave it.
+func (s *fixture) metadata(o calico.Object, fields ...string) string {
+	if s.Etcd != nil {
+		return ""
+	}
+	var object struct{ Metadata map[string]any }
+	s.must(decode(o.Raw, &object))
+	var words []string
+	for _, field := range append(fields, "name", "labels", "annotations", "ownerReferences") {
+		if text, ok := object.Metadata[field]; ok {
+			words = append(words, fmt.Sprint(field, ": ", text))
+		}
+	}
+	return strings.Join(words, "\n")
+}
+
+// What a run released is put back as it was, and is its sandbox's again: of one
+// family and of both, beside addresses that stayed (promise 10).
+func TestWhatWasReleasedIsRestored(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, web := s.live("web")
+		single, one := s.leak("gone")
+		dual, both := s.dual("gone-too")
+		shared := s.share(one)
+		s.must(s.PutHandle(s.Context(), single.Handle(), map[netip.Prefix]int{s.blockOf(one): 2}))
+		s.live("last")
+		before, leaked := s.state(), append([]netip.Addr{one, shared}, both...)
+		b := s.backend()
+		records := s.records(b, leaked...)
+		report := s.mustReap(reap.ExitDone, releaseNow)
+		for _, ip := range leaked {
+			if got := lines(report)[ip.String()]; got != "orphan PodAbsent released" {
+				s.Errorf("%s is %q", ip, got)
+			}
+		}
+		s.restore(b, records, nil)
+		s.wantRestored(before)
+		s.restore(b, records, reaper.ErrPresent)
+		s.wantRestored(before)
+		s.wantCounts()
+		if r := s.check(); len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles)+len(r.NotAllocated) > 0 {
+			s.Errorf("calicoctl finds problems:\n%s", r.Text)
+		}
+
+		// The plugin knows them again.
+		for _, sandbox := range []calico.Sandbox{single, dual} {
+			s.must(s.Del(s.Context(), sandbox))
+		}
+		held := s.held()
+		for _, ip := range leaked {
+			if held[ip.String()] {
+				s.Errorf("%s is allocated after its DEL", ip)
+			}
+		}
+		if !held[web.String()] {
+			s.Errorf("%s is not allocated any more", web)
+		}
+		s.clean()
+		s.wantCounts()
+	})
+}
+
+// What another pod got by now stays its own, and what is free goes back beside it.
+func TestWhatWasGivenAwayIsNotRestored(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, one := s.leak("gone")
+		_, two := s.leak("gone-too")
+		b := s.backend()
+		records := s.records(b, one, two)
+		s.mustReap(reap.ExitDone, releaseNow)
+		s.liveAt("new-owner", calico.NewContainerID(), one)
+		before := s.state()
+		errs := map[string]error{}
+		for pool, rs := range records {
+			for i, err := range b.Restore(s.Context(), pool, rs) {
+				errs[rs[i].IP] = err
+			}
+		}
+		if err := errs[one.String()]; !errors.Is(err, reaper.ErrTaken) || !strings.Contains(err.Error(), "pod "+shop+"/new-owner") {
+			s.Errorf("restore %s: %v, want that the new owner has it", one, err)
+		}
+		if err := errs[two.String()]; err != nil {
+			s.Errorf("restore %s: %v", two, err)
+		}
+		report := s.mustReap(reap.ExitDone, releaseNow)
+		s.wantOutcomes(report, map[netip.Addr]string{one: "kept", two: "released"})
+		s.wantWhole(map[string]bool{one.String(): true})
+		s.wantHandles(before)
+	})
+}
+
+// wantHandles fails the test unless every handle is what it was.
+func (s *fixture) wantHandles(before state) {
+	s.Helper()
+	if diff := cmp.Diff(before.handles, s.state().handles); diff != "" {
+		s.Errorf("handles (-before +after):\n%s", diff)
+	}
+}
+
+// A real ADD writes the block between our reading of it and our write: what it took
+// is its own, and what was counted for it in vain is taken back (promise 1).
+func TestRestoreLosesAgainstAnADD(t *testing.T) {
+	for name, tt := range map[string]struct {
+		add  func(s *fixture, ip netip.Addr)
+		want error
+	}{
+		"of another address":  {func(s *fixture, _ netip.Addr) { s.live("new") }, nil},
+		"of the same address": {func(s *fixture, ip netip.Addr) { s.liveAt("new", calico.NewContainerID(), ip) }, reaper.ErrTaken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(s *fixture) {
+				sandbox, ip := s.leak("gone")
+				records := s.records(s.backend(), ip)
+				s.mustReap(reap.ExitDone, releaseNow)
+				s.restore(s.overtaken(func() { tt.add(s, ip) }), records, tt.want)
+				if !s.held()[ip.String()] {
+					s.Errorf("%s is not allocated", ip)
+				}
+				s.wantCounts()
+				s.must(s.Del(s.Context(), sandbox))
+				s.clean()
+				s.wantCounts()
+			})
+		})
+	}
+}
+
+// overtaken is a backend before whose first write of a block something happens.
+func (s *fixture) overtaken(do func()) reaper.Recorder {
+	s.Helper()
+	if s.Etcd != nil {
+		b, err := s.intercepted(func(t engine.Transaction) error {
+			do()
+			return t.Forward()
+		}).Blocks(nil)
+		s.must(err)
+		return b
+	}
+	p := s.proxy()
+	p.Before(proxy.Nth(1, proxy.On("update ipamblocks")), func(context.Context, proxy.Request) proxy.Action {
+		do()
+		return proxy.Pass()
+	})
+	return s.behind(p)
+}
+
+// behind is the backend behind a proxy before the API server.
+func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
+	s.Helper()
+	config := rest.CopyConfig(p.Config(s.Cluster.Config))
+	config.QPS = -1
+	b, err := backend.NewKubernetes(config)
+	s.must(err)
+	return b
+}
+
+// A cut is where a restoration ends, and what comes before the next one.
+type cut struct {
+	after         bool // the write, and else before it
+	write         string
+	then          func(s *fixture)
+	between, name string
+}
+
+// cuts are all of them.
+func cuts() []cut {
+	var all []cut
+	for _, write := range []string{"create ipamhandles", "update ipamblocks"} {
+		for name, then := range map[string]func(s *fixture){
+			"":                 func(*fixture) {},
+			" and a run":       func(s *fixture) { s.mustReap(reap.ExitDone, releaseNow) },
+			" and a later run": func(s *fixture) { s.later(releaseNow) },
+		} {
+			all = append(all,
+				cut{false, write, then, name, "before " + write + name}, cut{true, write, then, name, "after " + write + name})
+		}
+	}
+	slices.SortFunc(all, func(a, b cut) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// A restoration that ends before or after any of its writes leaves what the next
+// one finishes, also when a run has been there in between (promises 8 and 10).
+func TestEveryCutOfARestore(t *testing.T) {
+	some := cuts()
+	if testing.Short() {
+		some = slices.DeleteFunc(some, func(c cut) bool {
+			return c.between != "" && c.name != "after update ipamblocks and a run" && c.name != "after create ipamhandles and a later run" ||
+				c.between == "" && !c.after
+		})
+	}
+	for _, tt := range some {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newFixture(t, calico.KubernetesT(t))
+			_, one := s.leak("gone")
+			_, both := s.dual("gone-too")
+			leaked := append([]netip.Addr{one}, both...)
+			before := s.state()
+			records := s.records(s.backend(), leaked...)
+			s.mustReap(reap.ExitDone, releaseNow)
+
+			p := s.proxy()
+			ctx, crash := context.WithCancel(s.Context())
+			defer crash()
+			hooked := p.Before
+			if tt.after {
+				hooked = p.After
+			}
+			hooked(proxy.Nth(1, proxy.On(tt.write)), func(context.Context, proxy.Request) proxy.Action {
+				crash()
+				return proxy.Drop()
+			})
+			b := s.behind(p)
+			for pool, rs := range records {
+				b.Restore(ctx, pool, rs)
+			}
+			if ctx.Err() == nil {
+				t.Fatalf("the restoration came to its end: it made %v", p.Mutations())
+			}
+			tt.then(s)
+			for _, err := range answersOf(s, s.backend(), records) {
+				if err != nil && !errors.Is(err, reaper.ErrPresent) {
+					s.Errorf("the next restoration: %v", err)
+				}
+			}
+			s.wantRestored(before)
+		})
+	}
+}
+
+// answersOf are the answers to a restoration.
+func answersOf(s *fixture, b reaper.Recorder, all map[string][]reaper.Record) (errs []error) {
+	for pool, records := range all {
+		errs = append(errs, b.Restore(s.Context(), pool, records)...)
+	}
+	return errs
+}
+
+// Nothing is put back while Calico itself would not work with the datastore, nor
+// into a block that is gone.
+func TestRestoreWhereThereIsNoPlace(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, ip := s.leak("gone")
+		b := s.backend()
+		records := s.records(b, ip)
+		s.mustReap(reap.ExitDone, releaseNow)
+		s.must(s.Lock(s.Context()))
+		before := s.state()
+		for _, err := range answersOf(s, b, records) {
+			if err == nil || !strings.Contains(err.Error(), "datastoreReady is false") {
+				s.Errorf("restore into a locked datastore: %v", err)
+			}
+		}
+		s.wantSame(before)
+		s.must(s.Unlock(s.Context()))
+		s.must(s.Delete(s.Context(), calico.Block, s.BlockName(s.blockOf(ip))))
+		before = s.state()
+		s.restore(b, records, reaper.ErrTaken)
+		s.wantSame(before)
+	})
+}

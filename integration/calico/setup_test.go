@@ -1,0 +1,196 @@
+// Package calico_test proves what the reaper does to Calico's IPAM, in either
+// datastore, with the addresses given out by Calico's own plugin and what is left
+// judged by Calico's own tools.
+package calico_test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico}}) }
+
+const (
+	shop = "shop" // the namespace of the pods
+	node = "node-1"
+
+	// releaseNow is a policy that waits for nothing. Its limits are off, since
+	// most of the entries here are leaks.
+	releaseNow = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+gracePeriod: 0s
+minAge: 0s
+limits: {maxFraction: 1}
+`
+)
+
+// A fixture is an empty cluster with a node, an IPv4 pool with blocks of 64
+// addresses and an IPv6 pool with the same, a bystander pod, and the reaper.
+type fixture struct {
+	*testing.T
+	*calico.Datastore
+	kubeconfig string   // of the reaper
+	env        []string // more of the reaper's environment
+}
+
+// each runs the test in either datastore.
+func each(t *testing.T, test func(s *fixture)) {
+	t.Helper()
+	calico.EachT(t, func(t *testing.T, d *calico.Datastore) { test(newFixture(t, d)) })
+}
+
+func newFixture(t *testing.T, d *calico.Datastore) *fixture {
+	t.Helper()
+	s := &fixture{T: t, Datastore: d, kubeconfig: d.Cluster.Kubeconfig}
+	if d.Etcd != nil {
+		s.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
+	}
+	s.must(d.Cluster.CreateNamespace(t.Context(), shop))
+	s.must(d.Ready(t.Context(), node))
+	// Nothing is released in a cluster without a single pod.
+	_, err := d.Cluster.CreatePod(t.Context(), "default", "bystander")
+	s.must(err)
+	return s
+}
+
+// must ends the test at an error.
+func (s *fixture) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// leak has the plugin give an address to a sandbox whose pod does not exist.
+func (s *fixture) leak(pod string) (calico.Sandbox, netip.Addr) {
+	s.Helper()
+	sandbox := calico.NewSandbox(shop, pod, node)
+	ips, err := s.Add(s.Context(), sandbox)
+	s.must(err)
+	return sandbox, ips[0]
+}
+
+// live has the plugin give an address to a sandbox whose pod runs and shows it.
+func (s *fixture) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
+	s.Helper()
+	sandbox, ip := s.leak(pod)
+	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}, more...))
+	return sandbox, ip
+}
+
+// reap runs the reaper with the policy.
+func (s *fixture) reap(policy string, args ...string) reap.Result {
+	s.Helper()
+	result, err := s.start(policy, args...).Wait()
+	s.must(err)
+	return result
+}
+
+// start starts the reaper with the policy.
+func (s *fixture) start(policy string, args ...string) *reap.Process {
+	s.Helper()
+	r, err := reap.New()
+	s.must(err)
+	r.Env = s.env
+	file := filepath.Join(s.TempDir(), "policy.yaml")
+	s.must(os.WriteFile(file, []byte(policy), 0o600))
+	s.unlock()
+	p, err := r.Start(s.Context(), append([]string{
+		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--policy=" + file, "-o=json", "--all",
+	}, args...)...)
+	s.must(err)
+	return p
+}
+
+// unlock deletes the lock: one that was killed leaves it for half a minute.
+func (s *fixture) unlock() {
+	s.Helper()
+	err := s.Cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		s.must(err)
+	}
+}
+
+// watched has the reaper speak to the API server through a new proxy.
+func (s *fixture) watched() *proxy.Proxy {
+	s.Helper()
+	p := s.proxy()
+	s.kubeconfig = s.kubeconfigOf(p)
+	return p
+}
+
+// proxy starts a proxy before the API server.
+func (s *fixture) proxy() *proxy.Proxy {
+	s.Helper()
+	p, err := proxy.Start(s.Cluster.Config)
+	s.must(err)
+	s.Cleanup(p.Stop)
+	return p
+}
+
+// kubeconfigOf is how the API server is spoken to through the proxy.
+func (s *fixture) kubeconfigOf(p *proxy.Proxy) string {
+	s.Helper()
+	kubeconfig, err := s.Cluster.KubeconfigFor(p.Config(s.Cluster.Config))
+	s.must(err)
+	return kubeconfig
+}
+
+// mustReap is reap, for a run that must exit with the code.
+func (s *fixture) mustReap(code int, policy string, args ...string) *reap.Report {
+	s.Helper()
+	result := s.reap(policy, args...)
+	if result.ExitCode != code || result.Report == nil {
+		s.Fatalf("exit code %d, want %d and a report; stderr:\n%s", result.ExitCode, code, result.Stderr)
+	}
+	return result.Report
+}
+
+// check has calicoctl look.
+func (s *fixture) check() *calico.CheckReport {
+	s.Helper()
+	report, err := s.Check(s.Context())
+	s.must(err)
+	return report
+}
+
+// clean fails the test unless calicoctl finds nothing wrong with addresses and
+// handles.
+func (s *fixture) clean() {
+	s.Helper()
+	if err := s.check().Clean(); err != nil {
+		s.Error(err)
+	}
+}
+
+// engine runs in the process of the test, with Calico's backend alone, by a clock
+// that may be another one.
+func (s *fixture) engine(now ...func() time.Time) engine.Engine {
+	e := engine.Engine{Kubeconfig: s.kubeconfig, Env: s.env, Only: []string{"calico"}}
+	if len(now) > 0 {
+		e.Now = now[0]
+	}
+	return e
+}
+
+// intercepted is an engine whose first transaction the hook stands before.
+func (s *fixture) intercepted(hook func(engine.Transaction) error) engine.Engine {
+	e := s.engine()
+	e.Dial = []grpc.DialOption{engine.OnTransaction(hook)}
+	return e
+}

@@ -1,0 +1,156 @@
+package crash_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// requests are the kinds of request that a run makes, and of those that write.
+func requests(w *world.World) (all, writes []string) {
+	w.Helper()
+	w.Again()
+	w.Run(world.ReleaseNow)
+	all = slices.Sorted(maps.Keys(w.Proxy.Counts()))
+	writes = slices.Sorted(maps.Keys(w.Proxy.Mutations()))
+	w.Proxy.Reset()
+	return all, writes
+}
+
+// If one of its requests goes wrong once, a run does what it is there for all the same.
+// It may give up on what would not get better: then it exits with 3 and a report
+// that names what failed, or, if the pods cannot be listed, with 1 and before the
+// first write. The report is true, nothing in use is touched, and the next runs do
+// the rest (promises 1, 2, 7, 8 and 9).
+func TestEveryFaultyRequestIsTriedAgainOrReported(t *testing.T) {
+	w, _ := fixture(t)
+	all, _ := requests(w)
+	for i, request := range all {
+		for j, f := range fault.Faults {
+			if testing.Short() && j != i%len(fault.Faults) {
+				continue
+			}
+			w.Sub(f.Name+" to "+request, func() {
+				faulty(w, f.Passes, func() { f.Fail(w.Proxy, proxy.Nth(1, proxy.On(request))) })
+			})
+		}
+	}
+}
+
+// Faults that come again, or that hide that a write was done.
+func TestEveryFaultyWriteIsTriedAgainOrReported(t *testing.T) {
+	w, _ := fixture(t)
+	_, writes := requests(w)
+	for _, f := range fault.Faults {
+		if f.Name == "429" || f.Name == "500" || testing.Short() && f.Name != "409" {
+			continue // these go the way of a broken connection
+		}
+		w.Sub(f.Name+" to every other write", func() {
+			faulty(w, false, func() { f.Fail(w.Proxy, func(r proxy.Request) bool { return r.Mutation%2 == 1 }) })
+		})
+	}
+	lost := fault.Faults[len(fault.Faults)-1]
+	stores := []string{"patch ippools", "delete overlappingrangeipreservations", "delete reservedips", "update ipamblocks"}
+	for _, request := range writes {
+		for _, f := range fault.Faults[3:] {
+			if !testing.Short() {
+				w.Sub(f.Name+" to the first two "+request, func() {
+					faulty(w, f.Passes, func() { f.Fail(w.Proxy, proxy.First(2, proxy.On(request))) })
+				})
+			}
+			if !testing.Short() || f.Name == lost.Name && slices.Contains(stores, request) {
+				w.Sub(f.Name+" in the answer to "+request, func() {
+					faulty(w, f.Passes, func() { f.Lose(w.Proxy, proxy.Nth(1, proxy.On(request))) })
+				})
+			}
+		}
+	}
+}
+
+// Where every other request fails, the run reports what it could not do (promises 7
+// and 9).
+func TestRunBehindABrokenNetworkReportsWhatItCouldNotDo(t *testing.T) {
+	w, _ := fixture(t)
+	faulty(w, false, func() {
+		w.Proxy.Before(func(r proxy.Request) bool { return r.Number%2 == 1 }, proxy.Always(proxy.Drop()))
+	})
+}
+
+// faulty lets a run meet what is injected, and the next ones nothing.
+func faulty(w *world.World, passes bool, inject func()) {
+	w.Helper()
+	w.Again()
+	inject()
+	w.Must(w.Memory.Unlock(w.Context()))
+	process, err := w.Starts("run", world.ReleaseNow, "--all")()
+	w.Must(err)
+	result, err := process.Wait()
+	w.Must(err)
+	if result.Report == nil {
+		w.Fatalf("no report\n%s", result.Stderr)
+	}
+	when := fmt.Sprintf("after exit code %d", result.ExitCode)
+	view := snapshot.Store.Bytes
+	switch {
+	case passes || result.ExitCode == reap.ExitDone:
+		w.WantExit(reap.ExitDone, result)
+		w.WantStores(when, endOf(w, result.Report))
+	case result.ExitCode == reap.ExitError:
+		w.WantStores(when, w.Before)
+	default:
+		w.WantExit(reap.ExitPartial, result)
+		wantNamed(w, result)
+		view = snapshot.Store.Held // two runs that share a block free its addresses in another order
+	}
+	w.WantInUse()
+	wantTrue(w, result.Report)
+	w.ConvergeTo(view)
+	w.WantSingle()
+	wantPatient(w, result.Report)
+}
+
+// endOf is what the stores hold after a run that is done. A conflict is also what
+// the API server answers if a reserved IP or an empty handle is another one by now: a
+// run leaves those, and says that they have changed.
+func endOf(w *world.World, r *reap.Report) snapshot.Store {
+	w.Helper()
+	end := maps.Clone(w.End)
+	for _, e := range r.Entries {
+		if e.Outcome != "changed" {
+			continue
+		}
+		if e.IP != "" {
+			w.Errorf("%s %s: %s", e.Backend, e.IP, e.Outcome)
+		}
+		for path, o := range w.Before {
+			if _, name, _ := strings.Cut(e.Key, "/"); o.Name == name || o.Name == e.Key {
+				end[path] = o
+			}
+		}
+	}
+	return end
+}
+
+// wantPatient fails the test unless the ledger knows what waits, and since when. A
+// backend that a run could not list breaks the time in which its entries were seen
+// ownerless: that begins anew.
+func wantPatient(w *world.World, r *reap.Report) {
+	w.Helper()
+	for _, b := range r.Backends {
+		if b.Status == "failed" {
+			if got := len(seen(w, func() { w.Run(world.ReleaseNow) })); got != world.Waits {
+				w.Errorf("the ledger remembers %d entries, want %d", got, world.Waits)
+			}
+			return
+		}
+	}
+	w.WantRemembered()
+}

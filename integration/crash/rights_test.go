@@ -1,0 +1,218 @@
+package crash_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// defineMigrations defines the resource by which Calico 3.32 moves its data, until
+// the test ends.
+func defineMigrations(w *world.World) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "datastoremigrations.yaml")
+	w.Must(os.WriteFile(file, []byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: datastoremigrations.migration.projectcalico.org}
+spec:
+  group: migration.projectcalico.org
+  names: {kind: DatastoreMigration, listKind: DatastoreMigrationList, plural: datastoremigrations, singular: datastoremigration}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`), 0o600))
+	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: time.Minute}
+	_, err := envtest.InstallCRDs(w.Cluster.Config, options)
+	w.Must(err)
+	t, config := w.T, w.Cluster.Config
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(config, options); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A backend whose role is missing says that it failed, and that this was forbidden,
+// and counts nothing; the others go on (promises 9 and 11).
+func TestBackendWithoutItsRoleFailsAndTheOthersGoOn(t *testing.T) {
+	w, _ := fixture(t)
+	const lone = "10.3.0.1" // a reservation beside which no pool has an entry
+	rows := []string{"10.1.0.0-24 10.1.0.1", "10.1.0.0-24 10.1.0.3", "10.2.0.0-24 10.2.0.2"}
+	for _, tt := range []struct {
+		name   string
+		roles  []string
+		status map[string]string
+		gone   []string // of Whereabouts
+	}{
+		{
+			"neither of Whereabouts", []string{"calico"},
+			map[string]string{"whereabouts": "failed", "overlapping": "failed", "calico": "ok"}, nil,
+		},
+		// With the role of overlapping it may list pools too.
+		{
+			"no whereabouts", []string{"overlapping", "calico"},
+			map[string]string{"whereabouts": "partial", "overlapping": "ok", "calico": "ok"}, []string{lone},
+		},
+		{
+			"no overlapping", []string{"whereabouts", "calico"},
+			map[string]string{"whereabouts": "ok", "overlapping": "failed", "calico": "ok"}, rows,
+		},
+		{
+			"no calico", []string{"whereabouts", "overlapping"},
+			map[string]string{"whereabouts": "ok", "overlapping": "ok", "calico": "failed"}, append(rows, "10.1.0.1", "10.1.0.3", lone),
+		},
+	} {
+		w.Sub(tt.name, func() {
+			w.As(nil)
+			w.Again()
+			reserve(w, lone, "gone-3")
+			want := w.Stores().Owners()
+			for _, place := range tt.gone {
+				delete(want, place)
+			}
+			install(w, shipped(w, rights.Release, tt.roles...))
+			w.Must(w.Memory.Unlock(w.Context()))
+			r := w.Ends(reap.ExitPartial, w.Starts("run", plain+"gracePeriod: 0s\n", "--all")).Report
+			wantStatus(w, r, tt.status)
+			snapshot.WantT(w, "of Whereabouts", want, w.Stores().Owners())
+			end := w.End
+			if tt.status["calico"] == "failed" {
+				end = w.Before
+			}
+			snapshot.WantT(w, "of Calico", blocks(end), blocks(w.Stores()))
+			wantTrue(w, r)
+			w.WantInUse()
+		})
+	}
+	w.Sub("no calico, to plan", func() {
+		w.As(nil)
+		w.Again()
+		install(w, shipped(w, rights.Plan, "whereabouts", "overlapping"))
+		r := releasesNothing(w, plain+"gracePeriod: 0s\n")
+		// The others have something to release, and may not.
+		wantStatus(w, r, map[string]string{"whereabouts": "partial", "overlapping": "partial", "calico": "failed"})
+	})
+}
+
+// wantStatus compares what the report says of the backends. Those that failed were
+// forbidden to look, and counted nothing.
+func wantStatus(w *world.World, r *reap.Report, want map[string]string) {
+	w.Helper()
+	got := map[string]string{}
+	for _, b := range r.Backends {
+		got[b.Name] = b.Status
+		if b.Status == "failed" && (!strings.Contains(b.Message, "forbidden") || b.Summary != (reap.Summary{})) {
+			w.Errorf("%s failed: %q, with %+v; want that it is forbidden, and nothing counted", b.Name, b.Message, b.Summary)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("backends (-want +got):\n%s", diff)
+	}
+	for _, e := range r.Entries {
+		// Where the ledger may not be written, each release fails for that.
+		if e.Outcome == "failed" && !strings.Contains(e.Error, "forbidden") {
+			w.Errorf("%s %s failed: %s", e.Backend, e.IP, e.Error)
+		}
+	}
+}
+
+// A ledger of more than one ConfigMap is within the shipped rights too, which name
+// every one that there can be.
+func TestShippedRolesSufficeForALargeLedger(t *testing.T) {
+	const entries = 10_001 // one more than a ConfigMap of the ledger has
+	w := world.New(t, calico.KubernetesT(t))
+	w.Must(w.Memory.Forget(t.Context()))
+	w.Put(snapshot.Store{})
+	pool := &v1alpha1.IPPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "10.8.0.0-16"},
+		Spec:       v1alpha1.IPPoolSpec{Range: "10.8.0.0/16", Allocations: map[string]v1alpha1.IPAllocation{}},
+	}
+	for i := range entries {
+		pool.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{
+			ContainerID: "sandbox", PodRef: fmt.Sprintf("%s/gone-%d", world.Shop, i), IfName: "net1",
+		}
+	}
+	_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
+	w.Must(err)
+	install(w, shipped(w, rights.Release, "whereabouts"))
+	w.Proxy.Reset()
+	for range 2 { // the second has both to read
+		if got := w.Run(plain + "gracePeriod: 1h\n" + only("whereabouts")).Report.Summary.Suspected; got != entries {
+			t.Errorf("%d entries are suspected, want %d", got, entries)
+		}
+	}
+	if got := w.Proxy.Mutations()["create configmaps"]; got != 2 {
+		t.Errorf("%d ConfigMaps were created, want 2", got)
+	}
+	if got := w.Proxy.Counts()["get configmaps"]; got < 3 {
+		t.Errorf("%d ConfigMaps were read, want one and then both", got)
+	}
+}
+
+// A run that may not write its journal releases nothing, though it could (promise 10).
+func TestWithoutAJournalNothingIsReleased(t *testing.T) {
+	w, _ := fixture(t)
+	w.Again()
+	g := shipped(w, rights.Release, stores...).Split()
+	for _, v := range g.Verbs() {
+		if v.Of(g) == "create configmaps" {
+			g = g.Without(v)
+		}
+	}
+	install(w, g)
+	w.Must(w.Memory.Unlock(t.Context()))
+	r := w.Ends(reap.ExitPartial, w.Starts("run", plain+"gracePeriod: 0s\n")).Report
+	if s := r.Summary; s.Released != 0 || s.Failed == 0 || len(r.Warnings) == 0 {
+		t.Errorf("%+v with warnings %q", s, r.Warnings)
+	}
+	for _, e := range r.Entries {
+		if e.Outcome == "failed" && !strings.Contains(e.Error, "it is not in the journal") {
+			t.Errorf("%s failed: %s", e.Key, e.Error)
+		}
+	}
+	w.WantStores("without a journal", w.Before)
+	if got := w.Journals(); len(got) > 0 {
+		t.Errorf("there are journals of %q", got)
+	}
+}
+
+// Where Calico's data is in etcd, a run needs nothing of Calico's role, as in
+// components/calico-etcd.
+func TestRunNeedsNoRoleOfCalicoWhereTheDataIsInEtcd(t *testing.T) {
+	w := world.New(t, calico.EtcdT(t))
+	install(w, shipped(w, rights.Release, "whereabouts", "overlapping"))
+	r := w.Run(plain+"gracePeriod: 0s\n", "--all").Report
+	released := 0
+	for _, e := range r.Entries {
+		if gone := strings.HasPrefix(e.Owner.Pod, "gone-"); e.Backend == "calico" && e.IP != "" {
+			if gone != (e.Outcome == "released") {
+				t.Errorf("%s of %s: %s %s", e.IP, e.Owner.Pod, e.Outcome, e.Error)
+			}
+			if gone {
+				released++
+			}
+		}
+	}
+	if released != 3 {
+		t.Errorf("%d addresses of Calico's were released, want 3", released)
+	}
+	if err := w.Whole(t.Context(), w.Live); err != nil {
+		t.Error(err)
+	}
+}

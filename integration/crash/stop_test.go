@@ -1,0 +1,182 @@
+package crash_test
+
+import (
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// timeout ends a process. The process gets to its step long before that time, also
+// on a busy machine.
+const timeout = "--timeout=2s"
+
+// terminate tells a process to stop.
+func terminate(h *fault.Held) error { return h.Signal(syscall.SIGTERM) }
+
+// wait leaves a process to its own timeout.
+func wait(*fault.Held) error { return nil }
+
+// later matches the first request of a kind after one of another kind.
+func later(first, then string) proxy.Match {
+	var seen atomic.Bool
+	return func(r proxy.Request) bool {
+		if r.String() == first {
+			seen.Store(true)
+		}
+		return seen.Load() && r.String() == then
+	}
+}
+
+// A step is where a run is stopped.
+type step struct {
+	name  string
+	at    func() proxy.Match
+	begun bool // the run has listed the pods by then
+	long  bool // not with -short
+}
+
+func on(request string) func() proxy.Match {
+	return func() proxy.Match { return proxy.On(request) }
+}
+
+var steps = []step{
+	{"while pods are listed", on("list pods"), false, true},
+	{"at the second pool", func() proxy.Match { return proxy.Nth(2, proxy.On("patch ippools")) }, true, false},
+	{"at a tombstone", on("patch overlappingrangeipreservations"), true, false},
+	{"between a tombstone and the second look", func() proxy.Match {
+		return later("patch overlappingrangeipreservations", "get pods")
+	}, true, true},
+	{"at a delete", on("delete overlappingrangeipreservations"), true, true},
+	{"while a block is written", on("update ipamblocks"), true, false},
+}
+
+// A run that is told to stop, or whose time is over, does so: it prints its report,
+// which is true, exits as documented, and leaves nothing that the next run does not
+// finish (promises 7 and 8). The write at which it is stopped is done behind its
+// back.
+func TestEveryStepARunIsStoppedAt(t *testing.T) {
+	w, _ := fixture(t)
+	for _, s := range steps {
+		if !s.long || !testing.Short() {
+			w.Sub("SIGTERM "+s.name, func() { stopped(w, s, reap.ExitSignal, terminate) })
+		}
+	}
+	for _, s := range steps[:2] {
+		code := reap.ExitError
+		if s.begun {
+			code = reap.ExitPartial
+		}
+		if !s.long || !testing.Short() {
+			w.Sub("timeout "+s.name, func() { stopped(w, s, code, wait, timeout) })
+		}
+	}
+}
+
+// stopped has a run stopped at a step.
+func stopped(w *world.World, s step, code int, stop func(*fault.Held) error, args ...string) {
+	w.Helper()
+	w.Again()
+	result, err := fault.Stop(w.Proxy, s.at(), w.Starts("run", world.ReleaseNow, append(args, world.InOrder, "--all")...), stop)
+	w.Must(err)
+	w.WantExit(code, result)
+	if result.Report == nil {
+		w.Fatalf("no report\n%s", result.Stderr)
+	}
+	w.WantInUse()
+	wantTrueOr(w, result.Report, s.name)
+	w.Converge()
+}
+
+// wantTrueOr is wantTrue. A block that was written when the run had given up on it
+// is not what the report says that it knows: that of its addresses must be that they
+// failed.
+func wantTrueOr(w *world.World, r *reap.Report, name string) {
+	w.Helper()
+	wantTrue(w, r)
+	if name != "while a block is written" {
+		return
+	}
+	for _, e := range r.Entries {
+		ip, err := netip.ParseAddr(e.IP)
+		if e.Backend == "calico" && err == nil && strings.HasPrefix(e.Owner.Pod, "gone") && (e.Outcome == "released" || e.Error == "") {
+			w.Errorf("%s: %s %q, want that it was not released, or that it is not known", ip, e.Outcome, e.Error)
+		}
+	}
+}
+
+// A run that is told to stop when it has written a block writes the block's handles,
+// and begins no other block. Its report is true (promises 7 and 8).
+func TestRunThatIsToldToStopWritesTheHandlesOfItsBlock(t *testing.T) {
+	w, _ := fixture(t)
+	w.Again()
+	w.Must(w.Delete(t.Context(), calico.Handle, w.HandleName(w.Empty))) // it is of no block
+	h, err := fault.Hold(w.Proxy, func(r proxy.Request) bool { return r.Mutating() && r.Resource == "ipamhandles" }, runs(w))
+	w.Must(err)
+	w.Must(terminate(h))
+	if h.EndsWithin(500 * time.Millisecond) {
+		t.Error("the run ended before its handle was written")
+	}
+	result, err := h.Finish()
+	w.Must(err)
+	w.WantExit(reap.ExitSignal, result)
+	wantTrue(w, result.Report)
+	w.Must(w.Counted(t.Context()))
+	for _, e := range result.Report.Entries {
+		ip, err := netip.ParseAddr(e.IP)
+		if e.Backend != "calico" || err != nil || !strings.HasPrefix(e.Owner.Pod, "gone") {
+			continue
+		}
+		want := map[bool]string{true: "released", false: "kept"}[ip.Is4()]
+		if e.Outcome != want || (e.Error == "") != (want == "released") {
+			t.Errorf("%s: %s %q, want %s", ip, e.Outcome, e.Error, want)
+		}
+	}
+	w.WantInUse()
+	w.Converge()
+}
+
+// A restoration that is told to stop, or whose time is over, does so: its report is
+// true, and the next one finishes what it has left (promises 7 and 8).
+func TestEveryStepARestorationIsStoppedAt(t *testing.T) {
+	w, id := released(t)
+	for _, at := range some([]string{"patch ippools"}, []string{
+		"create reservedips", "create ipamhandles", "update ipamblocks", "create overlappingrangeipreservations",
+	}) {
+		w.Sub("SIGTERM at "+at, func() { stoppedRestoration(w, at, reap.ExitSignal, id, terminate) })
+	}
+	if !testing.Short() {
+		w.Sub("timeout at patch ippools", func() { stoppedRestoration(w, "patch ippools", reap.ExitPartial, id, wait, timeout) })
+	}
+}
+
+// stoppedRestoration has a restoration stopped at a write, which is done behind its
+// back.
+func stoppedRestoration(w *world.World, at string, code int, id string, stop func(*fault.Held) error, args ...string) {
+	w.Helper()
+	w.Put(w.End)
+	w.Must(w.Memory.Unlock(w.Context()))
+	result, err := fault.Stop(w.Proxy, proxy.On(at), w.Starts("restore", world.ReleaseNow, append(args, "--run="+id)...), stop)
+	w.Must(err)
+	w.WantExit(code, result)
+	first := w.RestoreReportOf(result)
+	w.WantInUse()
+	if first.Summary.Failed == 0 {
+		w.Error("the report does not tell what was not begun")
+	}
+	then := w.Restore(id).Outcomes()
+	for entry, outcome := range first.Outcomes() {
+		if outcome == "restored" && then[entry] != "present" {
+			w.Errorf("the report says that %s was put back, and then it was %s", entry, then[entry])
+		}
+	}
+	w.WantStores("after the next restoration", w.Before)
+}

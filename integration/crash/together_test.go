@@ -1,0 +1,110 @@
+package crash_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// held starts a process that is held at its first request of a kind.
+func held(w *world.World, at string, start fault.Start) *fault.Held {
+	w.Helper()
+	w.Must(w.Memory.Unlock(w.Context()))
+	h, err := fault.Hold(w.Proxy, proxy.On(at), start)
+	w.Must(err)
+	return h
+}
+
+// finish opens the gate before a process, which has to end with the code.
+func finish(w *world.World, h *fault.Held, code int) reap.Result {
+	w.Helper()
+	result, err := h.Finish()
+	w.Must(err)
+	w.WantExit(code, result)
+	return result
+}
+
+// While a run goes on nothing is restored, and the other way round. The one that
+// has to wait says which process has the lock (promise 8).
+func TestRunAndRestorationKeepEachOtherAway(t *testing.T) {
+	w, id := released(t)
+	w.Restore(id)
+	restores := w.Starts("restore", world.ReleaseNow, "--run="+id)
+	run := held(w, "patch ippools", runs(w))
+	stores := w.Stores()
+	result := w.Ends(reap.ExitLocked, restores)
+	if !strings.Contains(result.Stderr, "has been running since") {
+		t.Errorf("it says %s", result.Stderr)
+	}
+	w.WantStores("after a restoration that was kept away", stores)
+	finish(w, run, reap.ExitDone)
+
+	restoration := held(w, "create overlappingrangeipreservations", restores)
+	result = w.Ends(reap.ExitLocked, runs(w))
+	if !strings.Contains(result.Stderr, "restore ") {
+		t.Errorf("it says %s", result.Stderr)
+	}
+	finish(w, restoration, reap.ExitDone)
+}
+
+// Safety does not rest on the lock: two restorations at once put back what one
+// would, and the report of each is true (promise 1).
+func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
+	w, id := released(t)
+	restores := w.Starts("restore", world.ReleaseNow, "--run="+id)
+	for _, at := range some([]string{"update ipamblocks", "patch ippools"}, []string{
+		"create reservedips", "update reservedips/status", "create ipamhandles", "create overlappingrangeipreservations",
+	}) {
+		w.Sub(at, func() {
+			w.Put(w.End)
+			first := held(w, at, restores)
+			w.Must(w.Memory.Unlock(w.Context()))
+			second := w.RestoreReportOf(w.Ends(reap.ExitDone, restores))
+			r := w.RestoreReportOf(finish(w, first, reap.ExitDone))
+			for _, got := range []world.RestoreReport{r, second} {
+				if got.Summary.Restored+got.Summary.Present != world.Records {
+					w.Errorf("%+v, want everything there", got.Summary)
+				}
+			}
+			w.WantStores("after both", w.Before)
+		})
+	}
+}
+
+// Nor does it rest on the lock where a run goes on while an earlier one is undone:
+// what the run has released by then is put back, and the run goes on with what it
+// finds. It touches nothing that is in use, and the next runs come to the same end
+// (promises 1 and 8).
+func TestEveryWriteARunAndARestorationMeetAt(t *testing.T) {
+	w, id := released(t)
+	for _, at := range some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
+		"patch overlappingrangeipreservations", "update ipamhandles", "delete ipamhandles", "delete reservedips",
+	}) {
+		w.Sub(at, func() {
+			w.Put(w.Before)
+			run := held(w, at, runs(w))
+			w.Restore(id)
+			result, err := run.Finish()
+			w.Must(err)
+			if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
+				w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
+			}
+			w.WantInUse()
+			w.WantSingle()
+			w.ConvergeTo(snapshot.Store.Held)
+		})
+	}
+}
+
+// some returns what is tried with -short, and all else without.
+func some(short, rest []string) []string {
+	if testing.Short() {
+		return short
+	}
+	return append(short, rest...)
+}

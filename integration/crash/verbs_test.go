@@ -1,0 +1,315 @@
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// plain is the beginning of a policy without reserved IPs, whose resources the
+// shipped roles cannot know.
+var plain, _, _ = strings.Cut(world.Policy, "backends:")
+
+// stores are the backends that have a role of their own.
+var stores = []string{"whereabouts", "overlapping", "calico"}
+
+// only is the part of a policy by which no other backend looks.
+func only(backend string) string {
+	text := "backends:\n"
+	for _, other := range stores {
+		if other != backend {
+			text += "  " + other + ": {enabled: false}\n"
+		}
+	}
+	return text
+}
+
+// install makes the world's processes those of a service account with the rights.
+func install(w *world.World, g rights.Grant) *rights.Account {
+	w.Helper()
+	a, err := rights.Install(w.Context(), w.Cluster, g)
+	w.Must(err)
+	t := w.T // which a subtest may replace
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := a.Remove(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	w.As(a)
+	return a
+}
+
+// shipped are the rights of an installation with these backends.
+func shipped(w *world.World, mode string, backends ...string) rights.Grant {
+	w.Helper()
+	g, err := rights.Shipped(mode, backends...)
+	w.Must(err)
+	return g
+}
+
+// An errand is work that needs every right that a run with one backend can need.
+type errand struct {
+	backend string
+	planned int
+	begin   func(w *world.World)
+	left    func(w *world.World) string // what is wrong with the store in the end, or nothing
+}
+
+// errands are one for each backend.
+var errands = []errand{
+	{
+		// A pool changes under the patch.
+		backend: "whereabouts", planned: 3,
+		begin: func(w *world.World) {
+			pool := strings.ReplaceAll(world.LAN.Range, "/", "-")
+			w.Proxy.Before(proxy.Nth(1, func(r proxy.Request) bool { return r.String() == "patch ippools" && r.Name == pool }),
+				func(ctx context.Context, _ proxy.Request) proxy.Action {
+					_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(ctx, pool,
+						types.MergePatchType, []byte(`{"spec":{"allocations":{"3":{"id":"another"}}}}`), metav1.PatchOptions{})
+					if err != nil {
+						w.Error(err)
+					}
+					return proxy.Pass()
+				})
+		},
+		left: func(w *world.World) string {
+			return owners(w, map[string]string{"10.1.0.0-24 10.1.0.3": world.Shop + "/gone-2 another"},
+				"10.1.0.0-24 10.1.0.1", "10.2.0.0-24 10.2.0.2")
+		},
+	},
+	{
+		// A tombstone was left. Only reservations whose addresses are in no pool go where
+		// pools are not looked at.
+		backend: "overlapping", planned: 4,
+		begin: func(w *world.World) {
+			for ip, pod := range map[string]string{"10.3.0.1": "gone-1", "10.3.0.2": "live", "10.3.0.3": "gone-3"} {
+				reserve(w, ip, pod)
+			}
+			_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(w.Context(),
+				"10.3.0.1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"ip-reaper/owner":"`+world.Shop+`/gone-1"}},"spec":{"podref":"_ip-reaper/_released"}}`),
+				metav1.PatchOptions{})
+			w.Must(err)
+		},
+		left: func(w *world.World) string {
+			return owners(w, map[string]string{"10.3.0.2": world.Shop + "/live"})
+		},
+	},
+	{
+		// A handle changes before it is deleted.
+		backend: "calico", planned: 3,
+		begin: func(w *world.World) {
+			w.Must(w.Delete(w.Context(), calico.Handle, w.HandleName(w.Empty))) // it would have to wait
+			w.Proxy.Before(proxy.Nth(1, proxy.On("delete ipamhandles")), func(ctx context.Context, r proxy.Request) proxy.Action {
+				if err := w.Edit(ctx, calico.Handle, r.Name, func(h map[string]any) { h["later"] = "touched" }); err != nil {
+					w.Error(err)
+				}
+				return proxy.Pass()
+			})
+		},
+		left: func(w *world.World) string {
+			if err := w.Counted(w.Context()); err != nil {
+				return err.Error()
+			}
+			return cmp.Diff(blocks(w.End), blocks(w.Stores()))
+		},
+	},
+}
+
+// owners compares who has the addresses of Whereabouts with who had them, but for
+// these.
+func owners(w *world.World, differ map[string]string, gone ...string) string {
+	want := w.Before.Owners()
+	maps.Copy(want, differ)
+	for _, place := range gone {
+		delete(want, place)
+	}
+	return cmp.Diff(want, w.Stores().Owners())
+}
+
+// blocks is who has which addresses of Calico's.
+func blocks(s snapshot.Store) map[string]string {
+	all := snapshot.Store{}
+	for path, o := range s {
+		if o.Resource == snapshot.Blocks {
+			all[path] = o
+		}
+	}
+	return all.Held()
+}
+
+// reserve creates a reservation as the plugin would.
+func reserve(w *world.World, ip, pod string) {
+	w.Helper()
+	_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
+		Create(w.Context(), &v1alpha1.OverlappingRangeIPReservation{
+			ObjectMeta: metav1.ObjectMeta{Name: ip},
+			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: world.Shop + "/" + pod, IfName: "net1"},
+		}, metav1.CreateOptions{})
+	w.Must(err)
+}
+
+// prepare makes the world what it is before the errand, without a ledger.
+func (e errand) prepare(w *world.World) {
+	w.Helper()
+	w.Proxy.Reset()
+	w.Must(w.Memory.ForgetLedger(w.Context()))
+	w.Must(w.Memory.Unlock(w.Context()))
+	w.Put(w.Before)
+	e.begin(w)
+}
+
+// run does the errand in two runs: the first creates the ledger; the second updates
+// it, releases, writes a journal and deletes that of the errand before. It returns
+// what went wrong, or nothing. What only disturbs is in the warnings.
+func (e errand) run(t *testing.T, w *world.World) (wrong string) {
+	t.Helper()
+	defer func(t *testing.T) { w.T = t }(w.T)
+	w.T = t
+	// Of two journals the older one is known by the second in which it was made.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	e.prepare(w)
+	for _, grace := range []string{"1h", "0s"} {
+		policy := strings.Replace(plain, "keep: 100", "keep: 1", 1) + "gracePeriod: " + grace + "\n" + only(e.backend)
+		process, err := w.Starts("run", policy)()
+		w.Must(err)
+		result, err := process.Wait()
+		w.Must(err)
+		if result.ExitCode != reap.ExitDone || len(result.Report.Warnings) > 0 {
+			return fmt.Sprintf("with a grace period of %s the run exits with %d and warns of %v", grace, result.ExitCode, result.Report.Warnings)
+		}
+	}
+	return e.left(w)
+}
+
+// once is which verbs are taken away: with -short each one with the first errand
+// that has it.
+func once() func(verb, role string) bool {
+	tried := map[string]bool{}
+	return func(verb, _ string) bool {
+		again := tried[verb]
+		tried[verb] = true
+		return !again || !testing.Short()
+	}
+}
+
+// A service account with exactly the roles that are shipped for one backend
+// releases; without any one of their verbs it does not, or it says what it could not
+// do, so that none of them is too many.
+func TestEveryVerbOfARelease(t *testing.T) {
+	wanted := once()
+	for _, e := range errands {
+		t.Run(e.backend, func(t *testing.T) {
+			w, _ := fixture(t)
+			defineMigrations(w)
+			g := shipped(w, rights.Release, e.backend)
+			install(w, g).EachVerb(t, g, func(verb, role string) bool {
+				// Reservations have no events, and there is no Job here.
+				return (e.backend != "overlapping" || verb != "create events") && wanted(verb, role)
+			}, func(t *testing.T) string { return e.run(t, w) })
+		})
+	}
+}
+
+// The read-only roles suffice for a dry run, none of their verbs is too many, and a
+// run that is told to release releases nothing with them (promise 5).
+func TestEveryVerbOfAPlan(t *testing.T) {
+	wanted := once()
+	for _, e := range errands {
+		t.Run(e.backend, func(t *testing.T) {
+			w, _ := fixture(t)
+			defineMigrations(w)
+			policy := plain + "gracePeriod: 0s\n" + only(e.backend)
+			g := shipped(w, rights.Plan, e.backend)
+			a := install(w, g)
+			e.prepare(w)
+			releasesNothing(w, policy)
+			a.EachVerb(t, g, wanted, func(t *testing.T) string {
+				defer func(t *testing.T) { w.T = t }(w.T)
+				w.T = t
+				process, err := w.Starts("run", policy, "--dry-run")()
+				w.Must(err)
+				result, err := process.Wait()
+				w.Must(err)
+				if result.ExitCode != reap.ExitDone {
+					return result.Stderr
+				}
+				if got := result.Report.Summary.Planned; got != e.planned {
+					return fmt.Sprintf("%d releases are planned, want %d", got, e.planned)
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// releasesNothing has a run try to release what it may not, and returns its report.
+func releasesNothing(w *world.World, policy string) *reap.Report {
+	w.Helper()
+	before, err := w.Cluster.Versions(w.Context())
+	w.Must(err)
+	w.Must(w.Memory.Unlock(w.Context()))
+	result := w.Ends(reap.ExitPartial, w.Starts("run", policy, "--all"))
+	wantNamed(w, result)
+	wantTrue(w, result.Report)
+	if got := result.Report.Summary.Released; got != 0 {
+		w.Errorf("the report says that %d were released", got)
+	}
+	after, err := w.Cluster.Versions(w.Context())
+	w.Must(err)
+	if diff := cmp.Diff(reap.StoreObjects(before), reap.StoreObjects(after)); diff != "" {
+		w.Errorf("versions (-before +after):\n%s", diff)
+	}
+	return result.Report
+}
+
+// A service account with exactly the roles that are shipped restores; without one
+// verb of the role that is for that alone it does not, so that none of them is too
+// many.
+func TestEveryVerbOfARestoration(t *testing.T) {
+	w, _ := fixture(t)
+	w.Again()
+	policy := plain + "gracePeriod: 0s\n"
+	w.Run(policy)
+	end, id := w.Stores(), w.Journals()[0]
+	g, err := rights.Restoring(stores...)
+	w.Must(err)
+	tried := install(w, g).EachVerb(t, g, func(_, role string) bool { return role == "ip-reaper-restore" }, func(t *testing.T) string {
+		defer func(t *testing.T) { w.T = t }(w.T)
+		w.T = t
+		w.Put(end)
+		w.Must(w.Memory.Unlock(w.Context()))
+		process, err := w.Starts("restore", policy, "--run="+id)()
+		w.Must(err)
+		result, err := process.Wait()
+		w.Must(err)
+		w.WantInUse()
+		if result.ExitCode == reap.ExitDone {
+			w.WantStores("after the restoration", w.Before)
+			return ""
+		}
+		w.WantExit(reap.ExitPartial, result)
+		return result.Stderr
+	})
+	if tried != 2 {
+		t.Errorf("the role gives %d verbs, want 2", tried)
+	}
+}

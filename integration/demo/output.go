@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// commandTimeout ends a kubectl that hangs.
+const commandTimeout = time.Minute
+
+// A demo has the cluster, the programs, and the writer that it prints to.
+type demo struct {
+	out     io.Writer
+	cluster *cluster.Cluster
+	plugin  *plugin.Plugin
+	reaper  *reap.Reaper
+	steps   int
+	deployment
+}
+
+// step begins a step.
+func (d *demo) step(title string) {
+	d.steps++
+	fmt.Fprintf(d.out, "\n%d. %s\n\n", d.steps, title)
+}
+
+// say prints a text, wrapped as it is given.
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, format+"\n", args...)
+}
+
+// show prints the output of a program or the content of a file, set in.
+func (d *demo) show(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(d.out, strings.TrimRight("    "+line, " \n"))
+	}
+}
+
+// command prints the line that an operator would type.
+func (d *demo) command(line string) {
+	fmt.Fprintf(d.out, "    $ %s\n", line)
+}
+
+// kubectl runs kubectl and prints its output. The args are printed
+// as typed, so it holds no spaces but in the last of them, which is quoted.
+func (d *demo) kubectl(ctx context.Context, args ...string) error {
+	typed := strings.Join(args, " ")
+	if last := args[len(args)-1]; strings.ContainsAny(last, " {$") {
+		typed = strings.TrimSuffix(typed, last) + "'" + last + "'"
+	}
+	d.command("kubectl " + typed)
+	path, err := assets.Path("kubectl")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	// Its cache goes where everything goes away.
+	cmd.Env = []string{"KUBECONFIG=" + d.cluster.Kubeconfig, "HOME=" + d.cluster.Dir}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	d.show(string(out))
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", typed, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return nil
+}
+
+// reap runs ip-reaper with a policy file of the cluster's folder, prints its
+// report and fails unless it exits with 0.
+func (d *demo) reap(ctx context.Context, policy string) (string, error) {
+	args := []string{
+		"run", "--policy", policy,
+		"--kubeconfig", filepath.Base(d.cluster.Kubeconfig), "--context", cluster.ContextName,
+	}
+	d.command("ip-reaper " + strings.Join(args, " "))
+	d.reaper.Dir = d.cluster.Dir
+	result, err := d.reaper.Run(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	d.show(result.Stdout)
+	if result.ExitCode != reap.ExitDone {
+		return "", fmt.Errorf("ip-reaper exits with %d:\n%s", result.ExitCode, result.Stderr)
+	}
+	return result.Stdout, nil
+}

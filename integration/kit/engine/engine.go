@@ -1,0 +1,148 @@
+// Package engine runs in the process of the test what the binary runs, with the
+// clients that the binary has.
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// An Engine is a way to run. It takes no lock and writes no events.
+type Engine struct {
+	Kubeconfig string
+	Namespace  string            // of its ledger and its journals; cluster.PoolNamespace if empty
+	Env        []string          // as of the binary, KEY=value: with ETCD_ENDPOINTS, blocks are in etcd
+	Dial       []grpc.DialOption // of the client of etcd
+	Now        func() time.Time  // the clock of the run; time.Now if nil
+	Only       []string          // names of the backends; all if empty
+}
+
+// At returns a clock that stands still.
+func At(now time.Time) func() time.Time { return func() time.Time { return now } }
+
+// After returns a clock that is ahead.
+func After(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
+
+// Run runs with the policy. The error is that of the run, or of making it; in the
+// latter case there is no report.
+func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
+	options, err := e.options(terms)
+	if err != nil {
+		return nil, err
+	}
+	told, runErr := reaper.Run(ctx, options)
+	data, err := json.Marshal(told)
+	if err != nil {
+		return nil, err
+	}
+	report := new(reap.Report)
+	if err := json.Unmarshal(data, report); err != nil {
+		return nil, err
+	}
+	return report, runErr
+}
+
+// options are those of a run of the binary.
+func (e Engine) options(terms string) (reaper.Options, error) {
+	o := reaper.Options{
+		ID: rand.Text(), Version: "test",
+		Now: e.Now, Logger: slog.New(slog.DiscardHandler), Concurrency: 32,
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	var err error
+	if o.Policy, err = policy.Load([]byte(terms), backendplugin.Known(backends.All())); err != nil {
+		return o, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", e.Kubeconfig)
+	if err != nil {
+		return o, err
+	}
+	config.QPS = -1
+	o.Address = config.Host
+	if o.Backends, err = e.backends(config, o.Policy); err != nil {
+		return o, err
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, err := corev1.NewForConfig(protobuf)
+	if err != nil {
+		return o, err
+	}
+	apps, err := appsv1.NewForConfig(protobuf)
+	if err != nil {
+		return o, err
+	}
+	o.Cluster = kube.NewCluster(core, apps)
+	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
+	o.Ledgers = kube.NewLedgers(core, namespace)
+	o.Journals = kube.NewJournals(core, namespace, 10)
+	return o, nil
+}
+
+// backends are those of Only, with the client that Blocks makes for Calico's.
+func (e Engine) backends(config *rest.Config, p policy.Policy) ([]reaper.Backend, error) {
+	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := e.Blocks(config)
+	if err != nil {
+		return nil, err
+	}
+	var some []reaper.Backend
+	for _, b := range all {
+		switch {
+		case len(e.Only) > 0 && !slices.Contains(e.Only, b.Name()):
+		case b.Name() == calico.Name:
+			some = append(some, blocks)
+		default:
+			some = append(some, b)
+		}
+	}
+	return some, nil
+}
+
+// Blocks returns Calico's backend.
+func (e Engine) Blocks(config *rest.Config) (*calico.Backend, error) {
+	if e.getenv("ETCD_ENDPOINTS") == "" {
+		return calico.NewKubernetes(config)
+	}
+	etcd, err := calico.EtcdOptions{}.Config(e.getenv)
+	etcd.DialOptions = e.Dial
+	return calico.NewEtcd(etcd), err
+}
+
+// getenv looks into Env.
+func (e Engine) getenv(name string) string {
+	for _, variable := range e.Env {
+		if value, is := strings.CutPrefix(variable, name+"="); is {
+			return value
+		}
+	}
+	return ""
+}

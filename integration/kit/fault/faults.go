@@ -1,0 +1,25 @@
+package fault
+
+import "github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+
+// A Fault is an answer that a client does not want.
+type Fault struct {
+	Name   string
+	Action proxy.Action
+	Passes bool // it is over when the request is made again
+}
+
+// Faults are what can go wrong with a request.
+var Faults = []Fault{
+	{"422", proxy.Invalid(), false},
+	{"409", proxy.Conflict(), true},
+	{"429", proxy.TooManyRequests(0), true},
+	{"500", proxy.InternalError(), true},
+	{"broken connection", proxy.Drop(), true},
+}
+
+// Fail lets the requests that match fail, before they are forwarded.
+func (f Fault) Fail(p *proxy.Proxy, match proxy.Match) { p.Before(match, proxy.Always(f.Action)) }
+
+// Lose has the requests that match carried out, and their answers replaced.
+func (f Fault) Lose(p *proxy.Proxy, match proxy.Match) { p.After(match, proxy.Always(f.Action)) }

@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// A Held is a process that waits for the answer to one of its requests.
+type Held struct {
+	Request proxy.Request
+
+	process *reap.Process
+	open    func()
+	ended   chan struct{}
+	result  reap.Result
+	err     error
+}
+
+// Hold starts a process and returns when its first request that matches is held
+// back. Later requests pass. The proxy is reset before. It is an error if the
+// process ends without such a request.
+func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
+	gate := proxy.NewGate()
+	p.Reset()
+	p.Before(proxy.Nth(1, match), gate.Hook)
+	process, err := start()
+	if err != nil {
+		return nil, err
+	}
+	h := &Held{process: process, open: sync.OnceFunc(gate.Open), ended: make(chan struct{})}
+	go func() {
+		defer close(h.ended)
+		h.result, h.err = process.Wait()
+	}()
+	select {
+	case h.Request = <-gate.Arrived():
+		return h, nil
+	case <-h.ended:
+		return nil, errors.Join(h.err, fmt.Errorf("the process ended with exit code %d before the request that was to be held\n%s",
+			h.result.ExitCode, h.result.Stderr))
+	}
+}
+
+// Open lets the request go on, also if the process has ended by then.
+func (h *Held) Open() { h.open() }
+
+// Signal sends the process a signal.
+func (h *Held) Signal(sig os.Signal) error { return h.process.Signal(sig) }
+
+// Wait waits for the end of the process.
+func (h *Held) Wait() (reap.Result, error) {
+	<-h.ended
+	return h.result, h.err
+}
+
+// Finish lets the request go on and waits for the end of the process.
+func (h *Held) Finish() (reap.Result, error) {
+	h.Open()
+	return h.Wait()
+}
+
+// EndsWithin reports whether the process ends within the time.
+func (h *Held) EndsWithin(d time.Duration) bool {
+	select {
+	case <-h.ended:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// Stop starts a process and calls stop when its first request that matches is
+// held back. It lets the request go on when the process has ended: a write is
+// then carried out behind the back of a process that has given up on it. Stop
+// returns when that write is done.
+func Stop(p *proxy.Proxy, match proxy.Match, start Start, stop func(*Held) error) (reap.Result, error) {
+	h, err := Hold(p, match, start)
+	if err != nil {
+		return reap.Result{}, err
+	}
+	written := make(chan struct{})
+	p.After(proxy.Nth(1, func(r proxy.Request) bool { return r.Number == h.Request.Number }),
+		func(context.Context, proxy.Request) proxy.Action {
+			close(written)
+			return proxy.Pass()
+		})
+	if err := stop(h); err != nil {
+		return reap.Result{}, err
+	}
+	result, err := h.Wait()
+	h.Open()
+	if h.Request.Mutating() {
+		<-written
+	}
+	return result, err
+}

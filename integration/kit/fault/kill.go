@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// A Start starts the process that meets the fault.
+type Start func() (*reap.Process, error)
+
+// Kill starts a process, kills it at the point, as kill -9 does, and returns
+// when the last of the writes is done that the process had sent before: else
+// such a write would come between what the test does next. The proxy is reset
+// before and afterwards. It is an error if the process ends in any other way,
+// as one does that makes fewer writes.
+func Kill(p *proxy.Proxy, at Point, start Start) error {
+	return kill(p, func(r proxy.Request) bool { return r.Mutation == at.N }, at.After, start)
+}
+
+// KillAt is Kill at the first request that matches.
+func KillAt(p *proxy.Proxy, match proxy.Match, after bool, start Start) error {
+	return kill(p, proxy.Nth(1, match), after, start)
+}
+
+func kill(p *proxy.Proxy, here proxy.Match, after bool, start Start) error {
+	k := &killer{process: make(chan *reap.Process, 1)}
+	p.Reset()
+	defer p.Reset()
+	p.After(proxy.Mutating, k.answered)
+	if after {
+		p.After(here, k.kill)
+	} else {
+		p.Before(here, k.kill)
+	}
+	p.Before(proxy.Mutating, k.forward)
+	process, err := start()
+	if err != nil {
+		return err
+	}
+	k.process <- process
+	result, err := process.Wait()
+	if err != nil {
+		return err
+	}
+	if result.ExitCode != reap.ExitedByKill {
+		return fmt.Errorf("the process was not killed: it ended with exit code %d after %d writes\n%s",
+			result.ExitCode, len(Writes(p)), result.Stderr)
+	}
+	k.pending.Wait()
+	return k.err
+}
+
+// A killer kills a process and counts those of its writes that are under way.
+type killer struct {
+	mu      sync.Mutex
+	dead    bool
+	err     error
+	pending sync.WaitGroup
+	process chan *reap.Process
+}
+
+// forward is the hook before each write.
+func (k *killer) forward(context.Context, proxy.Request) proxy.Action {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return proxy.Drop()
+	}
+	k.pending.Add(1)
+	return proxy.Pass()
+}
+
+// answered is the hook after each write.
+func (k *killer) answered(context.Context, proxy.Request) proxy.Action {
+	k.pending.Done()
+	return proxy.Pass()
+}
+
+// kill is the hook at the point.
+func (k *killer) kill(context.Context, proxy.Request) proxy.Action {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dead = true
+	k.err = (<-k.process).Kill()
+	return proxy.Drop()
+}

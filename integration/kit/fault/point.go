@@ -1,0 +1,75 @@
+// Package fault kills, stops and holds up a process of ip-reaper at one of its
+// requests, and lets its requests fail. The process speaks to the API server
+// through a proxy.Proxy.
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+)
+
+// A Point is a moment in the life of a process: before its Nth write is
+// forwarded, or after the API server has answered that write and before the
+// process receives the answer.
+type Point struct {
+	After bool
+	N     int    // counted from 1
+	Write string // as Writes names it
+}
+
+// String names the point, for subtests.
+func (p Point) String() string {
+	if p.After {
+		return fmt.Sprint("after ", p.N, " ", p.Write)
+	}
+	return fmt.Sprint("before ", p.N, " ", p.Write)
+}
+
+// Kind returns the verb and the resource of the write, as "patch ippools".
+func (p Point) Kind() string {
+	verb, rest, _ := strings.Cut(p.Write, " ")
+	resource, _, _ := strings.Cut(rest, " ")
+	return verb + " " + resource
+}
+
+// Writes names the writes that went through the proxy, in their order: verb,
+// resource and the beginning of the object's name.
+func Writes(p *proxy.Proxy) []string {
+	var writes []string
+	for _, r := range p.Requests() {
+		if r.Mutating() {
+			writes = append(writes, strings.TrimSpace(fmt.Sprintf("%s %.30s", r, r.Name)))
+		}
+	}
+	return writes
+}
+
+// Points returns the points before and after each write. Of three and more
+// writes in a row that have the same name, such as those of events, the first
+// and the last one count.
+func Points(writes []string) []Point {
+	var all []Point
+	for i, write := range writes {
+		if i > 0 && i < len(writes)-1 && writes[i-1] == write && writes[i+1] == write {
+			continue
+		}
+		all = append(all, Point{false, i + 1, write}, Point{true, i + 1, write})
+	}
+	return all
+}
+
+// Own are the resources that a run writes for itself: lock, ledger, journal and
+// events.
+var Own = []string{"leases", "configmaps", "events"}
+
+// Changing returns those of the points at which the stores have changed: each
+// is one more state in which a crash can leave them.
+func Changing(points []Point) []Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		_, resource, _ := strings.Cut(p.Kind(), " ")
+		return !p.After || slices.Contains(Own, resource)
+	})
+}

@@ -1,0 +1,149 @@
+// Package memory reads and changes what runs remember in a namespace: the ledger,
+// the journals and the lock. It has its own copy of the ledger's form, since every
+// later version has to read what this one wrote.
+package memory
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// The ConfigMap of the ledger, and the key under which it is there.
+const (
+	LedgerName = "ip-reaper-ledger"
+	LedgerKey  = "ledger.json.gz"
+)
+
+// A Memory is what runs remember in one namespace.
+type Memory struct {
+	Cluster   *cluster.Cluster
+	Namespace string
+}
+
+// Unlock deletes the lock: a process that was killed leaves it for half a minute.
+func (m Memory) Unlock(ctx context.Context) error {
+	return m.Cluster.Kube.CoordinationV1().Leases(m.Namespace).
+		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+}
+
+// Forget deletes ledger, journals and lock.
+func (m Memory) Forget(ctx context.Context) error {
+	return errors.Join(m.Unlock(ctx), m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).
+		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
+
+// ForgetLedger deletes the ledger, which may not be there.
+func (m Memory) ForgetLedger(ctx context.Context) error {
+	err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, LedgerName, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Seen returns when each entry of the ledger was first seen without an owner, in
+// seconds, by a hash of its identity. It is empty if there is no ledger.
+func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
+	_, ledger, err := m.ledger(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]int64{}
+	return seen, json.Unmarshal(ledger["seen"], &seen)
+}
+
+// Age makes everything in the ledger be seen so much earlier. It forgets the
+// figures of the census, so that the next run has something to write down.
+func (m Memory) Age(ctx context.Context, by time.Duration) error {
+	cm, ledger, err := m.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	var seen map[string]int64
+	if err := json.Unmarshal(ledger["seen"], &seen); err != nil {
+		return fmt.Errorf("age ledger: %w", err)
+	}
+	for id := range seen {
+		seen[id] -= int64(by.Seconds())
+	}
+	if ledger["seen"], err = json.Marshal(seen); err != nil {
+		return err
+	}
+	delete(ledger, "figures")
+	text, err := json.Marshal(ledger)
+	if err != nil {
+		return err
+	}
+	if cm.BinaryData[LedgerKey], err = zip(text); err != nil {
+		return err
+	}
+	_, err = m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Update(ctx, cm, metav1.UpdateOptions{})
+	return err
+}
+
+// ledger reads the first ConfigMap of the ledger.
+func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, map[string]json.RawMessage, error) {
+	cm, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Get(ctx, LedgerName, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(cm.BinaryData[LedgerKey]))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read ledger: %w", err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read ledger: %w", err)
+	}
+	var ledger map[string]json.RawMessage
+	return cm, ledger, json.Unmarshal(text, &ledger)
+}
+
+func zip(text []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return buf.Bytes(), err
+}
+
+// JournalParts returns the ConfigMaps of all journals.
+func (m Memory) JournalParts(ctx context.Context) ([]corev1.ConfigMap, error) {
+	list, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: kube.JournalLabel + "=true"})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Journals returns the IDs of the runs of which there are journals.
+func (m Memory) Journals(ctx context.Context) ([]string, error) {
+	parts, err := m.JournalParts(ctx)
+	var runs []string
+	for _, cm := range parts {
+		if id := cm.Labels[kube.RunLabel]; !slices.Contains(runs, id) {
+			runs = append(runs, id)
+		}
+	}
+	return runs, err
+}

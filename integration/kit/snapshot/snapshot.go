@@ -1,0 +1,136 @@
+// Package snapshot reads what all stores hold, byte for byte, and compares it
+// with what they held before.
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+)
+
+// A Resource is where the API server keeps addresses, or what protects them.
+type Resource struct {
+	API, Name  string
+	Namespaced bool
+	Reborn     bool // a run deletes such objects, and restore creates others
+}
+
+// The resources of the stores.
+var (
+	CalicoPools  = Resource{"/apis/crd.projectcalico.org/v1", "ippools", false, false}
+	Affinities   = Resource{"/apis/crd.projectcalico.org/v1", "blockaffinities", false, false}
+	Blocks       = Resource{"/apis/crd.projectcalico.org/v1", "ipamblocks", false, false}
+	Handles      = Resource{"/apis/crd.projectcalico.org/v1", "ipamhandles", false, true}
+	Pools        = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", true, false}
+	Reservations = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "overlappingrangeipreservations", true, true}
+	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, true}
+)
+
+// All are the resources of all stores.
+func All() []Resource {
+	return []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPs}
+}
+
+// collection is the path of the objects in a namespace, or in all.
+func (r Resource) collection(namespace string) string {
+	if r.Namespaced && namespace != "" {
+		return r.API + "/namespaces/" + namespace + "/" + r.Name
+	}
+	return r.API + "/" + r.Name
+}
+
+// An Object is one as the API server sends it, or the value of a key in etcd.
+type Object struct {
+	Resource        // the zero value in etcd
+	Namespace, Name string
+	Raw             json.RawMessage
+}
+
+// Path is the object's in the API.
+func (o Object) Path() string { return o.collection(o.Namespace) + "/" + o.Name }
+
+// A Store is what stores hold: the objects of the API server by path, and the
+// values of etcd by key.
+type Store map[string]Object
+
+// Take reads the resources, all that there are if none is given, and the etcd of
+// the datastore, which may be nil. A resource that is not defined has no objects.
+func Take(ctx context.Context, c *cluster.Cluster, d *calico.Datastore, only ...Resource) (Store, error) {
+	if len(only) == 0 {
+		only = All()
+	}
+	lists := make([]Store, len(only))
+	err := parallel.Each(len(only), only, func(i int, r Resource) (err error) {
+		lists[i], err = list(ctx, c, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := Store{}
+	for _, list := range lists {
+		maps.Copy(all, list)
+	}
+	if d == nil || d.Etcd == nil {
+		return all, nil
+	}
+	keys, err := d.Dump(ctx)
+	for key, value := range keys {
+		all[key] = Object{Raw: json.RawMessage(value)}
+	}
+	return all, err
+}
+
+// TakeT is Take for a test, which ends where that fails.
+func TakeT(t testing.TB, c *cluster.Cluster, d *calico.Datastore, only ...Resource) Store {
+	t.Helper()
+	all, err := Take(t.Context(), c, d, only...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// list reads the objects of one resource.
+func list(ctx context.Context, c *cluster.Cluster, r Resource) (Store, error) {
+	raw, err := c.Kube.Discovery().RESTClient().Get().AbsPath(r.collection("")).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.Name, err)
+	}
+	var list struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.Name, err)
+	}
+	all := Store{}
+	for _, item := range list.Items {
+		var head struct {
+			Metadata struct{ Namespace, Name string }
+		}
+		if err := json.Unmarshal(item, &head); err != nil {
+			return nil, fmt.Errorf("list %s: %w", r.Name, err)
+		}
+		o := Object{r, head.Metadata.Namespace, head.Metadata.Name, item}
+		all[o.Path()] = o
+	}
+	return all, nil
+}
+
+// WantT fails the test unless two views of a store are the same.
+func WantT(t testing.TB, when string, want, got map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stores %s (-want +got):\n%s", when, diff)
+	}
+}

@@ -1,0 +1,193 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// writeCount is what Calico counts the writes of a block by.
+var writeCount = regexp.MustCompile(`"sequenceNumber":[0-9]+`)
+
+// Bytes returns the content of each object, byte for byte, but for what counts
+// writes, and for the birth of an object that is Reborn.
+func (s Store) Bytes() map[string]string {
+	all := map[string]string{}
+	for path, o := range s {
+		all[path] = o.content()
+	}
+	return all
+}
+
+// content is one object of Bytes.
+func (o Object) content() string {
+	if o.Resource == (Resource{}) {
+		return writeCount.ReplaceAllString(string(o.Raw), "")
+	}
+	fields, metadata := o.parts()
+	delete(fields, "metadata")
+	volatile := []string{"resourceVersion", "generation", "managedFields"}
+	if o.Reborn {
+		volatile = append(volatile, "uid", "creationTimestamp")
+	}
+	for name, value := range metadata {
+		if !slices.Contains(volatile, name) {
+			fields["metadata."+name] = value
+		}
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		lines = append(lines, name+": "+writeCount.ReplaceAllString(string(fields[name]), ""))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Held returns who has what: each allocation of a pool or block under its path,
+// a space and its key, and each other object, as in Bytes, under its path.
+func (s Store) Held() map[string]string {
+	all := map[string]string{}
+	for path, o := range s {
+		entries, ok := o.allocations()
+		if !ok {
+			all[path] = o.content()
+		}
+		for key, entry := range entries {
+			all[path+" "+key] = entry
+		}
+	}
+	return all
+}
+
+// Places is Held and, under its path, each pool of Whereabouts without its
+// allocations.
+func (s Store) Places() map[string]string {
+	all := s.Held()
+	for path, o := range s {
+		if o.Resource != Pools {
+			continue
+		}
+		fields, _ := o.parts()
+		var spec map[string]json.RawMessage
+		decode(fields["spec"], &spec)
+		delete(spec, "allocations")
+		fields["spec"] = encode(spec)
+		o.Raw = encode(fields)
+		all[path] = o.content()
+	}
+	return all
+}
+
+// allocations are those of a pool or block, byte for byte by key, and false of an
+// object that has none.
+func (o Object) allocations() (map[string]string, bool) {
+	if o.Resource == (Resource{}) {
+		return nil, false
+	}
+	var content struct {
+		Spec struct {
+			Allocations json.RawMessage
+			Attributes  []json.RawMessage
+		}
+	}
+	decode(o.Raw, &content)
+	allocations := content.Spec.Allocations
+	if len(allocations) == 0 {
+		return nil, false
+	}
+	all := map[string]string{}
+	if allocations[0] == '{' {
+		var entries map[string]json.RawMessage
+		decode(allocations, &entries)
+		for key, entry := range entries {
+			all[key] = string(entry)
+		}
+		return all, true
+	}
+	var ordinals []*int
+	decode(allocations, &ordinals)
+	for ordinal, index := range ordinals {
+		if index != nil {
+			all[fmt.Sprint(ordinal)] = string(content.Spec.Attributes[*index])
+		}
+	}
+	return all, true
+}
+
+// Owners returns who has the addresses of Whereabouts: of an allocation of a
+// pool, under the name of the pool, a space and the address, its pod and its
+// sandbox; of an overlapping-range reservation, under the address, its pod.
+func (s Store) Owners() map[string]string {
+	all := map[string]string{}
+	for _, o := range s {
+		switch o.Resource {
+		case Pools:
+			var pool struct {
+				Spec struct {
+					Range       string
+					Allocations map[string]struct{ ID, PodRef string }
+				}
+			}
+			decode(o.Raw, &pool)
+			for key, a := range pool.Spec.Allocations {
+				all[o.Name+" "+Address(pool.Spec.Range, key)] = a.PodRef + " " + a.ID
+			}
+		case Reservations:
+			var reservation struct{ Spec struct{ PodRef string } }
+			decode(o.Raw, &reservation)
+			all[o.Name] = reservation.Spec.PodRef
+		}
+	}
+	return all
+}
+
+// Address returns the address for which a key stands in a pool of the range. It
+// panics if the two are none.
+func Address(cidr, key string) string {
+	offset, ok := new(big.Int).SetString(key, 10)
+	if !ok {
+		panic("key " + key)
+	}
+	base := netip.MustParsePrefix(cidr).Addr().AsSlice()
+	ip, _ := netip.AddrFromSlice(offset.Add(offset, new(big.Int).SetBytes(base)).FillBytes(make([]byte, len(base))))
+	return ip.String()
+}
+
+// Versions returns the resource version of each object of the API server.
+func (s Store) Versions() map[string]string {
+	all := map[string]string{}
+	for path, o := range s {
+		if o.Resource != (Resource{}) {
+			_, metadata := o.parts()
+			all[path] = string(metadata["resourceVersion"])
+		}
+	}
+	return all
+}
+
+// parts takes an object apart, and its metadata. Each part stays as it is written.
+func (o Object) parts() (fields, metadata map[string]json.RawMessage) {
+	decode(o.Raw, &fields)
+	decode(fields["metadata"], &metadata)
+	return fields, metadata
+}
+
+// decode panics at what is no JSON: the API server and the plugins write none.
+func decode(raw json.RawMessage, into any) {
+	if err := json.Unmarshal(raw, into); err != nil {
+		panic(fmt.Errorf("decode %.60s: %w", raw, err))
+	}
+}
+
+// encode is the reverse of decode.
+func encode(fields map[string]json.RawMessage) json.RawMessage {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // it was JSON
+	}
+	return raw
+}

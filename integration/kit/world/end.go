@@ -1,0 +1,135 @@
+package world
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+)
+
+// Undisturbed runs to the end to which every other run has to come: what is in use
+// is left, and what waits, and nothing else. It returns the writes of the run.
+func (w *World) Undisturbed() []string {
+	w.Helper()
+	w.Proxy.Reset()
+	r := w.Run(ReleaseNow, "--all").Report
+	for _, e := range r.Entries {
+		stays := e.Owner.Pod == "live" || strings.HasPrefix(e.Owner.Pod, "slow-")
+		if stays == (e.Outcome == "released") {
+			w.Errorf("%s %s of %s: %s %s", e.Backend, e.Key, e.Owner.Pod, e.Reason, e.Outcome)
+		}
+	}
+	if r.Summary.Released != Records {
+		w.Errorf("%d were released, want %d", r.Summary.Released, Records)
+	}
+	w.End = w.Stores()
+	writes := fault.Writes(w.Proxy)
+	w.Run(ReleaseNow) // and forget what was released
+	left, err := w.Memory.Seen(w.Context())
+	w.Must(err)
+	w.patient = nil
+	for id := range left {
+		w.patient = append(w.patient, id)
+	}
+	if want := map[bool]int{true: Waits}[w.waiting]; len(w.patient) != want {
+		w.Errorf("the ledger remembers %d entries, want %d", len(w.patient), want)
+	}
+	w.WantStores("after a second run", w.End)
+	w.Proxy.Reset()
+	return writes
+}
+
+// Converge runs until the stores are as at the end, to the byte, and fails the test
+// unless what waits has waited all the time.
+func (w *World) Converge() {
+	w.Helper()
+	w.ConvergeTo(snapshot.Store.Bytes)
+	w.WantRemembered()
+}
+
+// ConvergeTo runs until a view of the stores is as at the end. What has lost its
+// address by a crash, or was made again, has to wait however short the grace period
+// is: the run that sees it first is made to be long ago.
+func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
+	w.Helper()
+	w.Proxy.Reset()
+	want := view(w.End)
+	for range 2 {
+		w.Run(ReleaseNow)
+		if maps.Equal(want, view(w.Stores())) {
+			return
+		}
+		w.Age()
+	}
+	w.Run(ReleaseNow)
+	if diff := cmp.Diff(want, view(w.Stores())); diff != "" {
+		w.Errorf("stores in the end (-want +got):\n%s", diff)
+	}
+}
+
+// Outlast has runs come after the time that everything waits, and fails the test
+// unless Calico has the addresses of live pods and no others then, and finds nothing
+// wrong.
+func (w *World) Outlast() {
+	w.Helper()
+	for _, after := range []time.Duration{25 * time.Hour, 26 * time.Hour, 27 * time.Hour} {
+		e := engine.Engine{
+			Kubeconfig: w.Cluster.Kubeconfig, Namespace: Home, Env: w.env, Only: []string{"calico"},
+			Now: engine.After(after),
+		}
+		policy, _, _ := strings.Cut(Policy, "protection:")
+		_, err := e.Run(w.Context(), policy+"gracePeriod: 0s\n")
+		w.Must(err)
+	}
+	if err := w.Whole(w.Context(), w.Live); err != nil {
+		w.Error(err)
+	}
+}
+
+// WantStores fails the test unless the stores hold the same, byte for byte.
+func (w *World) WantStores(when string, want snapshot.Store) {
+	w.Helper()
+	snapshot.WantT(w, when, want.Bytes(), w.Stores().Bytes())
+}
+
+// WantInUse fails the test unless everything is there that an undisturbed run
+// leaves.
+func (w *World) WantInUse() {
+	w.Helper()
+	is := w.Stores().Held()
+	for place, holder := range w.End.Held() {
+		if is[place] != holder {
+			w.Errorf("%s: %q, want %q", place, is[place], holder)
+		}
+	}
+}
+
+// WantSingle fails the test unless every block is what Calico relies on, and each
+// reservation across ranges names the pod that the pool of the LAN names.
+func (w *World) WantSingle() {
+	w.Helper()
+	_, err := w.Allocated(w.Context())
+	w.Must(err)
+	all := w.Stores()
+	entries := all.Owners()
+	for _, o := range all {
+		if o.Resource != snapshot.Reservations {
+			continue
+		}
+		entry, pod := entries[strings.ReplaceAll(LAN.Range, "/", "-")+" "+o.Name], entries[o.Name]
+		if owner, _, _ := strings.Cut(entry, " "); entry != "" && owner != pod {
+			w.Errorf("the reservation of %s is of %s, and the pool has %s", o.Name, pod, entry)
+		}
+	}
+}
+
+// Attached is how a pod shows an address of the LAN.
+func Attached(ip string) cluster.PodOption {
+	return cluster.Networks(cluster.Attached(Shop+"/lan", "net1", ip))
+}

@@ -1,0 +1,85 @@
+package world
+
+import (
+	"encoding/json"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// A RestoreReport is what a restoration prints in JSON, as far as tests look at it.
+// It is written down here a second time because scripts depend on it.
+type RestoreReport struct {
+	Kind     string              `json:"kind"`
+	Journal  struct{ ID string } `json:"journal"`
+	Summary  RestoreSummary      `json:"summary"`
+	Entries  []RestoreEntry      `json:"entries"`
+	Warnings []string            `json:"warnings"`
+}
+
+// A RestoreSummary counts records.
+type RestoreSummary struct {
+	Records  int `json:"records"`
+	Planned  int `json:"planned"`
+	Restored int `json:"restored"`
+	Present  int `json:"present"`
+	Taken    int `json:"taken"`
+	Failed   int `json:"failed"`
+}
+
+// A RestoreEntry says what became of one record.
+type RestoreEntry struct {
+	Backend string               `json:"backend"`
+	Pool    string               `json:"pool"`
+	Key     string               `json:"key"`
+	IP      string               `json:"ip"`
+	Owner   struct{ Pod string } `json:"owner"`
+	Outcome string               `json:"outcome"`
+	Error   string               `json:"error"`
+}
+
+// Restores restores under the policy, and must exit with the code.
+func (w *World) Restores(code int, args ...string) RestoreReport {
+	w.Helper()
+	w.Must(w.Memory.Unlock(w.Context()))
+	return w.RestoreReportOf(w.Ends(code, w.Starts("restore", ReleaseNow, args...)))
+}
+
+// Restore puts back what a run released, of which nothing may fail.
+func (w *World) Restore(id string) RestoreReport {
+	w.Helper()
+	return w.Restores(reap.ExitDone, "--run="+id)
+}
+
+// RestoreReportOf reads the report of a restoration.
+func (w *World) RestoreReportOf(result reap.Result) RestoreReport {
+	w.Helper()
+	var r RestoreReport
+	if err := json.Unmarshal([]byte(result.Stdout), &r); err != nil || r.Kind != "RestoreReport" {
+		w.Fatalf("no report: %v\n%s%s", err, result.Stdout, result.Stderr)
+	}
+	return r
+}
+
+// Outcomes are what became of the records that have an address, by backend and
+// address, and of the others by backend and key.
+func (r RestoreReport) Outcomes() map[string]string {
+	all := map[string]string{}
+	for _, e := range r.Entries {
+		name := e.IP
+		if name == "" {
+			name = e.Key
+		}
+		all[e.Backend+" "+name] = e.Outcome
+	}
+	return all
+}
+
+// WantOutcomes fails the test unless a restoration answered so for its records.
+func (w *World) WantOutcomes(r RestoreReport, want map[string]string) {
+	w.Helper()
+	if diff := cmp.Diff(want, r.Outcomes()); diff != "" {
+		w.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,290 @@
+// Package world is a cluster whose stores all have something for a run to
+// release, beside what is in use. The real plugins gave out the addresses.
+package world
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+)
+
+const (
+	Shop = "shop"      // the namespace of the pods
+	Home = rights.Home // that of ledger, journals and lock
+	Node = "node-1"
+
+	// Records is how many entries a run releases, and writes into its journal.
+	Records = 10
+
+	// Waits is how many entries have to wait in a world that is Waiting.
+	Waits = 3
+
+	// Policy is the beginning of a policy without a grace period. Under it a
+	// reserved IP goes when it has expired. Its limits are off, since most entries
+	// here are leaks.
+	Policy = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+minAge: 0s
+limits: {maxFraction: 1}
+journal: {keep: 100}
+backends:
+  reservedIPs:
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: .status.ips[*]
+      pod: .spec.pod
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
+`
+	ReleaseNow = Policy + "gracePeriod: 0s\n"
+	Patient    = Policy + "gracePeriod: 1h\n"
+
+	// Slow is the rule under which what Waiting adds has to wait.
+	Slow = "rules:\n- {match: {pods: [\"slow-*\"]}, gracePeriod: 24h}\n"
+
+	// InOrder makes a run release one pool after the other.
+	InOrder = "--concurrency=1"
+)
+
+// The networks of Whereabouts, with a pool each. The first one has reservations
+// in overlapping ranges too.
+var (
+	LAN = plugin.Network{Name: "lan", Range: "10.1.0.0/24"}
+	WAN = plugin.Network{Name: "wan", Range: "10.2.0.0/24", DisableOverlapping: true}
+)
+
+// A World is such a cluster, and a reaper that speaks to the API server through a
+// proxy.
+//
+// The pod live is there, and shows an address of every store. The pod gone-1 is not
+// there, and had as much; of gone-2 are left an IPv4 address, an address of the LAN
+// and an expired reserved IP that kept both. A handle has lost its address. The
+// ledger says that all this has been so for more than an hour.
+type World struct {
+	*testing.T
+	*calico.Datastore
+	Proxy  *proxy.Proxy
+	Memory memory.Memory
+	Dir    string
+
+	Before snapshot.Store // nothing is released
+	End    snapshot.Store // everything is, after Undisturbed
+	Live   map[string]bool
+	Gone   []calico.Sandbox // that have addresses of Calico's
+	Empty  string           // the ID of the handle that has none
+
+	waiting    bool
+	policies   int
+	kubeconfig string
+	env        []string
+	seen       map[string]int64 // of the ledger, by Again
+	aged       time.Duration    // the ledger, since then
+	patient    []string         // what is in the ledger after Undisturbed
+}
+
+// An Option changes a world.
+type Option int
+
+// Waiting adds what a run has to leave, since its grace period of a day is not over:
+// an address of the LAN of the pod slow-1, which is not there, and the address of an
+// older sandbox of the pod slow-0, which is there.
+const Waiting Option = 1
+
+// New sets a world up in an empty datastore, that of the API server or an etcd.
+func New(t *testing.T, d *calico.Datastore, options ...Option) *World {
+	t.Helper()
+	w := &World{
+		T: t, Datastore: d, Memory: memory.Memory{Cluster: d.Cluster, Namespace: Home}, Dir: t.TempDir(),
+		waiting: len(options) > 0,
+	}
+	if d.Etcd != nil {
+		w.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
+	}
+	for _, namespace := range []string{Shop, Home} {
+		w.Must(d.Cluster.CreateNamespace(t.Context(), namespace))
+	}
+	var err error
+	w.Proxy, err = proxy.Start(d.Cluster.Config)
+	w.Must(err)
+	t.Cleanup(w.Proxy.Stop)
+	w.As(nil)
+	w.fill()
+	w.Before = w.Stores()
+	w.remember()
+	return w
+}
+
+// As makes the reaper's processes those of a service account, or of the
+// administrator if it is nil.
+func (w *World) As(a *rights.Account) {
+	w.Helper()
+	config := w.Cluster.Config
+	if a != nil {
+		config = a.Config
+	}
+	var err error
+	w.kubeconfig, err = w.Cluster.KubeconfigFor(w.Proxy.Config(config))
+	w.Must(err)
+}
+
+// Must ends the test at an error.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Sub runs a subtest in the same world.
+func (w *World) Sub(name string, test func()) {
+	w.Helper()
+	t := w.T
+	defer func() { w.T = t }()
+	t.Run(name, func(t *testing.T) {
+		w.T = t
+		test()
+	})
+}
+
+// Each runs a subtest for each point.
+func (w *World) Each(points []fault.Point, test func(fault.Point)) {
+	w.Helper()
+	for _, p := range points {
+		w.Sub(p.String(), func() { test(p) })
+	}
+}
+
+// Starts returns what starts the reaper under a policy, with the lock as it is.
+func (w *World) Starts(command, policy string, args ...string) fault.Start {
+	return w.StartsWith("", command, policy, args...)
+}
+
+// StartsWith is Starts with an input.
+func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.Start {
+	return func() (*reap.Process, error) {
+		r, err := reap.New()
+		if err != nil {
+			return nil, err
+		}
+		r.Env, r.Stdin = w.env, stdin
+		terms := policy
+		if w.waiting {
+			terms += Slow
+		}
+		w.policies++
+		file := filepath.Join(w.Dir, fmt.Sprintf("policy-%d.yaml", w.policies))
+		if err := os.WriteFile(file, []byte(terms), 0o600); err != nil {
+			return nil, err
+		}
+		all := []string{
+			command, "--kubeconfig=" + w.kubeconfig, "--context=" + cluster.ContextName, "--namespace=" + Home,
+			"--policy=" + file, "-o=json",
+		}
+		return r.Start(w.Context(), append(all, args...)...)
+	}
+}
+
+// Ends starts a process and waits for its end, with the code.
+func (w *World) Ends(code int, start fault.Start) reap.Result {
+	w.Helper()
+	p, err := start()
+	w.Must(err)
+	result, err := p.Wait()
+	w.Must(err)
+	w.WantExit(code, result)
+	return result
+}
+
+// WantExit ends the test unless a process has ended with the code.
+func (w *World) WantExit(code int, result reap.Result) {
+	w.Helper()
+	if result.ExitCode != code {
+		w.Fatalf("exit code %d, want %d\n%s%s", result.ExitCode, code, result.Stdout, result.Stderr)
+	}
+}
+
+// Run runs under the policy, without a lock in the way, for a run that is done.
+func (w *World) Run(policy string, args ...string) reap.Result {
+	w.Helper()
+	w.Must(w.Memory.Unlock(w.Context()))
+	return w.Ends(reap.ExitDone, w.Starts("run", policy, append(args, InOrder)...))
+}
+
+// Stores reads all stores.
+func (w *World) Stores() snapshot.Store {
+	w.Helper()
+	return snapshot.TakeT(w, w.Cluster, w.Datastore)
+}
+
+// Put makes the stores of the API server hold this and nothing else.
+func (w *World) Put(s snapshot.Store) {
+	w.Helper()
+	w.Must(s.Put(w.Context(), w.Cluster))
+}
+
+// Again makes the world what it was in the beginning.
+func (w *World) Again() {
+	w.Helper()
+	w.Proxy.Reset()
+	w.Must(w.Memory.Forget(w.Context()))
+	w.Put(w.Before)
+	w.remember()
+}
+
+// remember has a run see what is ownerless and release nothing, and makes that have
+// been an hour ago.
+func (w *World) remember() {
+	w.Helper()
+	w.Run(Patient)
+	w.Age()
+	var err error
+	w.seen, err = w.Memory.Seen(w.Context())
+	w.Must(err)
+	w.aged = 0
+	w.Proxy.Reset()
+}
+
+// Age makes the ledger an hour older.
+func (w *World) Age() {
+	w.Helper()
+	w.Must(w.Memory.Age(w.Context(), time.Hour))
+	w.aged += time.Hour
+}
+
+// Journals returns the IDs of the runs of which there are journals.
+func (w *World) Journals() []string {
+	w.Helper()
+	runs, err := w.Memory.Journals(w.Context())
+	w.Must(err)
+	return runs
+}
+
+// WantRemembered fails the test unless the ledger still knows since when everything
+// waits that an undisturbed run leaves in it.
+func (w *World) WantRemembered() {
+	w.Helper()
+	now, err := w.Memory.Seen(w.Context())
+	w.Must(err)
+	want, got := map[string]int64{}, map[string]int64{}
+	for _, id := range w.patient {
+		want[id], got[id] = w.seen[id]-int64(w.aged.Seconds()), now[id]
+	}
+	if !maps.Equal(want, got) {
+		w.Errorf("the ledger says that those that wait were first seen at %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,193 @@
+// Package run_test shows on a real API server, with real allocations and the real
+// binary, what a run and a restoration do around the stores: they wait, they count, they
+// refuse, they keep what something protects, they leave another run alone, they report,
+// push figures and write events, and they put back what a run released. The numbers in
+// the comments are those of the promises in docs/design.md.
+package run_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// TestMain has the tests run on an API server that answers lists from its cache, as it
+// does by default.
+func TestMain(m *testing.M) {
+	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, WatchCache: true})
+}
+
+const (
+	shop = world.Shop // the namespace of the pods
+	home = world.Home // that of ledger, journals and lock
+)
+
+// How a policy begins, one that waits, and one that waits for nothing. Calico is used
+// where a test is about it.
+const (
+	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nminAge: 0s\n"
+	noCalico = "backends:\n  calico: {enabled: false}\n" // reservedIPs can follow
+	patient  = header + "gracePeriod: 10m\n" + noCalico
+	atOnce   = header + "gracePeriod: 0s\n" + noCalico
+)
+
+// The decisions and outcomes of most entries.
+const (
+	present   = "inUse PodPresent kept"
+	suspected = "suspected PodAbsent kept"
+	planned   = "orphan PodAbsent planned"
+	refused   = "orphan PodAbsent kept"
+	released  = "orphan PodAbsent released"
+	failed    = "orphan PodAbsent failed"
+	changed   = "orphan PodAbsent changed"
+)
+
+// Networks whose addresses have an entry each, and one with a reservation beside it.
+var (
+	lan  = plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
+	wide = plugin.Network{Range: "10.0.0.0/24"}
+)
+
+// A fixture is an empty cluster with the plugin on its nodes, a bystander pod that has no
+// allocation, and the reaper behind a proxy.
+type fixture struct {
+	*testing.T
+	*cluster.Cluster
+	memory     memory.Memory
+	plugin     *plugin.Plugin
+	network    plugin.Network // of the pods
+	toReaper   *proxy.Proxy
+	kubeconfig string   // of the reaper
+	env        []string // more of the reaper's environment
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, Cluster: cluster.StartT(t), network: lan}
+	f.ResetT(t)
+	f.memory = memory.Memory{Cluster: f.Cluster, Namespace: home}
+	for _, namespace := range []string{shop, home} {
+		f.must(f.CreateNamespace(t.Context(), namespace))
+	}
+	var err error
+	f.plugin, err = plugin.New(t.TempDir(), f.Kubeconfig)
+	f.must(err)
+	f.toReaper, f.kubeconfig = f.proxy()
+	// A run refuses a cluster without a single pod.
+	_, err = f.CreatePod(t.Context(), "default", "bystander")
+	f.must(err)
+	return f
+}
+
+// proxy starts a proxy before the API server, and returns the kubeconfig that
+// leads through it.
+func (f *fixture) proxy() (*proxy.Proxy, string) {
+	f.Helper()
+	p, err := proxy.Start(f.Config)
+	f.must(err)
+	f.Cleanup(p.Stop)
+	kubeconfig, err := f.KubeconfigFor(p.Config(f.Config))
+	f.must(err)
+	return p, kubeconfig
+}
+
+// must ends the test at an error.
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// start starts the reaper with a policy.
+func (f *fixture) start(policy string, args ...string) *reap.Process {
+	f.Helper()
+	return reap.StartT(f, f.kubeconfig, policy, f.env, append([]string{"--namespace", home}, args...)...)
+}
+
+// reap runs the reaper with a policy.
+func (f *fixture) reap(code int, policy string, args ...string) reap.Result {
+	f.Helper()
+	return f.start(policy, args...).EndT(f, code)
+}
+
+// leak has the plugin give an address to a sandbox of a pod that does not exist, and
+// returns the address.
+func (f *fixture) leak(pod string) string {
+	f.Helper()
+	ips, err := f.plugin.Add(f.Context(), f.network, plugin.Pod{Namespace: shop, Name: pod}, "sandbox-of-"+pod, "net1")
+	f.must(err)
+	return ips[0].String()
+}
+
+// live is leak for a pod that exists and shows the address.
+func (f *fixture) live(pod string, options ...cluster.PodOption) {
+	f.Helper()
+	f.pod(pod, append(options, cluster.Networks(cluster.Attached("shop/net", "net1", f.leak(pod))))...)
+}
+
+// pod creates a pod of the shop. Like what hooks call, which run on goroutines of
+// the proxy, it does not end the test.
+func (f *fixture) pod(name string, options ...cluster.PodOption) {
+	if _, err := f.CreatePod(f.Context(), shop, name, options...); err != nil {
+		f.Error(err)
+	}
+}
+
+// dies deletes a pod of the shop as kubectl delete --force does.
+func (f *fixture) dies(name string) {
+	if err := f.DeletePod(f.Context(), shop, name); err != nil {
+		f.Error(err)
+	}
+}
+
+// again has the plugin give the address of a pod to another sandbox of it, as when
+// the pod comes back under its name.
+func (f *fixture) again(pod, sandbox string) {
+	if _, err := f.plugin.Add(f.Context(), f.network, plugin.Pod{Namespace: shop, Name: pod}, sandbox, "net1"); err != nil {
+		f.Error(err)
+	}
+}
+
+// fill writes a pool and the reservations beside it as the plugin writes them. The
+// allocations map an offset to the pod that has it.
+func (f *fixture) fill(cidr string, allocations map[int]string) {
+	f.Helper()
+	client := f.Whereabouts.WhereaboutsV1alpha1()
+	pool := &v1alpha1.IPPool{
+		ObjectMeta: metav1.ObjectMeta{Name: poolName(cidr)},
+		Spec:       v1alpha1.IPPoolSpec{Range: cidr, Allocations: map[string]v1alpha1.IPAllocation{}},
+	}
+	for offset, pod := range allocations {
+		key, ref := fmt.Sprint(offset), shop+"/"+pod
+		pool.Spec.Allocations[key] = v1alpha1.IPAllocation{ContainerID: "sandbox-of-" + pod, PodRef: ref, IfName: "net1"}
+		_, err := client.OverlappingRangeIPReservations(cluster.PoolNamespace).Create(f.Context(), &v1alpha1.OverlappingRangeIPReservation{
+			ObjectMeta: metav1.ObjectMeta{Name: snapshot.Address(cidr, key)},
+			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: ref, IfName: "net1"},
+		}, metav1.CreateOptions{})
+		f.must(err)
+	}
+	_, err := client.IPPools(cluster.PoolNamespace).Create(f.Context(), pool, metav1.CreateOptions{})
+	f.must(err)
+}
+
+// poolName is how the plugin names the pool of an unnamed network.
+func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
+
+// owners are who has the addresses of Whereabouts.
+func (f *fixture) owners() map[string]string {
+	f.Helper()
+	return snapshot.TakeT(f, f.Cluster, nil, snapshot.Pools, snapshot.Reservations).Owners()
+}

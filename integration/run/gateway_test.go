@@ -1,0 +1,154 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+)
+
+// startTimeout is how long a gateway may take until it serves.
+const startTimeout = 30 * time.Second
+
+// A gateway is a real Pushgateway.
+type gateway struct {
+	*testing.T
+	url string
+}
+
+// startGateway starts one, which ends with the test. With a web configuration, it
+// goes by that.
+func startGateway(t *testing.T, web ...string) *gateway {
+	t.Helper()
+	program, err := assets.Path("pushgateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	g, err := guard.Start(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	args := []string{"--web.listen-address=127.0.0.1:0", "--log.format=json"}
+	for i, text := range web {
+		file := filepath.Join(dir, fmt.Sprintf("web-%d.yaml", i))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--web.config.file="+file)
+	}
+	process, err := g.Run("pushgateway", program, args, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Stop(startTimeout); err != nil {
+			t.Error(err)
+		}
+	})
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if address := listening(process.Log()); address != "" {
+			return &gateway{T: t, url: "http://" + address}
+		}
+	}
+	t.Fatalf("the gateway does not listen:\n%s", process.Log())
+	return nil
+}
+
+// listening returns where a log says that its program listens.
+func listening(log string) string {
+	for line := range strings.Lines(log) {
+		var entry struct{ Msg, Address string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "Listening on" {
+			return entry.Address
+		}
+	}
+	return ""
+}
+
+// figures are values by name and labels, as name{label="value"}.
+type figures map[string]float64
+
+// scrape reads what Prometheus would, of the group with these labels beside the job:
+// the figures of runs, and when the last success was, or 0. The labels that the
+// gateway adds are left out.
+func (g *gateway) scrape(group ...string) (figures, float64) {
+	g.Helper()
+	all, success := figures{}, 0.0
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(g.text()))
+	if err != nil {
+		g.Fatal(err)
+	}
+	for name, family := range families {
+		if !strings.HasPrefix(name, "ip_reaper_") {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			var labels, by []string
+			for _, l := range metric.GetLabel() {
+				pair := fmt.Sprintf("%s=%q", l.GetName(), l.GetValue())
+				switch l.GetName() {
+				case "job", "instance":
+				case "cluster", "outcome":
+					by = append(by, pair)
+				default:
+					labels = append(labels, pair)
+				}
+			}
+			switch {
+			case slices.Equal(by, group):
+				all[name+"{"+strings.Join(labels, ",")+"}"] = metric.GetGauge().GetValue()
+			case slices.Equal(by, append(slices.Clone(group), `outcome="success"`)):
+				success = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return all, success
+}
+
+// want compares what stands in the gateway with figures.
+func (g *gateway) want(want figures, group ...string) {
+	g.Helper()
+	got, _ := g.scrape(group...)
+	if diff := cmp.Diff(want, got); diff != "" {
+		g.Errorf("figures (-want +got):\n%s", diff)
+	}
+}
+
+// text is what Prometheus would read.
+func (g *gateway) text() string {
+	g.Helper()
+	request, err := http.NewRequestWithContext(g.Context(), http.MethodGet, g.url+"/metrics", nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		g.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,242 @@
+package kube_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+const controller = "ip-reaper.github.io/ip-reaper"
+
+// eventRecorder speaks for a pod of the test's namespace, or for none.
+func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *kube.EventRecorder {
+	self := reaper.PodRef{Namespace: f.namespace, Name: pod}
+	if pod == "" {
+		self = reaper.PodRef{}
+	}
+	return kube.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
+}
+
+// report is that of the run that the test is about: its ID is the namespace's
+// name.
+func (f *fixture) report() reaper.Report {
+	start := newClock().now()
+	return reaper.Report{
+		Run:     reaper.RunInfo{ID: f.namespace, StartedAt: start, FinishedAt: start.Add(time.Minute)},
+		Summary: reaper.Counts{Entries: 340, Released: 12, Suspected: 3},
+	}
+}
+
+// releases are n addresses of a pool, and the notes of their events.
+func (f *fixture) releases(n int, object reaper.Object) (released []reaper.Release, notes []string) {
+	for i := range n {
+		ip := fmt.Sprintf("10.0.0.%d", i)
+		released = append(released, reaper.Release{Object: object, Entry: reaper.Entry{
+			IP: ip, Owner: reaper.EntryOwner{Namespace: "default", Pod: "web-0"}, Reason: reaper.PodAbsent,
+		}})
+		notes = append(notes, fmt.Sprintf("%s of default/web-0 (PodAbsent) released by run %s", ip, f.namespace))
+	}
+	return released, notes
+}
+
+// pool is an object of the test's namespace, which need not exist.
+func (f *fixture) pool() reaper.Object {
+	return reaper.Object{
+		APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
+		Namespace: f.namespace, Name: "10.0.0.0-24", UID: "of-" + f.namespace,
+	}
+}
+
+// block is an object without a namespace.
+func (f *fixture) block() reaper.Object {
+	return reaper.Object{
+		APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-26", UID: "block-of-" + f.namespace,
+	}
+}
+
+// told are the events about the object of a UID, wherever they are.
+func (f *fixture) told(uid string) []eventsv1.Event {
+	f.Helper()
+	list, err := f.Kube.EventsV1().Events(metav1.NamespaceAll).List(f.Context(), metav1.ListOptions{FieldSelector: "regarding.uid=" + uid})
+	f.must(err)
+	return list.Items
+}
+
+// wantNotes checks what was told about the object of a UID.
+func (f *fixture) wantNotes(uid string, want ...string) {
+	f.Helper()
+	var got []string
+	for _, e := range f.told(uid) {
+		got = append(got, e.Note)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		f.Errorf("told (-want +got):\n%s", cmp.Diff(want, got))
+	}
+}
+
+// job creates a Job and the pod that it made, and returns the Job's UID.
+func (f *fixture) job(pod string) string {
+	f.Helper()
+	job, err := f.Kube.BatchV1().Jobs(f.namespace).Create(f.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "reap"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}},
+		}}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = f.CreatePod(f.Context(), f.namespace, pod, cluster.OwnedBy(*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))))
+	f.must(err)
+	return string(job.UID)
+}
+
+// describe is what kubectl tells people of an object.
+func (f *fixture) describe(resource, name string) string {
+	f.Helper()
+	out, err := f.Kubectl(f.Context(), "", "-n", f.namespace, "describe", resource, name)
+	if err != nil {
+		f.Fatalf("kubectl describe: %v\n%s", err, out)
+	}
+	return out
+}
+
+// kubectl describe shows the events of the Job and of an object without a namespace;
+// integration/run shows those of a pool.
+func TestEventsAreFoundByDescribe(t *testing.T) {
+	f := newFixture(t)
+	f.job("reap-x")
+	const definition = "ippools.whereabouts.cni.cncf.io"
+	block, err := f.Dynamic.Resource(definitions).Get(t.Context(), definition, metav1.GetOptions{})
+	f.must(err)
+	released, notes := f.releases(1, reaper.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())})
+	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), released))
+	for _, tt := range []struct{ resource, name, want string }{
+		{"jobs", "reap", "released 12 of 340 allocations; 3 suspected, 0 failed (" + f.namespace + ")"},
+		{"customresourcedefinitions", definition, notes[0]},
+	} {
+		if got := f.describe(tt.resource, tt.name); !strings.Contains(got, tt.want) {
+			t.Errorf("kubectl describe %s does not say %q:\n%s", tt.resource, tt.want, got)
+		}
+	}
+}
+
+func TestEventSaysWhoReportsAndWhen(t *testing.T) {
+	f := newFixture(t)
+	uid := f.job("reap-x")
+	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), nil))
+	events := f.told(uid)
+	if len(events) != 1 {
+		t.Fatalf("%d events, want one", len(events))
+	}
+	got := events[0]
+	got.ObjectMeta = metav1.ObjectMeta{Namespace: got.Namespace}
+	if when := f.report().Run.FinishedAt; !got.EventTime.Time.Equal(when) {
+		t.Errorf("told at %v, want %v", got.EventTime, when)
+	}
+	got.EventTime = metav1.MicroTime{}
+	want := eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace},
+		Type:       "Normal", Reason: "Reaped", Action: "Reap",
+		ReportingController: controller, ReportingInstance: "reap-x",
+		Regarding: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: f.namespace, Name: "reap", UID: got.Regarding.UID},
+		Note:      "released 12 of 340 allocations; 3 suspected, 0 failed (" + f.namespace + ")",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+}
+
+// An API server takes an event about an object without a namespace in default
+// and in kube-system, and nowhere else. That is why ours go into default.
+func TestEventAboutAnObjectWithoutANamespaceBelongsIntoDefault(t *testing.T) {
+	f := newFixture(t)
+	block := f.block()
+	for namespace, accepted := range map[string]bool{"default": true, "kube-system": true, f.namespace: false} {
+		_, err := f.Kube.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "by-hand-"}, EventTime: metav1.NewMicroTime(newClock().now()),
+			Type: "Normal", Reason: "ByHand", Action: "Test", ReportingController: controller, ReportingInstance: "test",
+			Regarding: corev1.ObjectReference{APIVersion: block.APIVersion, Kind: block.Kind, Name: block.Name, UID: "by-hand"},
+		}, metav1.CreateOptions{})
+		if accepted != (err == nil) || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "does not match event.namespace")) {
+			t.Errorf("in %s: %v", namespace, err)
+		}
+	}
+	released, notes := f.releases(1, block)
+	f.must(f.eventRecorder(f.Kube, "").Announce(t.Context(), f.report(), released))
+	f.wantNotes(block.UID, notes...)
+	for _, e := range f.told(block.UID) {
+		if e.Namespace != "default" {
+			t.Errorf("the event is in %s, want default", e.Namespace)
+		}
+	}
+}
+
+// Of many releases 100 are told, and the summary says how many are not. A
+// release that no object stands for is not counted there.
+func TestEventsOfARunAreLimited(t *testing.T) {
+	f := newFixture(t)
+	uid := f.job("reap-x")
+	none, _ := f.releases(5, reaper.Object{})
+	released, notes := f.releases(130, f.pool())
+	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
+	f.wantNotes(f.pool().UID, notes[:100]...)
+	f.wantNotes(uid, "released 12 of 340 allocations; 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
+}
+
+func TestSummaryIsAboutThePodWhereNoJobMadeIt(t *testing.T) {
+	f := newFixture(t)
+	pod, err := f.CreatePod(t.Context(), f.namespace, "by-hand")
+	f.must(err)
+	f.must(f.eventRecorder(f.Kube, "by-hand").Announce(t.Context(), f.report(), nil))
+	f.wantNotes(string(pod.UID), "released 12 of 340 allocations; 3 suspected, 0 failed ("+f.namespace+")")
+}
+
+func TestOutsideOfAClusterReleasesAreToldWithoutASummary(t *testing.T) {
+	f := newFixture(t)
+	client, p := f.watched()
+	released, notes := f.releases(2, f.pool())
+	f.must(f.eventRecorder(client, "").Announce(t.Context(), f.report(), released))
+	f.wantNotes(f.pool().UID, notes...)
+	if diff := cmp.Diff(map[string]int{"create events": 2}, p.Counts()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if got := f.told(f.pool().UID)[0].ReportingInstance; got != f.namespace {
+		t.Errorf("reported by %s, want the run %s", got, f.namespace)
+	}
+}
+
+// What is longer than an API server takes is cut, and told nevertheless.
+func TestLongNamesAndNotesAreAccepted(t *testing.T) {
+	f := newFixture(t)
+	pod := strings.Repeat("p", 253)
+	uid := f.job(pod)
+	r := f.report()
+	r.Warnings = []string{strings.Repeat("ä\xff", 2000)}
+	released, _ := f.releases(1, f.pool())
+	released[0].Entry.Error = strings.Repeat("x", 5000)
+	f.must(f.eventRecorder(f.Kube, pod).Announce(t.Context(), r, released))
+	for _, uid := range []string{uid, f.pool().UID} {
+		events := f.told(uid)
+		if len(events) != 1 || len(events[0].Note) < 1020 || events[0].Type != "Warning" {
+			t.Errorf("told %v, want one warning with a long note", events)
+		}
+	}
+}

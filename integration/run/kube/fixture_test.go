@@ -1,0 +1,141 @@
+// Package kube_test proves on a real API server what reaper/kube and the backend
+// reservedips do without a run: one holder at a time gets the lock, events are
+// written, a journal is read as it was written, and reserved IPs are listed,
+// deleted and restored. The numbers in the comments are those of the promises in
+// docs/design.md.
+package kube_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+)
+
+func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.ReservedIPs}}) }
+
+// patience is how long a test waits for what has to come.
+const patience = 30 * time.Second
+
+// A fixture is the cluster with a namespace of the test's own.
+type fixture struct {
+	*testing.T
+	*cluster.Cluster
+	namespace string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	c := cluster.StartT(t)
+	return &fixture{t, c, c.Namespace(t)}
+}
+
+// must ends the test at an error.
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// client is a client like the program's: in protobuf.
+func (f *fixture) client(config *rest.Config) kubernetes.Interface {
+	f.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	f.must(err)
+	return client
+}
+
+// watched is such a client with a proxy between it and the API server.
+func (f *fixture) watched() (kubernetes.Interface, *proxy.Proxy) {
+	f.Helper()
+	p, err := proxy.Start(f.Config)
+	f.must(err)
+	f.Cleanup(p.Stop)
+	return f.client(p.Config(f.Config)), p
+}
+
+// as is the client of a service account that has the rights of these rules: in
+// the test's namespace, or in all of them.
+func (f *fixture) as(everywhere bool, rules ...rbacv1.PolicyRule) kubernetes.Interface {
+	f.Helper()
+	return f.client(f.account("reaper", everywhere, rules...))
+}
+
+// account makes a service account that has the rights of these rules and no other, in
+// the test's namespace or in all of them. It returns when the API server grants them.
+func (f *fixture) account(name string, everywhere bool, rules ...rbacv1.PolicyRule) *rest.Config {
+	f.Helper()
+	config, err := f.ServiceAccount(f.Context(), f.namespace, name)
+	f.must(err)
+	meta := metav1.ObjectMeta{Name: f.namespace + "-" + name}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.namespace, Name: name}}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}
+	rbac := f.Kube.RbacV1()
+	_, err = rbac.ClusterRoles().Create(f.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	f.must(err)
+	if everywhere {
+		_, err = rbac.ClusterRoleBindings().Create(f.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
+	} else {
+		_, err = rbac.RoleBindings(f.namespace).Create(f.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
+	}
+	f.must(err)
+	f.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(f.Context()), patience)
+		defer cancel()
+		f.must(rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+		if everywhere {
+			f.must(rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+		}
+	})
+	client := f.client(config)
+	for _, rule := range rules {
+		for _, verb := range rule.Verbs {
+			f.waitUntilAllowed(client, verb, rule.APIGroups[0], rule.Resources[0])
+		}
+	}
+	return config
+}
+
+// waitUntilAllowed returns when the API server goes by a right that was given.
+func (f *fixture) waitUntilAllowed(client kubernetes.Interface, verb, group, resource string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
+	resource, subresource, _ := strings.Cut(resource, "/")
+	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: f.namespace,
+		},
+	}}
+	for {
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		f.must(err)
+		if answer.Status.Allowed {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// rule gives verbs on a resource.
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}

@@ -1,0 +1,244 @@
+package kube_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// threeParts are records that take three ConfigMaps, the first of which has the
+// first two.
+func threeParts() []reaper.Record { return records(5, 200<<10) }
+
+const createConfigMaps = "create configmaps"
+
+// An answer that got lost is no failure: the part is there, once.
+func TestCreateWhoseAnswerGotLost(t *testing.T) {
+	for name, action := range map[string]proxy.Action{"dropped": proxy.Drop(), "500": proxy.InternalError()} {
+		t.Run(name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			f.proxy.After(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
+			f.write("run-1", 1, threeParts())
+			f.wantRead("run-1", threeParts())
+			f.wantStored("run-1-1-1", "run-1-1-2", "run-1-1-3")
+		})
+	}
+}
+
+func TestPassingFailuresAreTriedAgain(t *testing.T) {
+	for name, action := range map[string]proxy.Action{"dropped": proxy.Drop(), "500": proxy.InternalError(), "429": proxy.TooManyRequests(0)} {
+		t.Run(name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			f.proxy.Before(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(action))
+			f.write("run-1", 1, threeParts())
+			f.wantRead("run-1", threeParts())
+		})
+	}
+}
+
+// Promise 10: a part that is missing is an error, and nothing is left that could be
+// taken for a journal.
+func TestWriteThatFailsLeavesNothing(t *testing.T) {
+	second := func(r proxy.Request) bool {
+		return r.String() == createConfigMaps && strings.Contains(string(r.Body), "run-1-1-2")
+	}
+	for _, tt := range []struct {
+		name   string
+		before bool
+		action proxy.Action
+	}{
+		{"forbidden", true, proxy.Forbidden()},
+		{"refused for long", true, proxy.InternalError()},
+		{"carried out, and never an answer", false, proxy.Drop()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			if tt.before {
+				f.proxy.Before(second, proxy.Always(tt.action))
+			} else {
+				f.proxy.After(second, proxy.Always(tt.action))
+			}
+			j := f.journals(1)
+			if err := j.Write(t.Context(), run("run-1"), threeParts()); err == nil || !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-2") {
+				t.Errorf("Write = %v, want that the second part failed", err)
+			}
+			f.wantStored()
+			f.proxy.Reset()
+			if err := j.Write(t.Context(), run("run-1"), threeParts()); err != nil {
+				t.Fatal(err)
+			}
+			f.wantRead("run-1", threeParts())
+		})
+	}
+}
+
+// A run that is ended while it writes takes back what it wrote.
+func TestWriteThatIsEndedLeavesNothing(t *testing.T) {
+	f := newJournalFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.proxy.After(proxy.Nth(2, proxy.On(createConfigMaps)), func(context.Context, proxy.Request) proxy.Action {
+		cancel()
+		return proxy.Drop()
+	})
+	if err := f.journals(1).Write(ctx, run("run-1"), threeParts()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Write = %v, want that it was ended", err)
+	}
+	f.wantStored()
+}
+
+// What cannot be taken back is refused by its reader.
+func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
+	f := newJournalFixture(t)
+	f.proxy.Before(proxy.Nth(3, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
+	f.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
+	err := f.journals(1).Write(t.Context(), run("run-1"), threeParts())
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "could not be removed, and is not a whole journal") {
+		t.Errorf("Write = %v, want that it was forbidden", err)
+	}
+	f.wantDamage("run-1", 4, "write 1 lacks part 3 of 3")
+}
+
+// wantDamage fails the test unless so many records can be read of the journal, and
+// the damage is told.
+func (f *journalFixture) wantDamage(id string, records int, want string) {
+	f.Helper()
+	got, err := f.journals(1).Read(f.Context(), id)
+	if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), want) {
+		f.Errorf("read %s: %v, want damage with %q", id, err, want)
+	}
+	if len(got.Records) != records {
+		f.Errorf("%d records, want %d", len(got.Records), records)
+	}
+}
+
+// An object that has the name of a part is not written over, and not deleted.
+func TestNameThatIsTaken(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("RUN-1", 1, records(1, 10))
+	before := f.stored()
+	err := f.journals(1).Write(t.Context(), run("run-1"), records(1, 10))
+	if err == nil || !strings.Contains(err.Error(), "another object of this name") {
+		t.Errorf("Write = %v, want that the name is taken", err)
+	}
+	if after := f.stored(); len(after) != 1 || after["run-1-1-1"].ResourceVersion != before["run-1-1-1"].ResourceVersion {
+		t.Errorf("the other run's part was touched: %v", after)
+	}
+	f.wantRead("RUN-1", records(1, 10))
+}
+
+func TestForbiddenIsSaid(t *testing.T) {
+	f := newJournalFixture(t)
+	j := f.write("run-1", 1, records(1, 10))
+	for _, verb := range []string{"list configmaps", createConfigMaps} {
+		f.proxy.Before(proxy.On(verb), proxy.Always(proxy.Forbidden()))
+	}
+	_, err := j.Read(t.Context(), "run-1")
+	for _, err := range []error{err, j.Prune(t.Context()), j.Write(t.Context(), run("run-1"), records(1, 10))} {
+		if !apierrors.IsForbidden(err) || errors.Is(err, reaper.ErrJournalDamaged) || errors.Is(err, reaper.ErrNoJournal) {
+			t.Errorf("%v, want that it is forbidden", err)
+		}
+	}
+	f.wantStored("run-1-1-1")
+}
+
+// The API server lets nobody write a part anew.
+func TestPartCannotBeEdited(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	cm := f.stored()["run-1-1-1"]
+	cm.BinaryData = map[string][]byte{"journal.json.gz": []byte("junk")}
+	if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Update(t.Context(), &cm, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("update: %v, want that it is refused", err)
+	}
+}
+
+// zipped is text as a part has it.
+func zipped(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// replace deletes a part and makes another one in its place.
+func (f *journalFixture) replace(name string, change func(*corev1.ConfigMap)) {
+	f.Helper()
+	cm := f.stored()[name]
+	client := f.Kube.CoreV1().ConfigMaps(f.namespace)
+	if err := client.Delete(f.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+		f.Fatal(err)
+	}
+	cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name, Labels: maps.Clone(cm.Labels)}
+	change(&cm)
+	if _, err := client.Create(f.Context(), &cm, metav1.CreateOptions{}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Promise 10: what can be read can be put back, and the rest is told.
+func TestJournalThatWasEditedByHand(t *testing.T) {
+	data := func(data []byte) func(*corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"journal.json.gz": data} }
+	}
+	f := newJournalFixture(t)
+	f.write("run-1", 1, threeParts())
+	const second = "ip-reaper-journal-run-1-1-2: the journal is damaged: "
+	for _, tt := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		want   string
+	}{
+		{"label removed", func(cm *corev1.ConfigMap) { delete(cm.Labels, kube.RunLabel) }, "write 1 lacks part 2 of 3"},
+		{"another run's label", func(cm *corev1.ConfigMap) { cm.Labels[kube.RunLabel] = "run-2" }, "write 1 lacks part 2 of 3"},
+		{"no data", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, second},
+		{"junk", data([]byte("junk")), second},
+		{"cut off", func(cm *corev1.ConfigMap) {
+			all := cm.BinaryData["journal.json.gz"]
+			cm.BinaryData["journal.json.gz"] = all[:len(all)-9]
+		}, second},
+		{"a bomb", data(zipped(t, make([]byte, journal.MaxPart+1<<20))), second + "the part has more than"},
+		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "the part has version 2, this program reads 1: use the newer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			part := f.stored()["run-1-1-2"]
+			f.replace("run-1-1-2", tt.change)
+			f.wantDamage("run-1", 3, tt.want)
+			f.replace("run-1-1-2", func(cm *corev1.ConfigMap) { cm.Labels, cm.BinaryData = part.Labels, part.BinaryData })
+		})
+	}
+	f.wantRead("run-1", threeParts())
+	t.Run("part deleted", func(t *testing.T) {
+		if err := f.Kube.CoreV1().ConfigMaps(f.namespace).Delete(t.Context(), "ip-reaper-journal-run-1-1-1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.wantDamage("run-1", 3, "write 1 lacks part 1 of 3")
+	})
+	t.Run("another run's part", func(t *testing.T) {
+		f := newJournalFixture(t)
+		f.write("run-1", 2, threeParts())
+		f.write("run-2", 2, threeParts())
+		strange := f.stored()["run-2-1-2"].BinaryData["journal.json.gz"]
+		f.replace("run-1-1-2", data(strange))
+		f.wantDamage("run-1", 3, `ip-reaper-journal-run-1-1-2 is part of run "run-2"`)
+		f.wantRead("run-2", threeParts())
+	})
+}

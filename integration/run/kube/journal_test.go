@@ -1,0 +1,319 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// A journalFixture is a namespace without a journal, and the reaper's way to it through
+// a proxy.
+type journalFixture struct {
+	*fixture
+	reaper kubernetes.Interface
+	proxy  *proxy.Proxy
+}
+
+func newJournalFixture(t *testing.T) *journalFixture {
+	t.Helper()
+	f := newFixture(t)
+	client, p := f.watched()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		f.must(f.Kube.CoreV1().ConfigMaps(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	})
+	return &journalFixture{f, client, p}
+}
+
+// journals are those of a new run.
+func (f *journalFixture) journals(keep int) *kube.Journals {
+	return kube.NewJournals(f.reaper.CoreV1(), f.namespace, keep)
+}
+
+// run is a run that writes journals.
+func run(id string) reaper.JournalRun {
+	return reaper.JournalRun{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
+}
+
+// records are n records that gzip cannot make much smaller than size bytes each.
+func records(n, size int) []reaper.Record {
+	all, text := make([]reaper.Record, n), noise()
+	for i := range all {
+		start := i * size % (len(text) - size)
+		all[i] = reaper.Record{
+			Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Key: fmt.Sprint(i), IP: "10.0.0.1",
+			Stored: []byte(`{"z":"` + text[start:start+size] + `","a":18446744073709551615,"a":"\u003c"}`),
+		}
+	}
+	return all
+}
+
+// noise is text without a pattern.
+var noise = sync.OnceValue(func() string {
+	text, state := make([]byte, 4<<20), uint32(1)
+	for i := range text {
+		state = state*1664525 + 1013904223
+		text[i] = "<>&ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678"[state>>26]
+	}
+	return string(text)
+})
+
+// write writes the journal of a run, each time some records more.
+func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *kube.Journals {
+	f.Helper()
+	j := f.journals(keep)
+	for _, r := range writes {
+		if err := j.Write(f.Context(), run(id), r); err != nil {
+			f.Fatal(err)
+		}
+	}
+	return j
+}
+
+// stored are all ConfigMaps of journals, by their names without what they begin
+// with.
+func (f *journalFixture) stored() map[string]corev1.ConfigMap {
+	f.Helper()
+	list, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := map[string]corev1.ConfigMap{}
+	for _, cm := range list.Items {
+		if name, ok := strings.CutPrefix(cm.Name, kube.JournalName+"-"); ok {
+			all[name] = cm
+		}
+	}
+	return all
+}
+
+// wantStored fails the test unless those are all ConfigMaps.
+func (f *journalFixture) wantStored(want ...string) {
+	f.Helper()
+	got := f.stored()
+	for _, name := range want {
+		if _, ok := got[name]; !ok {
+			f.Errorf("%s is missing", name)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		f.Errorf("%s is there", name)
+	}
+}
+
+// wantRead fails the test unless a run's journal is whole and has the records.
+func (f *journalFixture) wantRead(id string, want []reaper.Record) {
+	f.Helper()
+	got, err := f.journals(1).Read(f.Context(), id)
+	if err != nil {
+		f.Errorf("read %s: %v", id, err)
+	}
+	if !got.Run.StartedAt.Equal(run(id).StartedAt) || got.Run.ID != id {
+		f.Errorf("the journal is of %v, want %s", got.Run, id)
+	}
+	if !reflect.DeepEqual(want, got.Records) { // which is faster than a diff
+		f.Errorf("records of %s (-want +got):\n%.2000s", id, cmp.Diff(want, got.Records))
+	}
+}
+
+// Promise 10.
+func TestJournalIsReadAsItWasWritten(t *testing.T) {
+	f := newJournalFixture(t)
+	first, second := records(3, 50), records(2, 10)
+	f.write("20260301-120000-ABCDEF", 10, first, nil, second)
+	f.wantRead("20260301-120000-ABCDEF", append(first, second...))
+	f.wantStored("20260301-120000-abcdef-1-1", "20260301-120000-abcdef-2-1")
+}
+
+// Promise 10: more parts than one digit can number are read in their order.
+func TestEverySizeIsReadAsItWasWritten(t *testing.T) {
+	sizes := []struct{ records, bytes, parts int }{{11, 270 << 10, 11}, {20_000, 500, 20}}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, tt := range sizes {
+		t.Run(fmt.Sprint(tt.records), func(t *testing.T) {
+			f := newJournalFixture(t)
+			want := records(tt.records, tt.bytes)
+			f.write("large", 10, want)
+			if n := len(f.stored()); n < tt.parts {
+				t.Errorf("%d ConfigMaps, want at least %d", n, tt.parts)
+			}
+			f.wantRead("large", want)
+		})
+	}
+}
+
+// Even a part as large as can be, of which gzip makes nothing smaller, fits.
+func TestLargestRecordFits(t *testing.T) {
+	f := newJournalFixture(t)
+	want := records(1, journal.MaxPart-1000)
+	f.write("large", 10, want)
+	f.wantRead("large", want)
+	f.proxy.Reset()
+	if err := f.journals(10).Write(t.Context(), run("larger"), records(1, journal.MaxPart)); err == nil {
+		t.Error("a record that does not fit was written")
+	}
+	if got := f.proxy.Counts(); len(got) > 0 {
+		t.Errorf("requests %v for what cannot be written", got)
+	}
+}
+
+func TestPruneKeepsTheLatestRuns(t *testing.T) {
+	f := newJournalFixture(t)
+	// The last began first by its own clock: what counts is the API server's.
+	for _, id := range []string{"run-5", "run-6", "run-7", "run-1"} {
+		j := f.write(id, 3, records(1, 10), records(1, 10))
+		if err := j.Prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.awaitNextSecond()
+	}
+	f.wantStored("run-6-1-1", "run-6-2-1", "run-7-1-1", "run-7-2-1", "run-1-1-1", "run-1-2-1")
+}
+
+// awaitNextSecond creates objects until the API server's clock has gone on, which
+// tells seconds.
+func (f *journalFixture) awaitNextSecond() {
+	f.Helper()
+	var first time.Time
+	for {
+		cm, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "clock-"}}, metav1.CreateOptions{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		if first.IsZero() {
+			first = cm.CreationTimestamp.Time
+		}
+		if cm.CreationTimestamp.After(first) {
+			return
+		}
+	}
+}
+
+// A run that began later may still be writing.
+func TestPruneLeavesTheOwnRunAndLaterOnes(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	f.awaitNextSecond()
+	own := f.write("run-2", 1, records(1, 10))
+	f.awaitNextSecond()
+	f.write("run-3", 1, records(1, 10))
+	if err := own.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.wantStored("run-2-1-1", "run-3-1-1")
+}
+
+func TestPruneWithoutAWriteDoesNothing(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	f.proxy.Reset()
+	j := f.journals(1)
+	if err := errors.Join(j.Write(t.Context(), run("run-2"), nil), j.Prune(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.proxy.Counts(); len(got) > 0 {
+		t.Errorf("requests %v, want none", got)
+	}
+	f.wantStored("run-1-1-1")
+}
+
+// What only looks like a journal is not ours to delete.
+func TestPruneLeavesWhatIsNoJournal(t *testing.T) {
+	f := newJournalFixture(t)
+	_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "mine", Labels: map[string]string{kube.JournalLabel: "true", kube.RunLabel: "run-0"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.awaitNextSecond()
+	if err := f.write("run-1", 1, records(1, 10)).Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Get(t.Context(), "mine", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What has got the name of a part while it was to be deleted is not deleted.
+func TestPruneLeavesWhatTookThePlaceOfAPart(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	f.awaitNextSecond()
+	j := f.write("run-2", 1, records(1, 10))
+	f.proxy.Before(proxy.On("delete configmaps"), func(ctx context.Context, r proxy.Request) proxy.Action {
+		maps, mine := f.Kube.CoreV1().ConfigMaps(f.namespace), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
+		if err := maps.Delete(ctx, r.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := maps.Create(ctx, mine, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+		return proxy.Pass()
+	})
+	if err := j.Prune(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.wantStored("run-1-1-1", "run-2-1-1")
+}
+
+// Two runs at once have a journal each.
+func TestTwoRunsAtOnce(t *testing.T) {
+	f := newJournalFixture(t)
+	want := records(2_000, 500)
+	var group sync.WaitGroup
+	for _, id := range []string{"run-a", "run-b"} {
+		group.Go(func() {
+			j := f.journals(2)
+			err := errors.Join(j.Write(t.Context(), run(id), want[:1500]), j.Prune(t.Context()), j.Write(t.Context(), run(id), want[1500:]))
+			if err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	group.Wait()
+	f.wantRead("run-a", want)
+	f.wantRead("run-b", want)
+}
+
+func TestRunThatIsNotThere(t *testing.T) {
+	f := newJournalFixture(t)
+	_, err := f.journals(1).Read(t.Context(), "run-0")
+	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "no run has a journal there") {
+		t.Errorf("%v, want that there is no journal at all", err)
+	}
+	for i := range 12 {
+		f.write(fmt.Sprintf("run-%02d", i), 1, records(1, 10))
+	}
+	for _, id := range []string{"run-0", "run-1,run-2", "a b", ""} {
+		_, err = f.journals(1).Read(t.Context(), id)
+		if err == nil || errors.Is(err, reaper.ErrJournalDamaged) {
+			t.Errorf("%q: %v, want that it is not there", id, err)
+		}
+	}
+	_, err = f.journals(1).Read(t.Context(), "run-0")
+	want := "runs with a journal there: 12, the latest are run-11, run-10, run-09, run-08, run-07, run-06, run-05, run-04, run-03, run-02"
+	if !errors.Is(err, reaper.ErrNoJournal) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

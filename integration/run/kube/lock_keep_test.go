@@ -1,0 +1,227 @@
+package kube_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// A heldLock is a lock that is renewed when the test says so.
+type heldLock struct {
+	*fixture
+	*clock
+	log     logbook
+	ticks   chan time.Time
+	stopped chan struct{} // closed when renewing has ended
+	release func()
+}
+
+// holdLock acquires the lock for "mine".
+func (f *fixture) holdLock(client kubernetes.Interface) *heldLock {
+	f.Helper()
+	k := &heldLock{fixture: f, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
+	l := kube.NewLock(client.CoordinationV1(), f.namespace, k.now, slog.New(k.log))
+	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
+	k.release = f.acquire(l, "mine")
+	return k
+}
+
+// tick has the lease renewed, and returns when the renewal before is over.
+func (k *heldLock) tick() {
+	k.Helper()
+	select {
+	case k.ticks <- k.now():
+	case <-time.After(patience):
+		k.Fatal("nobody waits for the next tick")
+	}
+}
+
+// wantStopped waits until renewing has ended.
+func (k *heldLock) wantStopped() {
+	k.Helper()
+	select {
+	case <-k.stopped:
+	case <-time.After(patience):
+		k.Fatal("the lease is still being renewed")
+	}
+}
+
+// A run that goes on keeps the lock for as long as it takes.
+func TestLeaseIsRenewedUntilRelease(t *testing.T) {
+	f := newFixture(t)
+	k := f.holdLock(f.Kube)
+	start := k.now()
+	for range 6 {
+		k.pass(10 * time.Second)
+		k.tick()
+	}
+	k.tick() // the renewal before is over
+	f.wantLocked(f.lock(f.Kube, k.clock), "mine", start)
+	k.release()
+	k.wantStopped()
+	f.wantTerm(term{"", start, start.Add(time.Minute), 0})
+	k.log.wantEmpty(t)
+}
+
+// What happens to a renewal once is made good at the next tick, and the lease
+// outlives it.
+func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fail   func(*fixture, *proxy.Proxy)
+		logged string
+	}{
+		{"it cannot be read", func(_ *fixture, p *proxy.Proxy) {
+			p.Before(proxy.Nth(1, proxy.On("get leases")), proxy.Always(proxy.InternalError()))
+		}, "WARN the lock was not renewed: injected: internal error"},
+		{"it cannot be written", func(_ *fixture, p *proxy.Proxy) {
+			p.Before(proxy.Nth(1, proxy.On("update leases")), proxy.Always(proxy.Forbidden()))
+		}, "WARN the lock was not renewed: injected: forbidden"},
+		{"somebody writes it meanwhile", func(f *fixture, p *proxy.Proxy) {
+			p.Before(proxy.Nth(1, proxy.On("update leases")), func(context.Context, proxy.Request) proxy.Action {
+				f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
+				return proxy.Pass()
+			})
+		}, `WARN the lock was not renewed: Operation cannot be fulfilled on leases.coordination.k8s.io "ip-reaper": ` +
+			`the object has been modified; please apply your changes to the latest version and try again`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
+			start := k.now()
+			p.Reset()
+			tt.fail(f, p)
+			k.pass(10 * time.Second)
+			k.tick()
+			if got := k.log.next(t, "err"); got != tt.logged {
+				t.Errorf("logged %s, want %s", got, tt.logged)
+			}
+			f.wantTerm(term{"mine", start, start, 0})
+			k.pass(10 * time.Second)
+			k.tick()
+			k.tick()
+			f.wantTerm(term{"mine", start, start.Add(20 * time.Second), 0})
+			k.release()
+			k.log.wantEmpty(t)
+		})
+	}
+}
+
+// A lease that was lost is said to be, and is not touched any more.
+func TestLostLeaseIsLeftAlone(t *testing.T) {
+	take := func(f *fixture, k *heldLock) {
+		k.pass(time.Minute)
+		f.acquire(f.lock(f.Kube, k.clock), "thief")
+	}
+	empty := func(f *fixture, _ *heldLock) {
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
+	}
+	remove := func(f *fixture, _ *heldLock) {
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), kube.LockName, metav1.DeleteOptions{}))
+	}
+	lost := "WARN the lock is lost, and this run goes on without it: "
+	for _, tt := range []struct {
+		name   string
+		lose   func(*fixture, *heldLock)
+		tick   bool
+		logged string
+	}{
+		{"taken over, noticed at a tick", take, true, lost + "thief"},
+		{"taken over, noticed at the end", take, false, lost + "thief"},
+		{"emptied, noticed at a tick", empty, true, lost},
+		{"emptied, noticed at the end", empty, false, ""},
+		{"deleted, noticed at a tick", remove, true, lost},
+		{"deleted, noticed at the end", remove, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
+			tt.lose(f, k)
+			before := f.leases()
+			p.Reset()
+			if tt.tick {
+				k.tick()
+				k.wantStopped()
+			}
+			k.release()
+			if tt.logged != "" {
+				if got := k.log.next(t, "holder"); got != tt.logged {
+					t.Errorf("logged %s, want %s", got, tt.logged)
+				}
+			}
+			k.log.wantEmpty(t)
+			if diff := cmp.Diff(before, f.leases()); diff != "" {
+				t.Errorf("leases (-before +after):\n%s", diff)
+			}
+			if n := len(p.Requests()); n != 1 {
+				t.Errorf("%d requests, want one that notices", n)
+			}
+		})
+	}
+}
+
+// The end of a run does not wait for a renewal that hangs.
+func TestReleaseEndsARenewalThatHangs(t *testing.T) {
+	f := newFixture(t)
+	client, p := f.watched()
+	k := f.holdLock(client)
+	gate := proxy.NewGate()
+	p.Before(proxy.Nth(1, proxy.On("get leases")), gate.Hook)
+	k.tick()
+	<-gate.Arrived()
+	k.release()
+	gate.Open()
+	f.wantTerm(term{"", k.now(), k.now(), 0})
+	k.log.wantEmpty(t)
+}
+
+func TestReleaseIsTriedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fail func(*proxy.Proxy)
+	}{
+		{"it cannot be read", func(p *proxy.Proxy) {
+			p.Before(proxy.Nth(1, proxy.On("get leases")), proxy.Always(proxy.InternalError()))
+		}},
+		{"it cannot be written", func(p *proxy.Proxy) {
+			p.Before(proxy.Nth(1, proxy.On("update leases")), proxy.Always(proxy.Drop()))
+		}},
+		{"its answer is lost", func(p *proxy.Proxy) {
+			p.After(proxy.Nth(1, proxy.On("update leases")), proxy.Always(proxy.Drop()))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			client, p := f.watched()
+			k := f.holdLock(client)
+			p.Reset()
+			tt.fail(p)
+			k.release()
+			f.wantTerm(term{"", k.now(), k.now(), 0})
+			k.log.wantEmpty(t)
+		})
+	}
+}
+
+func TestReleaseThatFailsIsLogged(t *testing.T) {
+	f := newFixture(t)
+	client, p := f.watched()
+	k := f.holdLock(client)
+	p.Before(proxy.On("update leases"), proxy.Always(proxy.Forbidden()))
+	k.release()
+	want := "WARN the lock was not given back, and stays taken until it expires: injected: forbidden"
+	if got := k.log.next(t, "err"); got != want {
+		t.Errorf("logged %s, want %s", got, want)
+	}
+}

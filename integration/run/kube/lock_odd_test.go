@@ -1,0 +1,144 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// What people may make of a lease by hand, as far as an API server takes it,
+// locks nobody out for longer than its duration.
+func TestLeaseEditedByHand(t *testing.T) {
+	noon := newClock().now()
+	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(d))) }
+	ages := 50 * 365 * 24 * time.Hour
+	for _, tt := range []struct {
+		name   string
+		change func(*coordinationv1.LeaseSpec)
+		since  time.Time // what the LockedError says; zero where the lock is free
+	}{
+		{"untouched", func(*coordinationv1.LeaseSpec) {}, noon},
+		{"emptied", func(spec *coordinationv1.LeaseSpec) { *spec = coordinationv1.LeaseSpec{} }, time.Time{}},
+		{"holder removed", func(spec *coordinationv1.LeaseSpec) { spec.HolderIdentity = nil }, time.Time{}},
+		{"holder emptied", func(spec *coordinationv1.LeaseSpec) { spec.HolderIdentity = new("") }, time.Time{}},
+		{"renewed in the far future", func(spec *coordinationv1.LeaseSpec) { spec.RenewTime = at(ages) }, time.Time{}},
+		{"renewed in the far past", func(spec *coordinationv1.LeaseSpec) { spec.RenewTime = at(-ages) }, time.Time{}},
+		{"acquired in the far future", func(spec *coordinationv1.LeaseSpec) { spec.AcquireTime = at(ages) }, noon.Add(ages)},
+		{"never acquired", func(spec *coordinationv1.LeaseSpec) { spec.AcquireTime, spec.RenewTime = nil, at(time.Second) }, noon.Add(time.Second)},
+		{"never renewed", func(spec *coordinationv1.LeaseSpec) { spec.RenewTime = nil }, noon},
+		{"no duration", func(spec *coordinationv1.LeaseSpec) { spec.LeaseDurationSeconds = nil }, noon},
+		{"no duration, long ago", func(spec *coordinationv1.LeaseSpec) {
+			spec.LeaseDurationSeconds, spec.RenewTime = nil, at(-time.Minute)
+		}, time.Time{}},
+		{"more transitions than there are numbers", func(spec *coordinationv1.LeaseSpec) {
+			spec.HolderIdentity, spec.LeaseTransitions = nil, new(int32(1<<31-1))
+		}, time.Time{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, c := newFixture(t), newClock()
+			f.acquire(f.lock(f.Kube, c), "first")
+			f.editLease(func(lease *coordinationv1.Lease) { tt.change(&lease.Spec) })
+			if !tt.since.IsZero() {
+				f.wantLocked(f.lock(f.Kube, c), "first", tt.since)
+				return
+			}
+			f.acquire(f.lock(f.Kube, c), "second")
+			if got := *f.storedLease().Spec.HolderIdentity; got != "second" {
+				t.Errorf("%s has the lease, want second", got)
+			}
+		})
+	}
+}
+
+// A lease without a time of its own counts from its creation, which the API
+// server's clock wrote.
+func TestLeaseWithoutTimesCountsFromItsCreation(t *testing.T) {
+	f, c := newFixture(t), newClock()
+	f.acquire(f.lock(f.Kube, c), "first")
+	f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil })
+	created := f.storedLease().CreationTimestamp.Time
+	c.pass(created.Sub(c.now()))
+	f.wantLocked(f.lock(f.Kube, c), "first", created)
+	c.pass(30 * time.Second)
+	f.acquire(f.lock(f.Kube, c), "second")
+}
+
+// Whatever happens between the look at the lease and the write decides who has
+// the lock: nobody is overwritten, and nobody is locked out by his own answer
+// that got lost.
+func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
+	other := func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "other") }
+	annotate := func(f *fixture, _ *clock) {
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
+	}
+	remove := func(f *fixture, _ *clock) {
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), kube.LockName, metav1.DeleteOptions{}))
+	}
+	for _, tt := range []struct {
+		name        string
+		there       bool // an expired lease is
+		between     func(*fixture, *clock)
+		lost        bool // the first answer
+		holder      string
+		transitions int32
+	}{
+		{"another creates it", false, other, false, "other", 0},
+		{"another takes it over", true, other, false, "other", 1},
+		{"somebody annotates it", true, annotate, false, "mine", 1},
+		{"somebody deletes it", true, remove, false, "mine", 0},
+		{"created, and the answer is lost", false, nil, true, "mine", 0},
+		{"taken over, and the answer is lost", true, nil, true, "mine", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, c := newFixture(t), newClock()
+			if tt.there {
+				f.acquire(f.lock(f.Kube, c), "killed")
+				c.pass(time.Hour)
+			}
+			client, p := f.watched()
+			first := proxy.Nth(1, proxy.Mutating)
+			if tt.lost {
+				p.After(first, proxy.Always(proxy.Drop()))
+			} else {
+				p.Before(first, func(context.Context, proxy.Request) proxy.Action {
+					tt.between(f, c)
+					return proxy.Pass()
+				})
+			}
+			if tt.holder == "mine" {
+				f.acquire(f.lock(client, c), "mine")
+			} else {
+				f.wantLocked(f.lock(client, c), tt.holder, c.now())
+			}
+			f.wantTerm(term{tt.holder, c.now(), c.now(), tt.transitions})
+		})
+	}
+}
+
+// Somebody who writes the lease again and again does not keep a run for ever.
+func TestTakingIsTriedAFewTimes(t *testing.T) {
+	f, c := newFixture(t), newClock()
+	f.acquire(f.lock(f.Kube, c), "killed")
+	c.pass(time.Hour)
+	client, p := f.watched()
+	p.Before(proxy.On("update leases"), func(_ context.Context, r proxy.Request) proxy.Action {
+		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"edit": fmt.Sprint(r.Number)} })
+		return proxy.Pass()
+	})
+	_, err := f.lock(client, c).Acquire(t.Context(), "mine")
+	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
+		t.Errorf("Acquire: %v, want a conflict that names the lease", err)
+	}
+	if n := p.Counts()["update leases"]; n != 4 {
+		t.Errorf("tried %d times, want 4", n)
+	}
+}

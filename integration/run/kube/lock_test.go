@@ -1,0 +1,285 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// lock is the lock of the test's namespace, which is not renewed unless the test
+// says when.
+func (f *fixture) lock(client kubernetes.Interface, c *clock) *kube.Lock {
+	l := kube.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
+	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
+	return l
+}
+
+// acquire takes the lock, which has to be free.
+func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
+	f.Helper()
+	release, err := l.Acquire(f.Context(), holder)
+	f.must(err)
+	return release
+}
+
+// wantLocked checks that a holder does not get the lock because of another.
+func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
+	f.Helper()
+	_, err := l.Acquire(f.Context(), "latecomer")
+	var locked *reaper.LockedError
+	if !errors.As(err, &locked) {
+		f.Fatalf("Acquire: %v, want a LockedError", err)
+	}
+	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + f.namespace + "/ip-reaper"}
+	if diff := cmp.Diff(want, *locked); diff != "" {
+		f.Errorf("LockedError (-want +got):\n%s", diff)
+	}
+}
+
+// storedLease is the lease as the API server has it.
+func (f *fixture) storedLease() *coordinationv1.Lease {
+	f.Helper()
+	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	f.must(err)
+	return lease
+}
+
+// leases are all of the test's namespace.
+func (f *fixture) leases() []coordinationv1.Lease {
+	f.Helper()
+	list, err := f.Kube.CoordinationV1().Leases(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	return list.Items
+}
+
+// editLease changes the lease behind the program's back. It may be called from any
+// goroutine.
+func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
+	leases := f.Kube.CoordinationV1().Leases(f.namespace)
+	lease, err := leases.Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	if err == nil {
+		change(lease)
+		_, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		f.Error(err)
+	}
+}
+
+// A term is what a lease says, in short.
+type term struct {
+	Holder            string
+	Acquired, Renewed time.Time
+	Transitions       int32
+}
+
+// wantTerm checks what the API server has.
+func (f *fixture) wantTerm(want term) {
+	f.Helper()
+	spec := f.storedLease().Spec
+	got := term{*spec.HolderIdentity, spec.AcquireTime.UTC(), spec.RenewTime.UTC(), *spec.LeaseTransitions}
+	if diff := cmp.Diff(want, got); diff != "" {
+		f.Errorf("lease (-want +got):\n%s", diff)
+	}
+	if *spec.LeaseDurationSeconds != 30 {
+		f.Errorf("the lease lasts %d f, want 30", *spec.LeaseDurationSeconds)
+	}
+}
+
+// Of many that come at once exactly one gets the lock, whether the lease is not
+// there yet, was given back, or expired; and the others learn who that is.
+func TestEveryRaceForTheLockHasOneWinner(t *testing.T) {
+	rounds := 10
+	if testing.Short() {
+		rounds = 1
+	}
+	for _, tt := range []struct {
+		name        string
+		before      func(*fixture, *clock)
+		transitions int32
+	}{
+		{"no lease", func(*fixture, *clock) {}, 0},
+		{"given back", func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "earlier")() }, 1},
+		{"expired", func(f *fixture, c *clock) {
+			f.acquire(f.lock(f.Kube, c), "earlier")
+			c.pass(30 * time.Second)
+		}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range rounds {
+				f, c := newFixture(t), newClock()
+				tt.before(f, c)
+				var winners, losers []string
+				var mu sync.Mutex
+				var wg sync.WaitGroup
+				for n := range 24 {
+					l, holder := f.lock(f.client(f.Config), c), fmt.Sprintf("run-%d", n)
+					wg.Go(func() {
+						_, err := l.Acquire(t.Context(), holder)
+						mu.Lock()
+						defer mu.Unlock()
+						var locked *reaper.LockedError
+						switch {
+						case err == nil:
+							winners = append(winners, holder)
+						case errors.As(err, &locked):
+							losers = append(losers, locked.Holder)
+						default:
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if len(winners) != 1 || len(losers) != 23 {
+					t.Fatalf("%d got the lock, and %d did not", len(winners), len(losers))
+				}
+				for _, by := range losers {
+					if by != winners[0] {
+						t.Errorf("a loser was told of %s, and %s has the lock", by, winners[0])
+					}
+				}
+				f.wantTerm(term{winners[0], c.now(), c.now(), tt.transitions})
+			}
+		})
+	}
+}
+
+func TestLockIsTakenOverWhenItExpiresAndNotBefore(t *testing.T) {
+	f, c := newFixture(t), newClock()
+	start := c.now()
+	f.acquire(f.lock(f.Kube, c), "killed")
+	c.pass(30*time.Second - time.Microsecond)
+	f.wantLocked(f.lock(f.Kube, c), "killed", start)
+	c.pass(time.Microsecond)
+	f.acquire(f.lock(f.Kube, c), "next")
+	f.wantTerm(term{"next", c.now(), c.now(), 1})
+}
+
+func TestReleaseLetsTheNextInAtOnce(t *testing.T) {
+	f, c := newFixture(t), newClock()
+	start := c.now()
+	for n := range int32(3) {
+		holder := fmt.Sprintf("run-%d", n)
+		release := f.acquire(f.lock(f.Kube, c), holder)
+		f.wantTerm(term{holder, c.now(), c.now(), n})
+		c.pass(time.Second)
+		release()
+		f.wantTerm(term{"", start.Add(time.Duration(n) * time.Second), c.now(), n})
+		release() // does nothing
+	}
+}
+
+// A holder whose lease expired does not take it from who has it now, also if
+// that calls itself the same.
+func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
+	for _, name := range []string{"next", "slow"} {
+		t.Run(name, func(t *testing.T) {
+			f, c := newFixture(t), newClock()
+			release := f.acquire(f.lock(f.Kube, c), "slow")
+			c.pass(time.Minute)
+			f.acquire(f.lock(f.Kube, c), name)
+			before := f.storedLease()
+			c.pass(time.Second)
+			release()
+			if diff := cmp.Diff(before, f.storedLease()); diff != "" {
+				t.Errorf("lease (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
+	f, c := newFixture(t), newClock()
+	ctx, cancel := context.WithCancel(t.Context())
+	release, err := f.lock(f.Kube, c).Acquire(ctx, "interrupted")
+	f.must(err)
+	cancel()
+	release()
+	f.wantTerm(term{"", c.now(), c.now(), 0})
+}
+
+// Get, create and update of leases are needed, and nothing else. A right that is
+// missing is told as such.
+func TestRightsOfTheLock(t *testing.T) {
+	const group = "coordination.k8s.io"
+	for _, tt := range []struct {
+		name   string
+		rules  []rbacv1.PolicyRule
+		there  bool // a lease that was given back is
+		denied string
+	}{
+		{"all, to create it", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, false, ""},
+		{"all, to take it over", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, true, ""},
+		{"none", nil, false, "cannot get"},
+		{"no create", []rbacv1.PolicyRule{rule(group, "leases", "get", "update")}, false, "cannot create"},
+		{"no update", []rbacv1.PolicyRule{rule(group, "leases", "get", "create")}, true, "cannot update"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, c := newFixture(t), newClock()
+			if tt.there {
+				f.acquire(f.lock(f.Kube, c), "earlier")()
+			}
+			release, err := f.lock(f.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
+			if tt.denied != "" {
+				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.denied) ||
+					!strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
+					t.Errorf("Acquire: %v, want that it is forbidden, and which lease", err)
+				}
+				return
+			}
+			f.must(err)
+			release()
+			if got := *f.storedLease().Spec.HolderIdentity; got != "" {
+				t.Errorf("%s has the lease after the release, want nobody", got)
+			}
+		})
+	}
+}
+
+func TestLockFailsWithoutAnAnswer(t *testing.T) {
+	t.Run("the context ended", func(t *testing.T) {
+		f := newFixture(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := f.lock(f.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire: %v, want %v", err, context.Canceled)
+		}
+	})
+	t.Run("the API server is broken", func(t *testing.T) {
+		f := newFixture(t)
+		client, p := f.watched()
+		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
+		if _, err := f.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
+			t.Errorf("Acquire: %v, want an internal error", err)
+		}
+	})
+	t.Run("the namespace does not exist", func(t *testing.T) {
+		f := newFixture(t)
+		f.namespace = "nowhere"
+		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
+			t.Errorf("Acquire: %v, want not found", err)
+		}
+	})
+	t.Run("a holder without a name", func(t *testing.T) {
+		f := newFixture(t)
+		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
+			t.Error("a lease without a holder was acquired")
+		}
+	})
+}

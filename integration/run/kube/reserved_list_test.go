@@ -1,0 +1,195 @@
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
+	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// compareReserved leaves out what the API server chooses.
+var compareReserved = cmp.Options{
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{".Token", ".Stored"}, p.Last().String()) }, cmp.Ignore()),
+}
+
+func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
+	f.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
+	f.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // nothing yet
+	f.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
+
+	got := f.list(f.reserved(spaced, wide))
+	want := []reservedips.ReservedIP{
+		{
+			Pool: spacedPool, Key: f.namespace + "/web-0", Pod: reaper.PodRef{Namespace: f.namespace, Name: "web-0"},
+			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
+			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), DeleteExpired: true,
+		},
+		{
+			Pool: spacedPool, Key: f.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
+			TTL: new(time.Hour), DeleteExpired: true,
+		},
+		{Pool: widePool, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
+	}
+	if diff := cmp.Diff(want, got, compareReserved); diff != "" {
+		t.Errorf("List (-want +got):\n%s", diff)
+	}
+	for _, r := range got {
+		var object struct {
+			Metadata struct{ UID, ResourceVersion string }
+		}
+		f.must(json.Unmarshal(r.Stored, &object))
+		if m := object.Metadata; r.Token != m.UID+"/"+m.ResourceVersion || m.UID == "" || m.ResourceVersion == "" {
+			t.Errorf("token %q of %s", r.Token, r.Stored)
+		}
+	}
+}
+
+func TestNobodyReservesAnything(t *testing.T) {
+	f := newReservedFixture(t)
+	if got := f.list(f.reserved(spaced, wide)); len(got) > 0 {
+		t.Errorf("List = %+v, want none", got)
+	}
+	if got := f.list(f.reserved()); len(got) > 0 {
+		t.Errorf("List without a resource = %+v, want none", got)
+	}
+}
+
+// Metadata can be read too, such as since when an object is being deleted.
+func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
+	f.remove(spaced, "web-0")
+	p := spaced
+	p.DeletedAt = ".metadata.deletionTimestamp"
+	if got := f.only(f.reserved(p)); time.Since(got.Deleted).Abs() > time.Minute {
+		t.Errorf("deleted at %v, want now", got.Deleted)
+	}
+}
+
+func TestReservedIPsAreReadToTheLastPage(t *testing.T) {
+	const number = 520 // a page has 500
+	f := newReservedFixture(t)
+	want := make([]string, number)
+	for i := range want {
+		want[i] = fmt.Sprintf("10.1.%d.%d", i>>8, i&0xff)
+	}
+	f.must(parallel.Each(20, want, func(_ int, ip string) error {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "network.example.com/v1alpha1", "kind": "ClusterReservedIP",
+			"metadata": map[string]any{"name": ip}, "spec": map[string]any{"ip": ip},
+		}}
+		_, err := f.objects(wide).Create(f.Context(), o, metav1.CreateOptions{})
+		return err
+	}))
+	var got []string
+	for _, r := range f.list(f.reserved(wide)) {
+		got = append(got, r.IPs[0].String())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+}
+
+// Promise 2. One object that nobody understands, of one resource, is an error that
+// says which, and of which field.
+func TestReservedIPThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	f.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
+	f.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
+	got, err := f.reserved(spaced, wide).All(t.Context())
+	if err == nil || got != nil {
+		t.Fatalf("List = %+v, %v, want an error alone", got, err)
+	}
+	for _, want := range []string{
+		"backends.reservedIPs.resources[0]: " + spacedPool + " " + f.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
+		"backends.reservedIPs.resources[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("List: %v, want %s", err, want)
+		}
+	}
+}
+
+// Promise 2. Not served is not "nothing is reserved".
+func TestResourceThatIsNotServedIsAnError(t *testing.T) {
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	for name, change := range map[string]func(*reservedips.ResourceName){
+		"resource": func(r *reservedips.ResourceName) { r.Resource = "reservedaddresses" },
+		"version":  func(r *reservedips.ResourceName) { r.Version = "v1" },
+		"group":    func(r *reservedips.ResourceName) { r.Group = "other.example.com" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := spaced
+			change(&p.Resource)
+			got, err := f.reserved(spaced, p).All(t.Context())
+			want := "backends.reservedIPs.resources[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
+				": the API server does not serve it: install it, or take it out of the policy: "
+			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
+				t.Errorf("List = %+v, %v, want %s", got, err, want)
+			}
+		})
+	}
+}
+
+// Promise 2. The rights that the manifests give are not those on a resource that
+// only the policy knows.
+func TestForbiddenResourceIsAnError(t *testing.T) {
+	f := newReservedFixture(t)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping", "calico")
+	f.must(err)
+	account, err := rights.Install(t.Context(), f.Cluster, grant)
+	f.must(err)
+	f.Cleanup(func() { f.must(account.Remove(context.WithoutCancel(f.Context()))) })
+	got, err := f.reservedAs(account.Config, spaced).All(t.Context())
+	want := "backends.reservedIPs.resources[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
+		t.Errorf("List = %+v, %v, want %s", got, err, want)
+	}
+}
+
+// A built-in resource has protobuf too, which the program asks for elsewhere, and
+// no type in its lists.
+func TestBuiltInResourceCanReserve(t *testing.T) {
+	f := newReservedFixture(t)
+	p := reservedips.Resource{
+		Resource: reservedips.ResourceName{Version: "v1", Resource: "configmaps"},
+		Address:  ".data.reservedIP", TTL: ".data.ttl",
+	}
+	f.configMap("web-0", map[string]string{"reservedIP": "10.1.0.4", "ttl": "300"})
+	config := rest.CopyConfig(f.Config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	r := f.reservedAs(config, p)
+	before := f.only(r)
+	if before.Pool != "configmaps.v1." || before.Key != f.namespace+"/web-0" || *before.TTL != 5*time.Minute {
+		t.Errorf("List = %+v", before)
+	}
+	f.must(r.Delete(t.Context(), before))
+	f.must(r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0])
+	if diff := cmp.Diff(f.settled(before.Stored), f.settled(f.only(r).Stored)); diff != "" {
+		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+}

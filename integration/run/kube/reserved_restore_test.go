@@ -1,0 +1,201 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// full has everything that a restoration could lose.
+const full = `"metadata":{"labels":{"app":"web"},"annotations":{"example.com/note":"<a&b> ü"},"finalizers":["example.com/hold"],
+	"ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"web","uid":"0a"}]},
+	"spec":{"pod":"db/web-0","ttl":"24h","ips":["10.1.0.4"],"serial":9007199254740993,"extra":{"x":1.50,"nil":null,"deep":{"y":[]}}},
+	"status":{"ips":["10.1.0.4","fd00::4"],"deletedAt":"2026-01-02T15:04:05Z"}`
+
+// restoreOne restores an object by a record of it.
+func (f *reservedFixture) restoreOne(r *reservedips.Backend, record reaper.Record) error {
+	f.Helper()
+	errs := r.Restore(f.Context(), record.Pool, []reaper.Record{record})
+	if len(errs) != 1 {
+		f.Fatalf("%d answers to one record", len(errs))
+	}
+	return errs[0]
+}
+
+// listedAndGone writes an object, lists it and has it deleted.
+func (f *reservedFixture) listedAndGone(p reservedips.Resource, fields string) reservedips.ReservedIP {
+	f.Helper()
+	f.write(p, "web-0", fields)
+	r := f.reserved(p)
+	before := f.only(r)
+	f.must(r.Delete(f.Context(), before))
+	if !f.gone(p, "web-0") {
+		f.change(p, "web-0", []any{}, "metadata", "finalizers")
+	}
+	return before
+}
+
+// Promise 10.
+func TestRestoredReservedIPIsWhatItWas(t *testing.T) {
+	for name, p := range map[string]reservedips.Resource{"of a namespace": spaced, "of the cluster": wide} {
+		t.Run(name, func(t *testing.T) {
+			f := newReservedFixture(t)
+			before := f.listedAndGone(p, full)
+			r := f.reserved(p)
+			f.must(f.restoreOne(r, record(before)))
+			after := f.only(r)
+			if diff := cmp.Diff(f.settled(before.Stored), f.settled(after.Stored)); diff != "" {
+				t.Errorf("restored (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, after, compareReserved); diff != "" {
+				t.Errorf("List (-before +after):\n%s", diff)
+			}
+			if err := f.restoreOne(r, record(before)); !errors.Is(err, reaper.ErrPresent) {
+				t.Errorf("Restore again = %v, want %v", err, reaper.ErrPresent)
+			}
+			if again := f.only(r); again.Token != after.Token {
+				t.Error("restoring what is there wrote it")
+			}
+		})
+	}
+}
+
+func TestEachRecordHasAnAnswer(t *testing.T) {
+	f := newReservedFixture(t)
+	for _, name := range []string{"web-0", "web-1", "web-2"} {
+		f.write(spaced, name, `"spec":{"pod":"`+name+`"}`)
+	}
+	r := f.reserved(spaced)
+	all := f.list(r)
+	f.must(r.Delete(t.Context(), all[0]))
+	f.must(r.Delete(t.Context(), all[2]))
+	f.write(spaced, "web-2", `"spec":{"pod":"other"}`)
+	errs := r.Restore(t.Context(), spacedPool, []reaper.Record{record(all[0]), record(all[1]), record(all[2])})
+	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], reaper.ErrPresent) || !errors.Is(errs[2], reaper.ErrTaken) {
+		t.Errorf("Restore = %v, want back, present, taken", errs)
+	}
+}
+
+func TestReservedIPOfSomebodyElseIsNotTouched(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, full)
+	f.write(spaced, "web-0", `"spec":{"pod":"other"}`)
+	r := f.reserved(spaced)
+	theirs := f.only(r)
+	uid, _, _ := strings.Cut(theirs.Token, "/")
+	err := f.restoreOne(r, record(before))
+	if !errors.Is(err, reaper.ErrTaken) || !strings.Contains(err.Error(), uid) {
+		t.Errorf("Restore = %v, want %v with the uid %s", err, reaper.ErrTaken, uid)
+	}
+	if f.only(r).Token != theirs.Token {
+		t.Error("it was written")
+	}
+}
+
+// Promise 8. A crash between the two writes leaves an object without its status.
+func TestStatusThatACrashLeftOutIsPutBack(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.4"]}`)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
+	r := f.reserved(spaced)
+	f.must(f.restoreOne(r, record(before)))
+	if diff := cmp.Diff(f.settled(before.Stored), f.settled(f.only(r).Stored)); diff != "" {
+		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusOfSomebodyElseIsNotTouched(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.4"]}`)
+	f.write(spaced, "web-0", `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.5"]}`)
+	r := f.reserved(spaced)
+	theirs := f.only(r)
+	err := f.restoreOne(r, record(before))
+	if !errors.Is(err, reaper.ErrPresent) || !strings.Contains(err.Error(), "with another status") {
+		t.Errorf("Restore = %v, want %v with another status", err, reaper.ErrPresent)
+	}
+	if f.only(r).Token != theirs.Token {
+		t.Error("it was written")
+	}
+}
+
+func TestRestoringWithoutTheRightToTheStatusSaysSo(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.4"]}`)
+	create := rule(group, "reservedips", "create", "get")
+	limited := f.reservedAs(f.account("creator", false, create), spaced)
+	err := f.restoreOne(limited, record(before))
+	const want = "the object is back, but without its status: put reservedips/status: "
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("Restore = %v, want %s", err, want)
+	}
+	full := f.account("updater", false, create, rule(group, "reservedips/status", "update"))
+	f.must(f.restoreOne(f.reservedAs(full, spaced), record(before)))
+	if got := f.only(f.reserved(spaced)); len(got.IPs) != 1 {
+		t.Errorf("restored %+v, want an address", got)
+	}
+}
+
+func TestReservedIPOfANamespaceThatIsGoneIsTaken(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
+	r := record(before)
+	r.Key = "nowhere/web-0"
+	r.Stored = json.RawMessage(strings.Replace(string(r.Stored), f.namespace, "nowhere", 1))
+	if err := f.restoreOne(f.reserved(spaced), r); !errors.Is(err, reaper.ErrTaken) {
+		t.Errorf("Restore = %v, want %v", err, reaper.ErrTaken)
+	}
+}
+
+func TestRecordOfAnotherPoolIsRefused(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
+	errs := f.reserved(spaced, wide).Restore(t.Context(), widePool, []reaper.Record{record(before)})
+	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "the record is of reservedIPs "+spacedPool) || !f.gone(spaced, "web-0") {
+		t.Errorf("Restore = %v, want it refused", errs)
+	}
+}
+
+// What no run wrote into a journal restores nothing.
+func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
+	f := newReservedFixture(t)
+	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
+	edit := func(was, now string) func(*reaper.Record) {
+		return func(r *reaper.Record) { r.Stored = json.RawMessage(strings.Replace(string(r.Stored), was, now, 1)) }
+	}
+	for name, change := range map[string]func(*reaper.Record){
+		"another backend":          func(r *reaper.Record) { r.Backend = "whereabouts" },
+		"a resource not in policy": func(r *reaper.Record) { r.Pool = widePool },
+		"another key":              func(r *reaper.Record) { r.Key = f.namespace + "/web-1" },
+		"another namespace":        func(r *reaper.Record) { r.Key = "default/web-0" },
+		"no namespace":             func(r *reaper.Record) { r.Key = "web-0" },
+		"a way out":                func(r *reaper.Record) { r.Key = f.namespace + "/../web-0" },
+		"another name":             edit(`"name":"web-0"`, `"name":"web-1"`),
+		"another group":            edit("network.example.com/v1alpha1", "apps/v1"),
+		"another kind":             edit(`"kind":"ReservedIP"`, `"kind":"Pod"`),
+		"an unknown field":         edit(`"spec":{`, `"spec":{"future":1,`),
+		"a field of a wrong type":  edit(`"pod":"web-0"`, `"pod":7`),
+		"no metadata":              edit(`"metadata"`, `"other"`),
+		"no object":                func(r *reaper.Record) { r.Stored = json.RawMessage(`[]`) },
+		"nothing":                  func(r *reaper.Record) { r.Stored = nil },
+		"half an object":           func(r *reaper.Record) { r.Stored = r.Stored[:len(r.Stored)/2] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record(before)
+			change(&r)
+			err := f.restoreOne(f.reserved(spaced), r)
+			if err == nil || errors.Is(err, reaper.ErrPresent) || errors.Is(err, reaper.ErrTaken) {
+				t.Errorf("Restore = %v, want it refused", err)
+			}
+			if !f.gone(spaced, "web-0") {
+				t.Error("something was written")
+			}
+		})
+	}
+}

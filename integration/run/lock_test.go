@@ -1,0 +1,98 @@
+package run_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// lease is the lock as it is stored.
+func (f *fixture) lease() *coordinationv1.Lease {
+	f.Helper()
+	lease, err := f.Kube.CoordinationV1().Leases(home).Get(f.Context(), "ip-reaper", metav1.GetOptions{})
+	f.must(err)
+	return lease
+}
+
+// held starts a run and returns when it has the lock and is about to list pods, which
+// it does when the gate is opened. Other runs go through a proxy of their own then.
+func (f *fixture) held(policy string) (*reap.Process, *proxy.Gate) {
+	f.Helper()
+	gate := proxy.NewGate()
+	f.toReaper.Before(proxy.First(1, proxy.On("list pods")), gate.Hook)
+	p := f.start(policy)
+	<-gate.Arrived()
+	f.toReaper, f.kubeconfig = f.proxy()
+	return p, gate
+}
+
+// Two runs do not go on at the same time: the second says whose turn it is, and since
+// when, and does nothing. One that only looks is in nobody's way.
+func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
+	f := newFixture(t)
+	f.leak("web-0")
+	first, gate := f.held(atOnce)
+	before := f.versions()
+
+	second := f.reap(reap.ExitLocked, atOnce)
+	if len(second.Report.Entries) > 0 || len(second.Report.Backends) > 0 {
+		t.Errorf("a run that was locked out looked at %+v", second.Report)
+	}
+	if asked := f.toReaper.Counts(); len(asked) != 1 || asked["get leases"] != 1 {
+		t.Errorf("a run that was locked out asked for %v, want only the lease", asked)
+	}
+	f.wantSaid(f.reap(reap.ExitDone, atOnce, "--dry-run").Report, decisions{"web-0": planned})
+	f.wantUnwritten(before)
+	since := f.lease().Spec.AcquireTime.UTC().Format(time.RFC3339)
+
+	gate.Open()
+	report := first.EndT(f, reap.ExitDone).Report
+	f.wantSaid(report, decisions{"web-0": released})
+	f.wantText(second.Stderr, fmt.Sprintf("ip-reaper: %s has been running since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{})
+}
+
+// A run that was killed cannot give its lock back: it keeps others away until it has
+// expired.
+func TestLockOfAKilledRunIsTakenOverWhenItHasExpired(t *testing.T) {
+	f := newFixture(t)
+	f.leak("web-0")
+	killed, gate := f.held(atOnce)
+	f.must(killed.Kill())
+	_, err := killed.Wait()
+	f.must(err)
+	gate.Open()
+	holder := *f.lease().Spec.HolderIdentity
+	if locked := f.reap(reap.ExitLocked, atOnce); holder == "" || !strings.Contains(locked.Stderr, holder) {
+		t.Errorf("%q had the lock, and the next run said\n%s", holder, locked.Stderr)
+	}
+	lease := f.lease()
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-time.Minute)))
+	_, err = f.Kube.CoordinationV1().Leases(home).Update(t.Context(), lease, metav1.UpdateOptions{})
+	f.must(err)
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
+	if after := f.lease().Spec; *after.HolderIdentity != "" || *after.LeaseTransitions != 1 {
+		t.Errorf("the lease is %q's after %d transitions, want nobody's after one", *after.HolderIdentity, *after.LeaseTransitions)
+	}
+}
+
+// Nothing that is safe rests on the lock: one that cannot be had is a warning.
+func TestRunGoesOnWithoutALock(t *testing.T) {
+	for _, request := range []string{"get leases", "create leases"} {
+		t.Run(request, func(t *testing.T) {
+			f := newFixture(t)
+			f.leak("web-0")
+			f.toReaper.Before(proxy.On(request), proxy.Always(proxy.Forbidden()))
+			report := f.reap(reap.ExitDone, atOnce).Report
+			f.wantSaid(report, decisions{"web-0": released})
+			f.wantText(strings.Join(report.Warnings, "\n"), "nothing keeps another run away: lease "+home+"/ip-reaper: injected: forbidden")
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package run_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// A file that a run was given has what the cluster has: it restores without the
+// cluster's, also when it comes by stdin (promise 10).
+func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
+	w := world.New(t, calico.KubernetesT(t))
+	path := w.Dir + "/journal"
+	w.Run(world.ReleaseNow, "--journal="+path)
+	w.End = w.Stores()
+	w.Must(w.Memory.Forget(w.Context()))
+	w.Restores(reap.ExitDone, "--journal="+path)
+	w.WantStores("after the restoration from the file", w.Before)
+	text, err := os.ReadFile(path)
+	w.Must(err)
+
+	w.Put(w.End)
+	w.Must(w.Memory.Unlock(w.Context()))
+	elsewhere, err := proxy.Start(w.Cluster.Config)
+	w.Must(err)
+	t.Cleanup(elsewhere.Stop)
+	w.Proxy = elsewhere
+	w.As(nil)
+	p := w.StartsWith(string(text), "restore", world.ReleaseNow, "--journal=-")
+	r := w.RestoreReportOf(w.Ends(reap.ExitDone, p))
+	if r.Summary.Restored != world.Records {
+		t.Errorf("%+v, want %d put back", r.Summary, world.Records)
+	}
+	if got := strings.Join(r.Warnings, "\n"); !strings.Contains(got, "the journal is of a run against") {
+		t.Errorf("warnings %q, want that the address of the API server is another one", got)
+	}
+	w.WantStores("after the restoration from stdin", w.Before)
+}
+
+// A file that was cut short tells nothing, and that is said.
+func TestFileThatWasCutShortRestoresNothing(t *testing.T) {
+	w := world.New(t, calico.KubernetesT(t))
+	path := w.Dir + "/journal"
+	w.Run(world.ReleaseNow, "--journal="+path)
+	after := w.Stores()
+	text, err := os.ReadFile(path)
+	w.Must(err)
+	r := w.Restores(reap.ExitPartial, "--journal="+file(w, "half", string(text[:len(text)/2])))
+	if r.Summary != (world.RestoreSummary{}) || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "half, line 1: the journal is damaged") {
+		t.Errorf("%+v with warnings %q", r.Summary, r.Warnings)
+	}
+	w.WantStores("after a restoration from half a file", after)
+}
+
+// A file that is there may be all that can undo another run. Nobody is contacted, and
+// it stays as it is.
+func TestRunDoesNotWriteOverAJournal(t *testing.T) {
+	w := world.New(t, calico.KubernetesT(t))
+	precious := file(w, "journal", "precious")
+	for _, path := range []string{precious, w.Dir + "/no/folder", "-"} {
+		w.Ends(reap.ExitUsage, w.Starts("run", world.ReleaseNow, "--journal="+path))
+	}
+	if got := w.Proxy.Counts(); len(got) > 0 {
+		t.Errorf("requests %v, want none", got)
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	w.WantStores("after runs that were refused", w.Before)
+	w.Run(world.ReleaseNow, "--journal="+w.Dir+"/new", "--dry-run")
+	if _, err := os.Stat(w.Dir + "/new"); !os.IsNotExist(err) {
+		t.Errorf("a dry run has made its file: %v", err)
+	}
+}

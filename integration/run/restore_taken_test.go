@@ -1,0 +1,99 @@
+package run_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+)
+
+// What real ADDs gave to other pods meanwhile stays theirs, and an address that a pod
+// shows is not put back, even where no store holds it. The rest is put back, and what
+// is not is named (promises 1 and 2).
+func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
+	w, id := afterRelease(t)
+	ctx := t.Context()
+	four, six := blockAddresses(w, id, "gone-1")
+
+	p, err := plugin.New(w.Dir, w.Cluster.Kubeconfig)
+	w.Must(err)
+	ips, err := p.Add(ctx, world.LAN, plugin.Pod{Namespace: shop, Name: "new-1"}, "lan-new-1", "net1")
+	w.Must(err)
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-1", cluster.Networks(cluster.Attached(shop+"/lan", "net1", ips[0].String())))
+	w.Must(err)
+	sandbox := calico.NewSandbox(shop, "new-2", world.Node)
+	sandbox.IP = four
+	got, err := w.Add(ctx, sandbox)
+	w.Must(err)
+	w.Must(w.CreatePod(ctx, sandbox, got))
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-3", cluster.PodIPs(six.String()))
+	w.Must(err)
+
+	before := w.Stores()
+	r := w.Restores(reap.ExitPartial, "--run="+id)
+	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 4, Taken: 4}); r.Summary != want {
+		t.Errorf("%+v, want %+v", r.Summary, want)
+	}
+	by := map[string]string{"10.1.0.1": "shop/new-1", four.String(): "shop/new-2", six.String(): "shop/new-3"}
+	if ips[0].String() != "10.1.0.1" {
+		t.Fatalf("the ADD got %s", ips[0])
+	}
+	for _, e := range r.Entries {
+		pod, taken := by[e.IP]
+		if taken != (e.Outcome == "taken") || !strings.Contains(e.Error, pod) {
+			t.Errorf("%s %s is %s: %q, want it taken by %q", e.Backend, e.IP, e.Outcome, e.Error, pod)
+		}
+	}
+	after := w.Stores().Held()
+	for place, holder := range before.Held() {
+		if after[place] != holder {
+			t.Errorf("%s: %q, and it was of %q", place, after[place], holder)
+		}
+	}
+	report, err := w.Check(ctx)
+	w.Must(err)
+	if _, there := report.Allocations[six]; there {
+		t.Errorf("%s is allocated again, and a pod shows it", six)
+	}
+	w.Must(w.Cluster.DeletePod(ctx, shop, "new-3"))
+	w.WantOutcomes(w.Restores(reap.ExitDone, "--run="+id, "--only="+six.String()), map[string]string{"calico " + six.String(): "restored"})
+}
+
+// blockAddresses are what Calico gave to a pod of each family, by the journal of a run.
+func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
+	w.Helper()
+	for _, e := range w.Restores(reap.ExitDone, "--run="+id, "--dry-run").Entries {
+		switch ip, err := netip.ParseAddr(e.IP); {
+		case err != nil || e.Backend != "calico" || e.Owner.Pod != pod:
+		case ip.Is4():
+			four = ip
+		default:
+			six = ip
+		}
+	}
+	return four, six
+}
+
+// What a policy does not speak of any more cannot be put back, and is named. The rest
+// is put back (promise 9).
+func TestOneBackendThatIsNotThereDoesNotStopTheOthers(t *testing.T) {
+	w, id := afterRelease(t)
+	policy, _, _ := strings.Cut(world.ReleaseNow, "protection:")
+	w.Must(w.Memory.Unlock(w.Context()))
+	r := w.RestoreReportOf(w.Ends(reap.ExitPartial, w.Starts("restore", policy, "--run="+id)))
+	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 1, Failed: 1}); r.Summary != want {
+		t.Errorf("%+v, want %+v", r.Summary, want)
+	}
+	for _, e := range r.Entries {
+		if failed := e.Outcome == "failed"; failed != (e.Backend == "reservedIPs") || failed != (e.Error != "") {
+			t.Errorf("%s %s: %s %q", e.Backend, e.Key, e.Outcome, e.Error)
+		}
+	}
+	w.Restore(id)
+	w.WantStores("after the restoration of the rest", w.Before)
+}

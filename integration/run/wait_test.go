@@ -1,0 +1,157 @@
+package run_test
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// short is a policy whose grace period a test can sit out, but for the pods of a
+// rule.
+const short = header + noCalico + "gracePeriod: 1s\nrules:\n- match: {pods: [\"slow-*\"]}\n  gracePeriod: 1h\n"
+
+// ledgerWritten selects the first writing of the ledger, which ends a look that
+// releases nothing.
+func ledgerWritten(r proxy.Request) bool {
+	return r.String() == "create configmaps" && strings.Contains(string(r.Body), memory.LedgerName)
+}
+
+// One run sits out the grace period and releases. Its timeout is that of a look, and
+// does not count the waiting.
+func TestRunWaitsForTheEndOfTheGracePeriod(t *testing.T) {
+	f := newFixture(t)
+	f.live("web-0")
+	f.leak("web-1")
+	policy := strings.Replace(short, "gracePeriod: 1s", "gracePeriod: 4s", 1)
+	report := f.reap(reap.ExitDone, policy, "--wait", "--timeout=3s").Report
+	f.wantSaid(report, decisions{"web-0": present, "web-1": released})
+	if took := report.Run.FinishedAt.Sub(report.Run.StartedAt); took < 4*time.Second {
+		t.Errorf("the run took %v, which is less than the grace period", took)
+	}
+	if pools := report.Pools; len(pools) != 1 || pools[0].AllocatedBefore != 2 || pools[0].AllocatedAfter != 1 {
+		t.Errorf("pools %+v, want one that had 2 and has 1", pools)
+	}
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
+}
+
+// Promise 5.
+func TestDryRunWaitsToo(t *testing.T) {
+	f := newFixture(t)
+	f.leak("web-0")
+	before := f.versions()
+	f.wantSaid(f.reap(reap.ExitDone, short, "--wait", "--dry-run").Report, decisions{"web-0": planned})
+	f.wantUnwritten(before)
+	if asked := f.toReaper.Mutations(); len(asked) > 0 {
+		t.Errorf("a dry run asked for %v", asked)
+	}
+}
+
+// Who comes back meanwhile keeps the address; who leaves meanwhile has a grace period
+// of its own, which this run does not wait for (promise 1).
+func TestPodThatComesBackWhileARunWaitsKeepsItsAddress(t *testing.T) {
+	f := newFixture(t)
+	for _, pod := range []string{"back", "gone"} {
+		f.leak(pod)
+	}
+	f.live("leaves")
+	f.toReaper.After(proxy.First(1, ledgerWritten), func(context.Context, proxy.Request) proxy.Action {
+		f.pod("back")
+		f.dies("leaves")
+		return proxy.Pass()
+	})
+	f.wantSaid(f.reap(reap.ExitDone, short, "--wait").Report, decisions{"back": present, "gone": released, "leaves": suspected})
+}
+
+// What a run remembers for the next one holds for its own next look too.
+func TestRunThatWaitedRefusesACensusThatShrank(t *testing.T) {
+	f := newFixture(t)
+	f.addPods(4)
+	f.leak("web-0")
+	f.toReaper.After(proxy.First(1, ledgerWritten), func(context.Context, proxy.Request) proxy.Action {
+		f.deletePods(4)
+		return proxy.Pass()
+	})
+	result := f.reap(reap.ExitLimit, short+"limits: {minEntries: 3, maxFraction: 1}\n", "--wait")
+	f.wantSaid(result.Report, decisions{"web-0": refused})
+	f.wantText(result.Stderr, "1 pods were found, and 5 in the last run")
+}
+
+// Limits are those of a run, however often it looks; and what an earlier look released
+// is in the report of one that was refused (promise 7).
+func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
+	for limit, says := range map[string]string{
+		"maxReleases: 1":                  "limits.maxReleases: the plan releases 2 of 2 allocations, allowed is 1",
+		"maxFraction: 0.5, minEntries: 2": "limits.maxFraction: the plan releases 2 of 2 allocations, allowed is a fraction of 0.5",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			f := newFixture(t)
+			f.leak("soon")
+			f.leak("late")
+			policy := header + noCalico + "gracePeriod: 1s\nrules:\n- match: {pods: [soon]}\n  gracePeriod: 0s\nlimits: {" + limit + "}\n"
+			result := f.reap(reap.ExitLimit, policy, "--wait")
+			f.wantSaid(result.Report, decisions{"soon": released, "late": refused})
+			f.wantText(result.Stderr, says+"; 1 were released before, and nothing since")
+		})
+	}
+}
+
+// SIGTERM ends a run that waits, at any moment: 130, a report that is true, nothing
+// half done, and the lock is free (promises 7 and 8).
+func TestEveryMomentAWaitingRunIsStopped(t *testing.T) {
+	moments := []struct {
+		name string
+		at   proxy.Match // the request that is under way then
+		web  string
+	}{
+		{"at the end of its first look", ledgerWritten, suspected},
+		{"at the end of a look that released something", proxy.On("list configmaps"), released},
+		{"while it waits", proxy.On("update leases"), released}, // it renews its lease, after ten seconds
+	}
+	if testing.Short() {
+		moments = moments[:2]
+	}
+	for _, tt := range moments {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.leak("slow-0")
+			f.leak("web-0")
+			// The run asks for nothing before the hook knows it.
+			gate := proxy.NewGate()
+			f.toReaper.Before(proxy.First(1, proxy.Any), gate.Hook)
+			p := f.start(short, "--wait")
+			<-gate.Arrived()
+			over := make(chan struct{})
+			f.toReaper.Before(proxy.First(1, tt.at), func(ctx context.Context, _ proxy.Request) proxy.Action {
+				if err := p.Signal(syscall.SIGTERM); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-over:
+				case <-ctx.Done():
+				}
+				return proxy.Drop()
+			})
+			gate.Open()
+			report := p.EndT(f, reap.ExitSignal).Report
+			close(over)
+			f.wantSaid(report, decisions{"slow-0": suspected, "web-0": tt.web})
+			if n := len(report.Entries); n != 2 {
+				t.Errorf("%d entries in the report, want each once", n)
+			}
+			if holder := *f.lease().Spec.HolderIdentity; holder != "" {
+				t.Errorf("%s still has the lock", holder)
+			}
+			left := decisions{"slow-0": suspected, "web-0": suspected}
+			if tt.web == released {
+				delete(left, "web-0")
+			}
+			f.wantSaid(f.reap(reap.ExitDone, patient).Report, left)
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package build_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	version = "v7.8.9"
+	binary  = "ip-reaper_" + version + "_linux_amd64"
+)
+
+func TestRelease(t *testing.T) {
+	c := copied(t)
+	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
+	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
+}
+
+func wantsAVersion(t *testing.T, c checkout) {
+	for _, version := range []string{"1.2.3", "v1.2", "v1.2.3-rc.1", "v01.2.3", "latest"} {
+		out, err := c.run("make", "release", "VERSION="+version)
+		if want := "is no version: give one such as VERSION=v1.2.3"; err == nil || !strings.Contains(out, want) {
+			t.Errorf("make release VERSION=%q: %v, want %q in\n%s", version, err, want, out)
+		}
+		if _, err := os.Stat(filepath.Join(c.dir, "dist")); err == nil {
+			t.Errorf("make release VERSION=%q wrote dist/", version)
+		}
+	}
+}
+
+func isWhole(t *testing.T, c checkout) {
+	files := c.release(version)
+	sums := ""
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name != "checksums.txt" {
+			sums += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(files[name])), name)
+		}
+	}
+	if diff := cmp.Diff(sums, files["checksums.txt"]); diff != "" {
+		t.Errorf("checksums (-want +got):\n%s", diff)
+	}
+
+	got := unpack(t, files[binary+".tar.gz"])
+	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("archive (-want +got):\n%s", diff)
+	}
+	if want := "\n## " + version + " - 2026-03-01\n"; !strings.Contains(got["CHANGELOG.md"], want) {
+		t.Errorf("the changelog does not have %q:\n%s", want, got["CHANGELOG.md"])
+	}
+	program := filepath.Join(t.TempDir(), "ip-reaper")
+	if err := os.WriteFile(program, []byte(got["ip-reaper"]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
+	want := "ip-reaper " + version + " (commit " + commit + ")\n"
+	if out, err := c.run(program, "version"); err != nil || out != want {
+		t.Errorf("the program says %q, %v, want %q", out, err, want)
+	}
+	checkSBOM(t, files[binary+".cdx.json"])
+	checkManifests(t, files)
+}
+
+// A release has the same bytes in whichever folder it is made.
+func TestEveryReleaseIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a second release: make exhaustive runs it")
+	}
+	first := copied(t)
+	files, again := first.release(version), first.cloned().release(version)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
+		t.Fatalf("files (-first +second):\n%s", diff)
+	}
+	for name, text := range files {
+		if text != again[name] {
+			t.Errorf("%s is another in another folder", name)
+		}
+	}
+}
+
+// checkManifests looks whether manifests and chart name the image of the release.
+func checkManifests(t *testing.T, files map[string]string) {
+	t.Helper()
+	manifests := unpack(t, files["ip-reaper_"+version+"_deploy.tar.gz"])
+	chart := unpack(t, files["ip-reaper-"+strings.TrimPrefix(version, "v")+".tgz"])
+	for want, text := range map[string]string{
+		"image: ghcr.io/ip-reaper/ip-reaper:" + version + "\n":  manifests["deploy/kustomize/template/cronjob.yaml"],
+		"\nappVersion: " + version + "\n":                       chart["ip-reaper/Chart.yaml"],
+		"\nversion: " + strings.TrimPrefix(version, "v") + "\n": chart["ip-reaper/Chart.yaml"],
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+}
+
+// unpack returns the files of an archive, and checks that they belong to user 0 and that
+// they are as old as the commit.
+func unpack(t *testing.T, archive string) map[string]string {
+	t.Helper()
+	zipped, err := gzip.NewReader(strings.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || h.Uname != "" || h.ModTime.UTC().Format("2006-01-02T15:04:05Z") != committed {
+			t.Errorf("%s is of user %d %q and of %v, want 0, no name, and %s", h.Name, h.Uid, h.Uname, h.ModTime.UTC(), committed)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = string(text)
+	}
+}
+
+// checkSBOM looks for the parts that the program has for sure.
+func checkSBOM(t *testing.T, text string) {
+	t.Helper()
+	var bom struct {
+		BOMFormat    string
+		SerialNumber string
+		Metadata     struct {
+			Timestamp string
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(text), &bom); err != nil {
+		t.Fatal(err)
+	}
+	if bom.BOMFormat != "CycloneDX" || bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
+		t.Errorf("SBOM: format %q, serial number %q, time %q, want CycloneDX without either", bom.BOMFormat, bom.SerialNumber, bom.Metadata.Timestamp)
+	}
+	if c := bom.Metadata.Component; c.Name != "github.com/ip-reaper/ip-reaper" || c.Version != version {
+		t.Errorf("SBOM: it is of %s %s", c.Name, c.Version)
+	}
+	var names []string
+	for _, c := range bom.Components {
+		names = append(names, c.Name)
+	}
+	for _, want := range []string{"std", "k8s.io/client-go", "go.etcd.io/etcd/client/v3", "golang.org/x/crypto/x509roots/fallback"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("SBOM: %s is not in it: %q", want, names)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package chart_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/strvals"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// commands are the lines of the notes to be typed.
+func commands(notes string) (all []string) {
+	for line := range strings.Lines(notes) {
+		if command, ok := strings.CutPrefix(line, "  "); ok {
+			all = append(all, strings.TrimSpace(command))
+		}
+	}
+	return all
+}
+
+// What the notes say to type works, on what the chart installs. No controller runs, so
+// that what waits for a Job waits in vain.
+func TestCommandsOfTheNotesWork(t *testing.T) {
+	c := cluster.StartT(t)
+	for _, tt := range []struct {
+		name, values string
+		want         int // commands of kubectl
+	}{
+		{"plan", "", 4},
+		{"release", "mode: release", 3},
+		{"outage", "outage: {enabled: true}", 7},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			to := target{"noted-" + tt.name, c.Namespace(t)}
+			apply(t, c, to.manifests(t, tt.values))
+			got := 0
+			for _, command := range commands(to.notes(t, tt.values)) {
+				args := strings.Fields(strings.ReplaceAll(command, "--timeout=5m", "--timeout=1s"))
+				if args[0] != "kubectl" {
+					continue
+				}
+				got++
+				args = args[1:]
+				waits := slices.Contains(args, "wait") || slices.Contains(args, "logs")
+				if slices.Contains(args, "logs") {
+					args = append(args, "--pod-running-timeout=1s")
+				}
+				out, err := c.Kubectl(t.Context(), "", args...)
+				if waits && err != nil && strings.Contains(out, "timed out waiting for the condition") {
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %v\n%s", command, err, out)
+				}
+			}
+			if got != tt.want {
+				t.Errorf("%d commands of kubectl, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// What the notes have helm set is what they say it is.
+func TestUpgradesOfTheNotesDoWhatTheySay(t *testing.T) {
+	const prefix = "helm upgrade prod CHART -n net --reset-then-reuse-values --set "
+	to := target{"prod", "net"}
+	for _, tt := range []struct {
+		values string
+		want   []string
+	}{
+		{"", []string{"mode=release", "outage.enabled=true"}},
+		{"mode: release", []string{"mode=plan", "outage.enabled=true"}},
+		{"outage: {enabled: true}", []string{"mode=release"}},
+	} {
+		var got []string
+		for _, command := range commands(to.notes(t, tt.values)) {
+			if !strings.HasPrefix(command, "helm ") {
+				continue
+			}
+			set, ok := strings.CutPrefix(command, prefix)
+			if !ok {
+				t.Errorf("values %q: %q, want %q", tt.values, command, prefix)
+			}
+			got = append(got, set)
+			upgraded := values(t, tt.values)
+			if err := strvals.ParseInto(set, upgraded); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := to.render(t, upgraded); err != nil {
+				t.Errorf("values %q, %s: %v", tt.values, command, err)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("values %q: the notes set %v, want %v", tt.values, got, tt.want)
+		}
+	}
+}

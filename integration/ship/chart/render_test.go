@@ -1,0 +1,143 @@
+// Package chart_test renders the Helm chart by Helm's own library, and compares it
+// with what kubectl makes of the Kustomize manifests and with what a real API server
+// accepts.
+package chart_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// name is that of the chart, and of the release and the namespace that have the names
+// of the Kustomize manifests.
+const name = "ip-reaper"
+
+// deploy is the folder of the manifests, seen from here.
+var deploy = filepath.Join("..", "..", "..", "deploy")
+
+// chartDir is the folder of the chart.
+func chartDir() string { return filepath.Join(deploy, "helm", name) }
+
+// loadChart loads the chart anew, as helm does.
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(chartDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// values reads values as helm reads those of -f.
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	v, err := loader.LoadValues(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A target is where a release goes to.
+type target struct{ release, namespace string }
+
+// home is the target that has the names of the Kustomize manifests.
+var home = target{name, name}
+
+// render renders the chart for a target: its files by their names in templates.
+func (to target) render(t *testing.T, v map[string]any) (map[string]string, error) {
+	t.Helper()
+	c := loadChart(t)
+	options := common.ReleaseOptions{Name: to.release, Namespace: to.namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(c, v, options, nil)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[string]string)
+	for file, text := range rendered {
+		files[strings.TrimPrefix(file, name+"/templates/")] = text
+	}
+	return files, nil
+}
+
+// notes are what helm prints after an installation.
+func (to target) notes(t *testing.T, text string) string {
+	t.Helper()
+	files, err := to.render(t, values(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files["NOTES.txt"]
+}
+
+// manifests is all that helm would install, as one YAML file.
+func (to target) manifests(t *testing.T, text string) string {
+	t.Helper()
+	files, err := to.render(t, values(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "NOTES.txt")
+	var all strings.Builder
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&all, "---\n%s\n", files[file])
+	}
+	return all.String()
+}
+
+// objects are those that helm would install, by kind, namespace and name.
+func (to target) objects(t *testing.T, text string) map[string]unstructured.Unstructured {
+	t.Helper()
+	return decode(t, to.manifests(t, text))
+}
+
+// decode reads a YAML file of objects strictly.
+func decode(t *testing.T, text string) map[string]unstructured.Unstructured {
+	t.Helper()
+	objects := make(map[string]unstructured.Unstructured)
+	for docs := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		var object unstructured.Unstructured
+		if err := yaml.UnmarshalStrict(doc, &object.Object); err != nil {
+			t.Fatalf("%v:\n%s", err, doc)
+		}
+		if object.Object == nil {
+			continue // nothing but comments
+		}
+		key := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+		if _, twice := objects[key]; twice {
+			t.Fatalf("%s is there twice", key)
+		}
+		objects[key] = object
+	}
+}

@@ -1,0 +1,140 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// node is an object of a JSON schema.
+type node = map[string]any
+
+func parseSchema(t *testing.T, data []byte) node {
+	t.Helper()
+	var schema node
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// The chart's schema has that of the program's policies in it, for helm knows no other
+// place. The program says what belongs there.
+func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
+	text, err := policy.Schema(plugin.Known(backends.All()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parseSchema(t, text)
+	got := parseSchema(t, loadChart(t).Schema)
+	fields := want["properties"].(node)
+	ofBackends := fields["backends"].(node)["properties"].(node)
+	endpoints := ofBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
+	resources := ofBackends["reservedIPs"].(node)["properties"].(node)["resources"]
+	for _, field := range []string{"apiVersion", "kind", "dryRun", "backends"} {
+		delete(fields, field)
+	}
+	properties := got["properties"].(node)
+	inChart := properties["policy"].(node)
+	if inChart["additionalProperties"] != false {
+		t.Error("policy takes any field")
+	}
+	// These are there for the templates to refuse them with a hint.
+	for _, field := range []string{"dryRun", "backends"} {
+		delete(inChart["properties"].(node), field)
+	}
+	if diff := cmp.Diff(fields, inChart["properties"].(node)); diff != "" {
+		t.Errorf("properties of policy (-program +chart):\n%s", diff)
+	}
+	definitions := got["$defs"].(node)
+	for name, want := range want["$defs"].(node) {
+		if diff := cmp.Diff(want, definitions[name]); diff != "" {
+			t.Errorf("$defs.%s (-program +chart):\n%s", name, diff)
+		}
+	}
+	valuesOfBackends := properties["backends"].(node)["properties"].(node)
+	if diff := cmp.Diff(resources, valuesOfBackends["reservedIPs"].(node)["properties"].(node)["resources"]); diff != "" {
+		t.Errorf("the resources that reserve addresses (-program +chart):\n%s", diff)
+	}
+	inValues := valuesOfBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
+	if diff := cmp.Diff(endpoints["items"], inValues["items"]); diff != "" {
+		t.Errorf("an endpoint of etcd (-program +chart):\n%s", diff)
+	}
+}
+
+// Every value is explained where it is set, and known to the schema; and the schema
+// knows no value that is not there to be found.
+func TestValuesAreCommentedAndInTheSchema(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file yaml.Node
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	schema := parseSchema(t, loadChart(t).Schema)
+	compareValues(t, "", schema, file.Content[0], schema)
+}
+
+// compareValues compares a mapping of values.yaml with its schema.
+func compareValues(t *testing.T, at string, root node, mapping *yaml.Node, s node) {
+	t.Helper()
+	if ref, ok := s["$ref"].(string); ok {
+		s = root["$defs"].(node)[strings.TrimPrefix(ref, "#/$defs/")].(node)
+	}
+	properties, _ := s["properties"].(node)
+	var names []string
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		names = append(names, key.Value)
+		if key.HeadComment == "" {
+			t.Errorf("values.yaml: no comment above %s%s", at, key.Value)
+		}
+		property, _ := properties[key.Value].(node)
+		if property["description"] == nil {
+			t.Errorf("values.schema.json: no description of %s%s", at, key.Value)
+		}
+		if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
+			compareValues(t, at+key.Value+".", root, value, property)
+		}
+	}
+	// What is not set there has the program's default, or is not limited.
+	if at == "policy." || strings.HasPrefix(at, "resources.") {
+		return
+	}
+	if at == "" {
+		names = append(names, "global") // Helm's own
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(properties)), names); diff != "" {
+		t.Errorf("values below %q (-schema +values.yaml):\n%s", at, diff)
+	}
+}
+
+func TestChartLints(t *testing.T) {
+	for _, text := range []string{"", everything, everything + etcdValues + metricsValues} {
+		result := lint.RunAll(chartDir(), values(t, text), home.namespace)
+		for _, message := range result.Messages {
+			if message.Severity > support.InfoSev {
+				t.Errorf("values %q: %v", text, message)
+			}
+		}
+		if len(result.Messages) == 0 {
+			t.Error("helm lint does not even miss an icon: did it find the chart?")
+		}
+	}
+}

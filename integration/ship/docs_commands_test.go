@@ -1,0 +1,145 @@
+package ship_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// On each page, an operator with an outage types the commands of the page one after the
+// other.
+func TestCommandsDoWhatThePagesSay(t *testing.T) {
+	for _, p := range pages(t) {
+		if len(p.commands()) == 0 {
+			continue
+		}
+		t.Run(strings.TrimSuffix(strings.ReplaceAll(p.path, "/", "_"), ".md"), func(t *testing.T) {
+			o := newOperator(t, p)
+			for _, b := range p.blocks {
+				if file := b.file(); file != "" {
+					o.write(file, b.text())
+				}
+				for _, c := range b.commands() {
+					o.follow(p, c)
+				}
+			}
+		})
+	}
+}
+
+func TestExceptionsAreOfSomeCommand(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range pages(t) {
+		for _, c := range p.commands() {
+			e, _ := cannotRun(c.typed)
+			used[e.begins] = true
+		}
+	}
+	for _, e := range elsewhere {
+		if !used[e.begins] {
+			t.Errorf("no page has a command that begins with %q: take it out of the table", e.begins)
+		}
+	}
+}
+
+// follow does what a command of the page asks for.
+func (o *operator) follow(p page, c command) {
+	o.Helper()
+	at := fmt.Sprintf("%s:%d: $ %s", p.path, c.line, c.typed)
+	typed := o.standIn(c.typed)
+	var out string
+	var err error
+	if e, ok := cannotRun(typed); ok {
+		out, err = e.instead(o, typed)
+	} else {
+		out, err = o.bash(typed)
+	}
+	if err != nil {
+		o.Fatalf("%s\n%v\n%s", at, err, out)
+	}
+	o.Log(at)
+	for _, line := range c.output {
+		if !shown(o.standIn(line)).MatchString(out) {
+			o.Errorf("%s\ndoes not print\n%s\nbut\n%s", at, line, out)
+		}
+	}
+	o.controllers()
+}
+
+// shown matches output that has the line. White space may be any, and … stands for
+// whatever there is on that line.
+func shown(line string) *regexp.Regexp {
+	var words []string
+	for word := range strings.FieldsSeq(line) {
+		if word == "…" {
+			word = `.*`
+		} else {
+			word = regexp.QuoteMeta(word)
+		}
+		words = append(words, word)
+	}
+	return regexp.MustCompile(strings.Join(words, `[ \t]*`))
+}
+
+// exampleRun is the ID of a run in the pages.
+const exampleRun = "20261120-150405-ABCDEF"
+
+// standIn replaces the run of the pages by the last one that released something.
+func (o *operator) standIn(text string) string {
+	o.Helper()
+	if !strings.Contains(text, exampleRun) {
+		return text
+	}
+	run := o.lastRun()
+	if run == "" {
+		o.Fatalf("no run before this has released anything, and it needs one: %s", text)
+	}
+	return strings.ReplaceAll(text, exampleRun, run)
+}
+
+func TestCommandsAreTakenOutOfAPage(t *testing.T) {
+	const text = "Text\n\n   ```console\n   $ one   # comment\n   out\n   $ two \\\n     more\n   ```\n```yaml\n# a/b.yaml\nkind: x\n```\n" +
+		"```console\n$ three\n```\n```\n$ none\n```\n"
+	var got []string
+	for _, b := range blocks(text) {
+		if b.file() != "" {
+			got = append(got, b.file())
+		}
+		for _, c := range b.commands() {
+			got = append(got, fmt.Sprintf("%d %q %q", c.line, c.typed, c.output))
+		}
+	}
+	want := []string{`4 "one   # comment" ["out"]`, `6 "two \\\n  more" []`, "a/b.yaml", `14 "three" []`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestShownOutputIsCompared(t *testing.T) {
+	for _, tt := range []struct {
+		line, out string
+		want      bool
+	}{
+		{"a b", "x\na    b\ny", true},
+		{"a b", "a\nb", false},
+		{"a … c", "a  b.b  c", true},
+		{"a … c", "a\nc", false},
+		{"… due …", "is due 2026", true},
+		{"a.b", "axb", false},
+	} {
+		if got := shown(tt.line).MatchString(tt.out); got != tt.want {
+			t.Errorf("shown(%q) in %q = %t, want %t", tt.line, tt.out, got, tt.want)
+		}
+	}
+}
+
+// write writes a file that a page shows.
+func (o *operator) write(name, text string) {
+	o.Helper()
+	path := o.path(name)
+	must(o, os.MkdirAll(o.path(name, ".."), 0o700))
+	must(o, os.WriteFile(path, []byte(text), 0o600))
+}

@@ -1,0 +1,134 @@
+package ship_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// rolesTimeout is how long the API server may take to go by roles that were just
+// applied.
+const rolesTimeout = 30 * time.Second
+
+// controllers does what the Job controller and the kubelet do: it runs what every
+// new Job asks for, with the rights of its account and the policy of its volume.
+func (o *operator) controllers() {
+	o.Helper()
+	jobs, err := o.cluster.Kube.BatchV1().Jobs(home).List(o.Context(), metav1.ListOptions{})
+	must(o, err)
+	for _, job := range jobs.Items {
+		if job.Status.CompletionTime == nil {
+			o.runJob(&job)
+		}
+	}
+}
+
+// runJob runs the Job until it succeeds, and says so in the cluster.
+func (o *operator) runJob(job *batchv1.Job) {
+	o.Helper()
+	template := job.Spec.Template
+	args, message := o.arguments(job), filepath.Join(o.TempDir(), "termination-log")
+	must(o, os.WriteFile(message, nil, 0o600))
+	reaper, err := reap.New()
+	must(o, err)
+	reaper.Dir = o.dir
+	args = append(args, "--termination-log="+message)
+
+	var result reap.Result
+	for deadline := time.Now().Add(rolesTimeout); ; {
+		result, err = reaper.Run(o.Context(), args...)
+		must(o, err)
+		if result.ExitCode == reap.ExitDone {
+			break
+		}
+		if time.Now().After(deadline) {
+			o.Fatalf("Job %s: ip-reaper %s exits with %d\n%s%s", job.Name, strings.Join(args, " "), result.ExitCode, result.Stdout, result.Stderr)
+		}
+	}
+	o.logs[job.Name] = result.Stderr + result.Stdout
+	o.wantAudited(template.Spec.ServiceAccountName)
+	word, err := os.ReadFile(message)
+	must(o, err)
+
+	pods := o.cluster.Kube.CoreV1().Pods(home)
+	pod, err := pods.Create(o.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: job.Name + "-", Labels: template.Labels}, Spec: template.Spec,
+	}, metav1.CreateOptions{})
+	must(o, err)
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name:  template.Spec.Containers[0].Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: string(word)}},
+	}}
+	_, err = pods.UpdateStatus(o.Context(), pod, metav1.UpdateOptions{})
+	must(o, err)
+
+	now := metav1.Now()
+	job.Status = batchv1.JobStatus{Succeeded: 1, StartTime: &now, CompletionTime: &now}
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now,
+		})
+	}
+	_, err = o.cluster.Kube.BatchV1().Jobs(home).UpdateStatus(o.Context(), job, metav1.UpdateOptions{})
+	must(o, err)
+}
+
+// wantAudited fails the test unless the audit log names the account, as the page with
+// the audit policy says.
+func (o *operator) wantAudited(account string) {
+	o.Helper()
+	text, err := os.ReadFile(auditLog)
+	must(o, err)
+	text = text[o.audited:]
+	if user := "system:serviceaccount:" + home + ":" + account; !strings.Contains(string(text), `"username":"`+user+`"`) {
+		o.Errorf("the audit log does not name %s", user)
+	}
+}
+
+// arguments are those of the Job's container, with what it would find in its pod
+// laid down elsewhere: the token of its account, and its volumes.
+func (o *operator) arguments(job *batchv1.Job) []string {
+	o.Helper()
+	spec := job.Spec.Template.Spec
+	account, err := o.cluster.ServiceAccount(o.Context(), home, spec.ServiceAccountName)
+	must(o, err)
+	kubeconfig, err := o.cluster.KubeconfigFor(account)
+	must(o, err)
+	args := slices.Clone(spec.Containers[0].Args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "$(NAMESPACE)", home)
+	}
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		dir := o.TempDir()
+		for _, volume := range spec.Volumes {
+			if volume.Name == mount.Name && volume.ConfigMap != nil {
+				o.project(volume.ConfigMap.Name, dir)
+			}
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], mount.MountPath+"/", dir+"/")
+		}
+	}
+	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
+}
+
+// project writes what a ConfigMap holds to files of a folder.
+func (o *operator) project(configMap, dir string) {
+	o.Helper()
+	cm, err := o.cluster.Kube.CoreV1().ConfigMaps(home).Get(o.Context(), configMap, metav1.GetOptions{})
+	must(o, err)
+	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
+		must(o, os.WriteFile(filepath.Join(dir, name), []byte(cm.Data[name]), 0o600))
+	}
+}

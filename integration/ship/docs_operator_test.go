@@ -1,0 +1,135 @@
+package ship_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+const (
+	// commandTimeout ends a command that hangs, so that the page can be told.
+	commandTimeout = time.Minute
+
+	home = "ip-reaper" // the namespace that the manifests install into
+)
+
+// An operator has a cluster and a shell.
+type operator struct {
+	*testing.T
+	cluster *cluster.Cluster
+	calico  *calico.Datastore
+	dir     string            // a checkout, as far as the pages need one
+	logs    map[string]string // of the Jobs that ran, by name
+	audited int64             // bytes of the audit log that are not about this operator
+}
+
+// newOperator brings the outage about. An operator who reads another page than the
+// README has installed what the README says.
+func newOperator(t *testing.T, p page) *operator {
+	t.Helper()
+	d := calico.KubernetesT(t)
+	log, err := os.Stat(auditLog)
+	must(t, err)
+	o := &operator{T: t, cluster: d.Cluster, calico: d, dir: t.TempDir(), logs: map[string]string{}, audited: log.Size()}
+	o.checkout(p.path != "README.md")
+	o.outage()
+	if p.path != "README.md" {
+		out, err := o.bash("kubectl apply -k deploy/kustomize/cronjob")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return o
+}
+
+// checkout lays down what the commands name: the manifests, the programs, and a
+// kubeconfig with a context of the pages' name.
+func (o *operator) checkout(plugin bool) {
+	o.Helper()
+	must(o, os.CopyFS(o.path("deploy"), os.DirFS(filepath.Join(root(o), "deploy"))))
+	for _, dir := range []string{"bin", "programs"} {
+		must(o, os.Mkdir(o.path(dir), 0o700))
+	}
+	reaper := []string{"bin/ip-reaper", "programs/ip-reaper"}
+	if plugin {
+		reaper = append(reaper, "programs/kubectl-ip_reaper")
+	}
+	links := map[string][]string{"ip-reaper": reaper, "kubectl": {"programs/kubectl"}, "calicoctl": {"programs/calicoctl"}}
+	for name, paths := range links {
+		program, err := assets.Path(name)
+		must(o, err)
+		for _, path := range paths {
+			must(o, os.Symlink(program, o.path(path)))
+		}
+	}
+	config, err := clientcmd.LoadFromFile(o.cluster.Kubeconfig)
+	must(o, err)
+	config.Contexts["my-cluster"] = config.Contexts[cluster.ContextName].DeepCopy()
+	config.Contexts["my-cluster"].Namespace = "default"
+	config.CurrentContext = "my-cluster"
+	must(o, clientcmd.WriteToFile(*config, o.path("kubeconfig")))
+}
+
+// path is the path of something in the checkout.
+func (o *operator) path(parts ...string) string {
+	return filepath.Join(append([]string{o.dir}, parts...)...)
+}
+
+// bash runs a command as a shell does into which it is typed, in the checkout, and
+// returns what it printed.
+func (o *operator) bash(typed string) (string, error) {
+	ctx, cancel := context.WithTimeout(o.Context(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", typed)
+	cmd.Dir = o.dir
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Env = []string{
+		"HOME=" + o.dir, "KUBECONFIG=" + o.path("kubeconfig"),
+		"PATH=" + strings.Join([]string{o.path(".local", "bin"), o.path("programs"), os.Getenv("PATH")}, string(os.PathListSeparator)),
+	}
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no end within %v: %w", commandTimeout, err)
+	}
+	return string(out), err
+}
+
+// lastRun is the ID of the last run that wrote a journal; empty if none did.
+func (o *operator) lastRun() string {
+	o.Helper()
+	list, err := o.cluster.Kube.CoreV1().ConfigMaps(home).List(o.Context(), metav1.ListOptions{LabelSelector: "ip-reaper/journal"})
+	must(o, err)
+	last := ""
+	for _, cm := range list.Items {
+		last = max(last, cm.Labels["ip-reaper/run"]) // which begins with the time
+	}
+	return last
+}
+
+// Without this a page whose commands all failed to be found would pass.
+func TestPagesHaveCommands(t *testing.T) {
+	found := map[string]int{}
+	for _, p := range pages(t) {
+		found[p.path] = len(p.commands())
+	}
+	var err error
+	for _, path := range []string{"README.md", "SECURITY.md", "docs/outage.md", "docs/policy.md", "docs/report.md", "docs/upgrade.md"} {
+		if found[path] == 0 {
+			err = errors.Join(err, fmt.Errorf("%s has no command", path))
+		}
+	}
+	must(t, err)
+}

@@ -1,0 +1,219 @@
+package ship_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+)
+
+// A page is one document.
+type page struct {
+	path   string // from the repository's root
+	text   string
+	blocks []block
+}
+
+// A block is what stands between two fences.
+type block struct {
+	kind  string // such as console or yaml; may be empty
+	line  int    // of its first line, from 1
+	lines []string
+}
+
+// A command is a line of a console block that begins with $, and what the page
+// shows below it of its output.
+type command struct {
+	line   int
+	typed  string
+	output []string
+}
+
+// root is the repository's.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := assets.Root()
+	must(t, err)
+	return filepath.Dir(dir)
+}
+
+// pages returns the documents for users, in the order in which one would read them.
+func pages(t testing.TB) []page {
+	t.Helper()
+	all, err := readPages()
+	must(t, err)
+	return all
+}
+
+func readPages() ([]page, error) {
+	integration, err := assets.Root()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(integration)
+	paths := []string{filepath.Join(dir, "README.md"), filepath.Join(dir, "SECURITY.md")}
+	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	paths = append(paths, docs...)
+	err = filepath.WalkDir(filepath.Join(dir, "deploy"), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []page
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		short, err := filepath.Rel(dir, path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page{filepath.ToSlash(short), string(text), blocks(string(text))})
+	}
+	return all, nil
+}
+
+var fence = regexp.MustCompile("^( *)```(\\w*)")
+
+// blocks finds the fenced blocks of a text. What the first fence is indented by is
+// taken off every line.
+func blocks(text string) []block {
+	var all []block
+	var open *block
+	indent := ""
+	for i, line := range strings.Split(text, "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case m != nil && open == nil:
+			open, indent = &block{kind: m[2], line: i + 2}, m[1]
+		case m != nil:
+			all, open = append(all, *open), nil
+		case open != nil:
+			open.lines = append(open.lines, strings.TrimPrefix(line, indent))
+		}
+	}
+	return all
+}
+
+// commands returns those of a console block. A line that ends with a backslash goes
+// on in the next.
+func (b block) commands() []command {
+	if b.kind != "console" {
+		return nil
+	}
+	var all []command
+	more := false
+	for i, line := range b.lines {
+		typed, ok := strings.CutPrefix(line, "$ ")
+		switch {
+		case more:
+			all[len(all)-1].typed += "\n" + line
+			typed = line
+		case ok:
+			all = append(all, command{line: b.line + i, typed: typed})
+		case len(all) > 0 && strings.TrimSpace(line) != "":
+			last := &all[len(all)-1]
+			last.output = append(last.output, line)
+		}
+		more = (ok || more) && strings.HasSuffix(typed, `\`)
+	}
+	return all
+}
+
+// commands returns those of the whole page.
+func (p page) commands() []command {
+	var all []command
+	for _, b := range p.blocks {
+		all = append(all, b.commands()...)
+	}
+	return all
+}
+
+// file returns the path that a block gives to itself in a comment on its first
+// line; empty if it gives none.
+func (b block) file() string {
+	if len(b.lines) == 0 {
+		return ""
+	}
+	name, ok := strings.CutPrefix(b.lines[0], "# ")
+	if !ok || filepath.Ext(name) == "" || strings.Contains(name, " ") {
+		return ""
+	}
+	return name
+}
+
+// text is the block's content.
+func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
+
+// prose returns the page without its blocks.
+func (p page) prose() string {
+	lines := strings.Split(p.text, "\n")
+	for _, b := range p.blocks {
+		for i := range b.lines {
+			lines[b.line-1+i] = ""
+		}
+	}
+	// The fences that are left hold nothing between them.
+	lines = slices.DeleteFunc(lines, fence.MatchString)
+	return strings.Join(lines, "\n")
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// spans returns what the prose has between backticks.
+func (p page) spans() []string {
+	var all []string
+	for _, m := range codeSpan.FindAllStringSubmatch(p.prose(), -1) {
+		all = append(all, strings.Join(strings.Fields(m[1]), " "))
+	}
+	return all
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chapter returns the text below a heading, up to the next one of the same level: of the
+// only page that has it.
+func chapter(t testing.TB, title string) string {
+	t.Helper()
+	found := ""
+	for _, p := range pages(t) {
+		marks := ""
+		for line := range strings.Lines(p.text) {
+			level, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case strings.Trim(level, "#") != "" || level == "":
+			case text == title && found != "":
+				t.Fatalf("%s has a second chapter %q", p.path, title)
+			case text == title:
+				marks = level
+			case len(level) <= len(marks):
+				marks = ""
+			}
+			if marks != "" {
+				found += line
+			}
+		}
+	}
+	if found == "" {
+		t.Fatalf("no page has the chapter %q", title)
+	}
+	return found
+}

@@ -1,0 +1,146 @@
+package ship_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	dir := root(t)
+	for _, p := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(p.prose(), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := filepath.Join(dir, p.path)
+			if target != "" {
+				to = filepath.Join(dir, filepath.Dir(p.path), target)
+			}
+			text, err := os.ReadFile(to)
+			if info, statErr := os.Stat(to); statErr == nil && info.IsDir() {
+				err = nil
+			}
+			switch {
+			case err != nil:
+				t.Errorf("%s: link to %s: %v", p.path, m[1], err)
+			case anchor != "" && !slices.Contains(anchors(string(text)), anchor):
+				t.Errorf("%s: link to %s: no heading there has that anchor", p.path, m[1])
+			}
+		}
+	}
+}
+
+var (
+	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are what GitHub makes of the headings of a page.
+func anchors(text string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		slug := notInSlug.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(slug, " ", "-"))
+	}
+	return all
+}
+
+var inRepository = regexp.MustCompile(`^(deploy|docs|integration|backends|policy|reaper)/[\w./*<>-]*$`)
+
+func TestPathsThatAreNamedExist(t *testing.T) {
+	dir := root(t)
+	for _, p := range pages(t) {
+		for _, span := range p.spans() {
+			if !inRepository.MatchString(span) || strings.Contains(span, "<") {
+				continue
+			}
+			found, err := filepath.Glob(filepath.Join(dir, span))
+			if err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which is not there", p.path, span)
+			}
+		}
+	}
+}
+
+// othersFlags are flags of other programs that the pages speak of.
+var othersFlags = []string{"--create-namespace", "--from", "--set", "--privileged"}
+
+var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
+
+func TestFlagsThatAreNamedExist(t *testing.T) {
+	var help string
+	for _, args := range [][]string{{"--help"}, {"restore", "--help"}, {"inspect", "--help"}} {
+		help += printed(t, args...)
+	}
+	known := flagName.FindAllString(help, -1)
+	for _, p := range pages(t) {
+		for _, span := range p.spans() {
+			if !strings.HasPrefix(span, "--") {
+				continue
+			}
+			for _, flag := range flagName.FindAllString(span, -1) {
+				if !slices.Contains(known, flag) && !slices.Contains(othersFlags, flag) {
+					t.Errorf("%s names the flag %s, which ip-reaper does not have", p.path, flag)
+				}
+			}
+		}
+	}
+}
+
+var exitCode = regexp.MustCompile(`(?m)^  (\d+) +(.+(?:\n       .+)*)$`)
+
+// The README says of each exit code what the help says.
+func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
+	_, status, _ := strings.Cut(printed(t, "--help"), "EXIT STATUS\n")
+	status, _, _ = strings.Cut(status, "\n\n")
+	want := map[string]string{}
+	for _, m := range exitCode.FindAllStringSubmatch(status, -1) {
+		want[m[1]] = strings.Join(strings.Fields(m[2]), " ")
+	}
+	got := map[string]string{}
+	for _, row := range rows(t, "README.md", "exit code") {
+		got[row[0]] = row[1]
+	}
+	same(t, got, want)
+}
+
+var constant = regexp.MustCompile(`(?m)^\t\w+ +(Reason|Outcome) += "(\w+)"`)
+
+// docs/report.md explains every reason and every outcome.
+func TestReportPageHasEveryWordOfTheReport(t *testing.T) {
+	want := map[string][]string{}
+	files, err := filepath.Glob(filepath.Join(root(t), "reaper", "*.go"))
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
+			want[m[1]] = append(want[m[1]], m[2])
+		}
+	}
+	got := map[string][]string{}
+	for _, row := range rows(t, "docs/report.md", "verdict") {
+		for _, m := range codeSpan.FindAllStringSubmatch(row[1], -1) {
+			got["Reason"] = append(got["Reason"], m[1])
+		}
+	}
+	for _, row := range rows(t, "docs/report.md", "outcome") {
+		for _, m := range codeSpan.FindAllStringSubmatch(row[0], -1) {
+			got["Outcome"] = append(got["Outcome"], m[1])
+		}
+	}
+	for _, words := range []map[string][]string{want, got} {
+		for kind := range words {
+			slices.Sort(words[kind])
+			words[kind] = slices.Compact(words[kind])
+		}
+	}
+	same(t, got, want)
+}

@@ -1,0 +1,190 @@
+package whereabouts_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestPoolsConform(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backendtest.Store {
+		return &pluginPools{fixture: newFixture(t)}
+	})
+}
+
+func TestOverlappingConforms(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backendtest.Store {
+		return &bareReservations{fixture: newFixture(t), sandboxes: map[string]string{}}
+	})
+}
+
+// numbers gives the suite's pools numbers.
+type numbers struct{ names []string }
+
+// of returns the number of a pool, the same each time.
+func (n *numbers) of(pool string) int {
+	for i, name := range n.names {
+		if name == pool {
+			return i
+		}
+	}
+	n.names = append(n.names, pool)
+	return len(n.names) - 1
+}
+
+// pluginPools are pools that the real plugin fills and empties, without
+// reservations beside them. It does one thing at a time: when two plugins wait
+// for each other, a DEL may give up without an error.
+type pluginPools struct {
+	*fixture
+	mu sync.Mutex
+	numbers
+}
+
+// Backend implements backendtest.Store.
+func (p *pluginPools) Backend() reaper.Backend { return whereabouts.NewPools(p.client()) }
+
+// network returns the network of a pool: the nth has 10.n.0.0/26.
+func (p *pluginPools) network(pool string) plugin.Network {
+	return plugin.Network{Range: fmt.Sprintf("10.%d.0.0/26", p.of(pool)), DisableOverlapping: true}
+}
+
+// pool returns the name of a pool as the backend has it.
+func (p *pluginPools) pool(pool string) string {
+	return cluster.PoolNamespace + "/" + strings.ReplaceAll(p.network(pool).Range, "/", "-")
+}
+
+// Reserve implements backendtest.Store.
+func (p *pluginPools) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ips, err := p.plugin.Add(p.Context(), p.network(pool), plugin.Pod(owner.Pod), owner.Sandbox, owner.Interface)
+	if err != nil {
+		return reaper.Allocation{}, err
+	}
+	return reaper.Allocation{
+		Pool: p.pool(pool), Key: strconv.Itoa(int(ips[0].As4()[3])), IP: ips[0],
+		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Interface: owner.Interface},
+	}, nil
+}
+
+// Free implements backendtest.Store.
+func (p *pluginPools) Free(pool string, owner reaper.Owner) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.plugin.Del(p.Context(), p.network(pool), plugin.Pod(owner.Pod), owner.Sandbox, owner.Interface)
+}
+
+// Snapshot implements backendtest.Store.
+func (p *pluginPools) Snapshot() (map[string]string, error) { return p.places(), nil }
+
+// Spoil implements backendtest.Spoiler.
+func (p *pluginPools) Spoil(pool string) (reaper.Allocation, error) {
+	_, name := cutLast(p.pool(pool))
+	p.patch("ippools", name, types.MergePatchType, `{"spec":{"allocations":{"junk":{"id":"junk","podref":"default/junk"}}}}`)
+	return reaper.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
+}
+
+// bareReservations are reservations as they are when the entries of their pools
+// are gone, which is when they may be released. The plugin gives no address
+// without an entry, so they are written as it writes them.
+type bareReservations struct {
+	*fixture
+	mu sync.Mutex
+	numbers
+	sandboxes map[string]string // by the name of the reservation they use
+}
+
+// Backend implements backendtest.Store.
+func (b *bareReservations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
+
+// Reserve implements backendtest.Store. A reservation of the pod's own is left
+// as it is; one of another pod's is passed over.
+func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	client := b.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
+	for last := range 62 {
+		ip := netip.AddrFrom4([4]byte{10, byte(b.of(pool)), 0, byte(last + 1)})
+		o := &v1alpha1.OverlappingRangeIPReservation{
+			ObjectMeta: metav1.ObjectMeta{Name: ip.String()},
+			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: owner.Pod.String(), IfName: owner.Interface},
+		}
+		_, err := client.Create(b.Context(), o, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			o, err = client.Get(b.Context(), ip.String(), metav1.GetOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			continue // it went in between
+		}
+		if err != nil {
+			return reaper.Allocation{}, err
+		}
+		if o.Spec.PodRef != owner.Pod.String() {
+			continue
+		}
+		b.sandboxes[o.Name] = owner.Sandbox
+		return reaper.Allocation{
+			Pool: cluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
+			Owner: reaper.Owner{Pod: owner.Pod, Interface: owner.Interface},
+		}, nil
+	}
+	return reaper.Allocation{}, errors.New("the pool is full")
+}
+
+// Free implements backendtest.Store: the plugin deletes by name.
+func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, sandbox := range b.sandboxes {
+		if sandbox != owner.Sandbox {
+			continue
+		}
+		delete(b.sandboxes, name)
+		err := b.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
+			Delete(b.Context(), name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Snapshot implements backendtest.Store.
+func (b *bareReservations) Snapshot() (map[string]string, error) { return b.places(), nil }
+
+// Spoil implements backendtest.Spoiler.
+func (b *bareReservations) Spoil(string) (reaper.Allocation, error) {
+	b.writeReservation("junk", "default/junk")
+	return reaper.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
+}
+
+// places returns the content of the store by the suite's names for entries.
+// What is restored is created again.
+func (f *fixture) places() map[string]string {
+	f.Helper()
+	places := map[string]string{}
+	for object, content := range f.store().reborn {
+		name := cluster.PoolNamespace + "/" + object
+		if strings.Contains(content, `kind: "OverlappingRangeIPReservation"`) {
+			name += "/" + object
+		}
+		places[name] = content
+	}
+	return places
+}

@@ -1,0 +1,217 @@
+// Package whereabouts_test shows on a real API server, with the real plugin and
+// the real binary, what ip-reaper does with the stores of Whereabouts: that it
+// releases what pods left behind, and takes no address from a pod that has it,
+// also if the cluster changes between its looks and its writes. The plugin makes each state
+// that it can make. What only its old versions, other programs or accidents
+// leave behind is written down as they left it. The numbers in the comments are
+// those of the promises in docs/design.md.
+package whereabouts_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+)
+
+// TestMain has the tests run in a cluster with Multus's network attachments and
+// without Calico's resources.
+func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Attachments}}) }
+
+// shop is the namespace of the pods.
+const shop = "shop"
+
+// A fixture is an empty cluster with a bystander pod that has no allocation.
+// The reaper and the plugin each speak to it through a proxy of their own, so
+// that each can be held back while the other goes on. The test itself speaks to
+// it directly.
+type fixture struct {
+	*testing.T
+	*cluster.Cluster
+	plugin             *plugin.Plugin
+	toReaper, toPlugin *proxy.Proxy
+	kubeconfig         string // of the reaper
+	sandboxes          int
+}
+
+// newFixture empties the cluster.
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, Cluster: cluster.StartT(t)}
+	f.ResetT(t)
+	f.toReaper, f.kubeconfig = f.proxy()
+	var kubeconfig string
+	f.toPlugin, kubeconfig = f.proxy()
+	f.plugin = f.pluginFor(kubeconfig)
+	f.must(f.CreateNamespace(t.Context(), shop))
+	// Nothing is released in a cluster without a single pod.
+	_, err := f.CreatePod(t.Context(), "default", "bystander")
+	f.must(err)
+	return f
+}
+
+// proxy starts a proxy that lasts as long as the test, and returns the
+// kubeconfig that leads through it.
+func (f *fixture) proxy() (*proxy.Proxy, string) {
+	f.Helper()
+	p, err := proxy.Start(f.Config)
+	f.must(err)
+	f.Cleanup(p.Stop)
+	kubeconfig, err := f.KubeconfigFor(p.Config(f.Config))
+	f.must(err)
+	return p, kubeconfig
+}
+
+// must ends the test at an error.
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// each runs a part of the test as a test of its own on the same fixture.
+func (f *fixture) each(name string, part func()) {
+	f.Helper()
+	whole := f.T
+	whole.Run(name, func(t *testing.T) {
+		f.T = t
+		part()
+	})
+	f.T = whole
+}
+
+// pluginFor returns the plugin with another kubeconfig.
+func (f *fixture) pluginFor(kubeconfig string) *plugin.Plugin {
+	f.Helper()
+	p, err := plugin.New(f.TempDir(), kubeconfig)
+	f.must(err)
+	return p
+}
+
+// add has the plugin give addresses to net1 of a pod of the shop, in a sandbox
+// that is new. It asks for no pod object: of a pod that is gone, what is left
+// is what its ADD has left.
+func (f *fixture) add(n plugin.Network, pod string) []string {
+	f.Helper()
+	return f.addTo(n, pod, "net1")
+}
+
+// addTo is add for any interface.
+func (f *fixture) addTo(n plugin.Network, pod, iface string) []string {
+	f.Helper()
+	ips, err := f.tryAdd(n, pod, f.sandbox(), iface)
+	f.must(err)
+	return ips
+}
+
+// tryAdd is addTo where it may fail, and for any sandbox.
+func (f *fixture) tryAdd(n plugin.Network, pod, sandbox, iface string) ([]string, error) {
+	addrs, err := f.plugin.Add(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface)
+	var ips []string
+	for _, addr := range addrs {
+		ips = append(ips, addr.String())
+	}
+	return ips, err
+}
+
+// addOne has the plugin give one address to net1 of a sandbox of the pod.
+func (f *fixture) addOne(n plugin.Network, pod, sandbox string) (string, error) {
+	ips, err := f.tryAdd(n, pod, sandbox, "net1")
+	switch {
+	case err != nil:
+		return "", err
+	case len(ips) != 1:
+		return "", fmt.Errorf("ADD gave %v, want one address", ips)
+	}
+	return ips[0], nil
+}
+
+// del runs a real DEL.
+func (f *fixture) del(n plugin.Network, pod, sandbox, iface string) {
+	f.Helper()
+	f.must(f.plugin.Del(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface))
+}
+
+// sandbox returns the ID of a sandbox that there was not before.
+func (f *fixture) sandbox() string {
+	f.sandboxes++
+	return fmt.Sprintf("sandbox-%d", f.sandboxes)
+}
+
+// pod creates a pod of the shop. Like all that hooks call, which run on
+// goroutines of a proxy, it does not end the test.
+func (f *fixture) pod(name string, opts ...cluster.PodOption) {
+	f.Helper()
+	if _, err := f.CreatePod(f.Context(), shop, name, opts...); err != nil {
+		f.Error(err)
+	}
+}
+
+// runs creates a pod of the shop that shows the addresses on net1, as Multus
+// does when all is well.
+func (f *fixture) runs(name string, ips ...string) {
+	f.Helper()
+	f.pod(name, shows("net1", ips...))
+}
+
+// shows is the annotation of Multus for one interface.
+func shows(iface string, ips ...string) cluster.PodOption {
+	return cluster.Networks(cluster.Attached("shop/net", iface, ips...))
+}
+
+// pending is a pod that was just scheduled.
+var pending = cluster.Phase(corev1.PodPending)
+
+// gone deletes a pod of the shop as kubectl delete --force does: the plugin is
+// not called. It does not end the test.
+func (f *fixture) gone(name string) {
+	f.Helper()
+	if err := f.DeletePod(f.Context(), shop, name); err != nil {
+		f.Error(err)
+	}
+}
+
+// clear deletes what an earlier part of the test has stored, what runs remember,
+// and the pods.
+func (f *fixture) clear(pods ...string) {
+	f.Helper()
+	f.toReaper.Reset()
+	f.toPlugin.Reset()
+	client := f.Whereabouts.WhereaboutsV1alpha1()
+	everything := metav1.ListOptions{}
+	errs := []error{
+		client.IPPools(cluster.PoolNamespace).DeleteCollection(f.Context(), metav1.DeleteOptions{}, everything),
+		client.OverlappingRangeIPReservations(cluster.PoolNamespace).DeleteCollection(f.Context(), metav1.DeleteOptions{}, everything),
+	}
+	for _, pod := range pods {
+		errs = append(errs, f.DeletePod(f.Context(), shop, pod))
+	}
+	err := f.Kube.CoreV1().ConfigMaps(cluster.PoolNamespace).Delete(f.Context(), "ip-reaper-ledger", metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		errs = append(errs, err)
+	}
+	f.must(errors.Join(errs...))
+}
+
+// kubeconfigIn returns the administrator's kubeconfig with another namespace,
+// which is where the plugin that uses it keeps its pools.
+func (f *fixture) kubeconfigIn(namespace string) string {
+	f.Helper()
+	k, err := clientcmd.LoadFromFile(f.Kubeconfig)
+	f.must(err)
+	k.Contexts[k.CurrentContext].Namespace = namespace
+	path := filepath.Join(f.TempDir(), "kubeconfig")
+	f.must(clientcmd.WriteToFile(*k, path))
+	return path
+}

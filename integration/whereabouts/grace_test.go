@@ -1,0 +1,130 @@
+package whereabouts_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+)
+
+// A step is one run of several.
+type step struct {
+	at   time.Duration    // since the first run
+	do   func(f *fixture) // before the run; may be nil
+	want []string         // as in a scenario
+}
+
+// playSteps runs the steps with one policy, and checks the store after each of
+// them.
+func (f *fixture) playSteps(terms string, steps []step) {
+	f.Helper()
+	first := firstRun()
+	for _, step := range steps {
+		if step.do != nil {
+			step.do(f)
+		}
+		before := f.store()
+		lines := f.runAt(first.Add(step.at), terms)
+		f.wantLines(step.want, lines)
+		f.wantStore(before.without(lines))
+		if f.Failed() {
+			f.Fatalf("at the run after %v", step.at)
+		}
+	}
+}
+
+// firstRun is a time at which what the plugin made a moment ago is an hour old.
+// The ledger counts in seconds.
+func firstRun() time.Time { return time.Now().Truncate(time.Second).Add(time.Hour) }
+
+func TestGraceIsCountedFromTheFirstRunThatMissedThePod(t *testing.T) {
+	f := newFixture(t)
+	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
+	f.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
+		{at: 15*time.Minute - time.Second, want: waits},
+		{at: 15 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+		{at: 16 * time.Minute},
+	})
+}
+
+func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
+	f := newFixture(t)
+	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
+	f.playSteps("gracePeriod: 15m\n", []step{
+		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
+		{
+			at: 5 * time.Minute, do: func(f *fixture) { f.pod("web-0") },
+			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+		},
+		{at: 16 * time.Minute, do: func(f *fixture) { f.gone("web-0") }, want: waits},
+		{at: 30 * time.Minute, want: waits},
+		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+	})
+}
+
+// The pod adopts its entry between two runs that both missed it. Only the entry
+// tells that it was there: adopting a reservation writes nothing. But a reservation
+// does not go before its entry.
+func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
+	f := newFixture(t)
+	f.playSteps("gracePeriod: 15m\n", []step{
+		{
+			at: 0, do: func(f *fixture) { f.add(lan, "web-0") },
+			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept"),
+		},
+		{
+			at: 16 * time.Minute, do: func(f *fixture) { f.wantAddresses(f.add(lan, "web-0"), "10.0.0.1") },
+			want: []string{
+				"10.0.0.0-24/1 10.0.0.1 web-0 suspected PodAbsent kept",
+				"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent kept",
+			},
+		},
+		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
+	})
+}
+
+// Of a reservation the store tells the age, of an entry it does not.
+func TestReservationThatIsTooYoungStays(t *testing.T) {
+	f := newFixture(t)
+	f.add(lan, "web-0")
+	created := f.created("10.0.0.1")
+	before := f.store()
+	entry := "10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"
+	f.wantLines([]string{entry, "10.0.0.1 10.0.0.1 web-0 held TooYoung kept"},
+		f.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
+	f.wantStore(before.without([]string{entry}))
+	reservation := "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"
+	f.wantLines([]string{reservation}, f.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
+	f.wantStore(before.without([]string{entry, reservation}))
+}
+
+// The pod is stuck in a pool that is full, and holds an entry of it from
+// before. The plugin gives it that one.
+func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
+	full := plugin.Network{Range: "10.0.0.0/30"}
+	play(t, []scenario{{
+		name: "in a full pool",
+		set: func(f *fixture) {
+			f.add(full, "web-0")
+			f.runs("web-1", f.add(full, "web-1")...)
+			f.pod("web-0", cluster.Phase("Pending"))
+		},
+		want: append(
+			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
+		then: func(f *fixture) { f.wantAddresses(f.add(full, "web-0"), "10.0.0.1") },
+	}})
+}
+
+// created is when a reservation was made.
+func (f *fixture) created(reservation string) time.Time {
+	f.Helper()
+	o, err := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
+		Get(f.Context(), reservation, metav1.GetOptions{})
+	f.must(err)
+	return o.CreationTimestamp.Time
+}

@@ -1,0 +1,143 @@
+package whereabouts_test
+
+import (
+	"context"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// A known limit, which is Whereabouts' own (v0.9.4): an ADD that has found its
+// reservation remembers that it need not write one, also when its write of the
+// pool fails and it tries again with another address
+// (skipOverlappingRangeUpdate in IPManagementKubernetesUpdate). That address
+// then has no reservation, and an ADD in an overlapping range is given it too.
+//
+// It happens when the entry or the reservation of such an ADD goes between its
+// reading and its writing: by the plugin's own DEL as well as by a release. The
+// address that gets lost is one that the ADD took by itself; none that was in
+// use was released (promise 1). A test that fails here means that the plugin
+// got better.
+func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+
+		// lower has an address free that is lower than the old one, which the
+		// ADD then takes.
+		lower bool
+
+		// between is what happens between the ADD's reading and its writing.
+		between func(f *fixture)
+	}{
+		{"no reaper: the DEL of the old sandbox comes in between", true, func(f *fixture) {
+			h := f.comesBack("web-0")
+			f.toPlugin.Reset() // the DEL writes at once
+			f.del(network, "web-0", oldSandbox, "net1")
+			h.write()
+			f.wantForgotten(h)
+		}},
+		{"the entry is released in between", true, func(f *fixture) {
+			var h *heldAdd
+			f.toReaper.Before(proxy.On("patch ippools"), func(context.Context, proxy.Request) proxy.Action {
+				h = f.comesBack("web-0")
+				return proxy.Pass()
+			})
+			f.mustReap(reap.ExitDone, "")
+			h.write()
+			f.wantForgotten(h)
+		}},
+		{"a tombstone stands in between, and another client has written the pool", false, func(f *fixture) {
+			var h *heldAdd
+			f.toReaper.Before(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")),
+				func(context.Context, proxy.Request) proxy.Action {
+					h = f.comesBack("web-0")
+					err := f.tryPatch("ippools", poolName(network.Range), types.MergePatchType,
+						`{"metadata":{"annotations":{"example.com/touched":"yes"}}}`)
+					if err != nil {
+						f.Error(err)
+					}
+					return proxy.Pass()
+				})
+			f.toReaper.After(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")),
+				func(context.Context, proxy.Request) proxy.Action {
+					h.write()
+					return proxy.Pass()
+				})
+			f.mustReap(reap.ExitDone, "")
+			f.wantForgotten(h)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			if tt.lower {
+				_, err := f.addOne(network, "first", "sandbox-first")
+				f.must(err)
+			}
+			_, err := f.addOne(network, "web-0", oldSandbox)
+			f.must(err)
+			if tt.lower {
+				f.del(network, "first", "sandbox-first", "net1")
+			}
+			tt.between(f)
+		})
+	}
+}
+
+// oldSandbox is the sandbox of a pod before it came back.
+const oldSandbox = "sandbox-old"
+
+// wantForgotten fails the test unless the pod has an entry and no reservation
+// for it.
+func (f *fixture) wantForgotten(h *heldAdd) {
+	f.Helper()
+	f.must(h.err)
+	owners := f.owners()
+	if got, want := owners[poolName(network.Range)+" "+h.ip], ref("web-0")+" "+newSandbox; got != want {
+		f.Errorf("the pool's entry is %q, want %q", got, want)
+	}
+	if got := owners[h.ip]; got != "" {
+		f.Errorf("the reservation of %s is %q: the plugin did not forget it", h.ip, got)
+	}
+}
+
+// Why a reservation is not simply deleted: the API server itself, asked to delete
+// one only if it is the very object and version that was confirmed, deletes the
+// reservation of a live pod, and a second pod gets its address.
+func TestNaiveDeleteLosesALiveReservation(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	ip := f.leak("web-0")
+	reservations := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
+
+	// The pool's entry is released, as any reaper does it. Then the naive one
+	// confirms: the pod is gone, and this is its reservation.
+	f.removeEntry(network.Range, ip)
+	if _, err := f.Kube.CoreV1().Pods(shop).Get(ctx, "web-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("get pod: %v, want not found", err)
+	}
+	confirmed, err := reservations.Get(ctx, ip, metav1.GetOptions{})
+	f.must(err)
+
+	f.pod("web-0", pending)
+	if got, err := f.addOne(network, "web-0", newSandbox); err != nil || got != ip {
+		t.Fatalf("ADD gave %s, %v, want %s again", got, err, ip)
+	}
+	f.wantWhole(network, "web-0", newSandbox, ip)
+
+	err = reservations.Delete(ctx, ip, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+		UID: &confirmed.UID, ResourceVersion: &confirmed.ResourceVersion,
+	}})
+	if err != nil {
+		t.Fatalf("delete: %v, want that the preconditions hold", err)
+	}
+	twice, err := f.addOne(overlapping(ip), "stranger", "sandbox-stranger")
+	if err != nil || twice != ip {
+		t.Errorf("ADD in an overlapping range: %s, %v, want %s, which is in use", twice, err, ip)
+	}
+}

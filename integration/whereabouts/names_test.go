@@ -1,0 +1,129 @@
+package whereabouts_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+)
+
+// Two pods ask a network for an address and the second is gone: the plugin's
+// names for what the first has are understood, and so are those for what the
+// second left. Then the first is gone too.
+func TestNamesThatThePluginGives(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		network      plugin.Network
+		entries      [2]string // pool and key
+		reservations [2]string
+		ips          [2]string
+	}{
+		{
+			"named network", plugin.Network{NetworkName: "mynet", Range: "10.0.0.0/24"},
+			[2]string{"mynet-10.0.0.0-24/1", "mynet-10.0.0.0-24/2"},
+			[2]string{"mynet-10.0.0.1", "mynet-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
+		},
+		{
+			"network whose name ends like an address", plugin.Network{NetworkName: "net-10", Range: "10.0.0.0/24"},
+			[2]string{"net-10-10.0.0.0-24/1", "net-10-10.0.0.0-24/2"},
+			[2]string{"net-10-10.0.0.1", "net-10-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
+		},
+		{
+			"network whose name makes IPv6 of IPv4", plugin.Network{NetworkName: "1-2-3-4-5-6", Range: "10.0.0.0/24"},
+			[2]string{"1-2-3-4-5-6-10.0.0.0-24/1", "1-2-3-4-5-6-10.0.0.0-24/2"},
+			[2]string{"1-2-3-4-5-6-10.0.0.1", "1-2-3-4-5-6-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
+		},
+		{
+			"range that is written by one of its addresses", plugin.Network{Range: "192.168.2.225/28"},
+			[2]string{"192.168.2.224-28/1", "192.168.2.224-28/2"},
+			[2]string{"192.168.2.225", "192.168.2.226"}, [2]string{"192.168.2.225", "192.168.2.226"},
+		},
+		{
+			"IPv6", plugin.Network{Range: "2001:1b74:480:613d::/64", RangeStart: "2001:1b74:480:613d::2"},
+			[2]string{"2001-1b74-480-613d---64/2", "2001-1b74-480-613d---64/3"},
+			[2]string{"2001-1b74-480-613d--2", "2001-1b74-480-613d--3"},
+			[2]string{"2001:1b74:480:613d::2", "2001:1b74:480:613d::3"},
+		},
+		{
+			"IPv6 in a named network", plugin.Network{NetworkName: "blue-7", Range: "fd00:1::/64"},
+			[2]string{"blue-7-fd00-1---64/1", "blue-7-fd00-1---64/2"},
+			[2]string{"blue-7-fd00-1--1", "blue-7-fd00-1--2"}, [2]string{"fd00:1::1", "fd00:1::2"},
+		},
+		{
+			// 2001-db8--1 might be 2001:db8::1 of no network, but for the pools.
+			"IPv6 in a network whose name might be a part of it", plugin.Network{NetworkName: "2001", Range: "db8::/64"},
+			[2]string{"2001-db8---64/1", "2001-db8---64/2"},
+			[2]string{"2001-db8--1", "2001-db8--2"}, [2]string{"db8::1", "db8::2"},
+		},
+		// A name cannot end with the hyphen of a colon.
+		{
+			"IPv6 that ends with colons", plugin.Network{Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},
+			[2]string{"fd00-1-2-3---64/1125899906842624", "fd00-1-2-3---64/1125899906842625"},
+			[2]string{"fd00-1-2-3-4--0", "fd00-1-2-3-4--1"}, [2]string{"fd00:1:2:3:4::", "fd00:1:2:3:4::1"},
+		},
+		{
+			"IPv6 that ends with colons, in a named network",
+			plugin.Network{NetworkName: "blue", Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},
+			[2]string{"blue-fd00-1-2-3---64/1125899906842624", "blue-fd00-1-2-3---64/1125899906842625"},
+			[2]string{"blue-fd00-1-2-3-4--0", "blue-fd00-1-2-3-4--1"}, [2]string{"fd00:1:2:3:4::", "fd00:1:2:3:4::1"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			first, second := f.add(tt.network, "web-0"), f.add(tt.network, "web-1")
+			f.wantAddresses(append(first, second...), tt.ips[:]...)
+			f.runs("web-0", first...)
+			before := f.store()
+			released := both(tt.entries[1], tt.reservations[1], tt.ips[1]+" web-1 orphan PodAbsent released")
+			f.wantLines(append(
+				both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 inUse PodPresent kept"),
+				released...), f.reap("").lines)
+			f.gone("web-0")
+			rest := both(tt.entries[0], tt.reservations[0], tt.ips[0]+" web-0 orphan PodAbsent released")
+			f.wantLines(rest, f.reap("").lines)
+			f.wantStore(before.without(slices.Concat(released, rest)))
+		})
+	}
+}
+
+// What a name does not prove, the pools may; else it is not believed.
+func TestNamesOfReservationsThatAreNotProved(t *testing.T) {
+	named := plugin.Network{NetworkName: "2001", Range: "db8::/64"}
+	play(t, []scenario{{
+		name: "either network may have it",
+		set: func(f *fixture) {
+			f.add(named, "web-0")
+			f.runs("web-1", f.add(plugin.Network{Range: "2001:db8::/48", RangeStart: "2001:db8::7"}, "web-1")...)
+		},
+		want: []string{
+			"2001-db8---64/1 db8::1 web-0 orphan PodAbsent released",
+			"2001-db8--1 - web-0 held Unreadable kept",
+			"2001-db8---48/7 2001:db8::7 web-1 inUse PodPresent kept",
+			"2001-db8--7 - web-1 held Unreadable kept",
+		},
+	}, {
+		name: "no pool has the range any more",
+		set: func(f *fixture) {
+			f.add(named, "web-0")
+			f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").
+				Name("2001-db8---64").Do(f.Context()).Error())
+		},
+		want: []string{"2001-db8--1 - web-0 held Unreadable kept"},
+	}, {
+		name: "a name that no address makes",
+		set: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{}`)
+			f.writeReservation("10.0.0", "shop/web-0")
+			f.writeReservation("10.0.0.01", "shop/web-0")
+			f.writeReservation("fd00-0-0-0-0-0-0-1", "shop/web-0")
+			f.writeReservation("reserved", "shop/web-0")
+		},
+		want: []string{
+			"10.0.0 - web-0 held Unreadable kept",
+			"10.0.0.01 - web-0 held Unreadable kept",
+			"fd00-0-0-0-0-0-0-1 - web-0 held Unreadable kept",
+			"reserved - web-0 held Unreadable kept",
+		},
+	}})
+}

@@ -1,0 +1,127 @@
+package whereabouts_test
+
+import (
+	"testing"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+)
+
+// Two pods may have one address at the same time, in two networks. Such a pod
+// does not protect what the other left; any other that shows the address does.
+func TestOneAddressInTwoNetworks(t *testing.T) {
+	blue := plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}
+	green := plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}
+	play(t, []scenario{{
+		name: "given by both networks",
+		set: func(f *fixture) {
+			f.add(blue, "web-0")
+			f.runs("web-1", f.add(green, "web-1")...)
+		},
+		want: []string{
+			"blue-10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"blue-10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
+			"green-10.0.0.0-24/1 10.0.0.1 web-1 inUse PodPresent kept",
+			"green-10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
+		},
+	}, {
+		// The pod has an address of the other network, and shows this one.
+		name: "shown by a pod that the other network gave another address",
+		set: func(f *fixture) {
+			f.add(blue, "web-0")
+			f.add(green, "web-9")
+			f.add(green, "web-1")
+			f.runs("web-1", "10.0.0.1")
+			f.runs("web-9", "10.0.0.9")
+		},
+		want: []string{
+			"blue-10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
+			"blue-10.0.0.1 10.0.0.1 web-0 inUse AddressInUse kept",
+			"green-10.0.0.0-24/1 10.0.0.1 web-9 inUse AddressInUse kept",
+			"green-10.0.0.1 10.0.0.1 web-9 inUse AddressInUse kept",
+			"green-10.0.0.0-24/2 10.0.0.2 web-1 inUse PodPresent kept",
+			"green-10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept",
+		},
+	}, {
+		// The ranges belong to one network, so one of the two entries is wrong,
+		// and the address is in use.
+		name: "given twice by one network",
+		set: func(f *fixture) {
+			part := plugin.Network{Range: "10.0.0.0/28", DisableOverlapping: true}
+			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
+			f.runs("web-1", f.add(part, "web-1")...)
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
+			"10.0.0.0-28/1 10.0.0.1 web-1 inUse PodPresent kept",
+		},
+	}})
+}
+
+// A node is removed, and another gets its slice of the range.
+func TestSliceThatAnotherNodeGot(t *testing.T) {
+	slicesOf := func(node string, n plugin.Network) plugin.Network {
+		n.Name, n.Range, n.NodeSliceSize, n.Node = "sliced", "10.0.0.0/24", "/28", node
+		return n
+	}
+	reassigned := func(n plugin.Network) func(*fixture) {
+		return func(f *fixture) {
+			name := "sliced"
+			if n.NetworkName != "" {
+				name = n.NetworkName
+			}
+			f.slice(name, "node-a")
+			f.add(slicesOf("node-a", n), "web-0")
+			f.slice(name, "node-b")
+			f.runs("web-1", f.add(slicesOf("node-b", n), "web-1")...)
+		}
+	}
+	play(t, []scenario{{
+		name: "without overlapping ranges, so that both nodes give one address",
+		set:  reassigned(plugin.Network{DisableOverlapping: true}),
+		want: []string{
+			"node-a-10.0.0.16-28/1 10.0.0.17 web-0 orphan PodAbsent released",
+			"node-b-10.0.0.16-28/1 10.0.0.17 web-1 inUse PodPresent kept",
+		},
+	}, {
+		name: "with overlapping ranges, so that the new node has to spare it",
+		set:  reassigned(plugin.Network{}),
+		want: []string{
+			"node-a-10.0.0.16-28/1 10.0.0.17 web-0 orphan PodAbsent released",
+			"10.0.0.17 10.0.0.17 web-0 orphan PodAbsent released",
+			"node-b-10.0.0.16-28/2 10.0.0.18 web-1 inUse PodPresent kept",
+			"10.0.0.18 10.0.0.18 web-1 inUse PodPresent kept",
+		},
+		then: func(f *fixture) {
+			f.wantAddresses(f.add(slicesOf("node-b", plugin.Network{}), "web-2"), "10.0.0.17")
+		},
+	}, {
+		name: "in a named network",
+		set:  reassigned(plugin.Network{NetworkName: "blue"}),
+		want: []string{
+			"blue-node-a-10.0.0.16-28/1 10.0.0.17 web-0 orphan PodAbsent released",
+			"blue-10.0.0.17 10.0.0.17 web-0 orphan PodAbsent released",
+			"blue-node-b-10.0.0.16-28/2 10.0.0.18 web-1 inUse PodPresent kept",
+			"blue-10.0.0.18 10.0.0.18 web-1 inUse PodPresent kept",
+		},
+	}})
+}
+
+// slice gives the second slice of the range to the node and to no other, as
+// the node controller does.
+func (f *fixture) slice(name, node string) {
+	f.Helper()
+	pools := f.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace)
+	f.must(pools.DeleteCollection(f.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	_, err := pools.Create(f.Context(), &v1alpha1.NodeSlicePool{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.NodeSlicePoolSpec{Range: "10.0.0.0/24", SliceSize: "/28"},
+		Status: v1alpha1.NodeSlicePoolStatus{Allocations: []v1alpha1.NodeSliceAllocation{
+			{NodeName: node, SliceRange: "10.0.0.16/28"},
+		}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+}

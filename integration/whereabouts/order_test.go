@@ -1,0 +1,82 @@
+package whereabouts_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// A reservation that went before its pool's entry would let another range take
+// the address, and the owner, should it come back, would spin on the entry. So
+// if the entry stays, for any reason, the reservation stays, and nothing is
+// written into it (promise 1).
+func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
+	const entry = "10.1.0.0-24/1 10.1.0.1 web-0 "
+	for _, tt := range []struct {
+		name   string
+		policy string
+		fail   bool // the write of the pool
+		exit   int
+		want   []string // the entry's line, if pools are looked at
+	}{
+		{
+			"held by a rule", "rules:\n- {match: {backends: [whereabouts]}, hold: true}\n", false,
+			reap.ExitDone, []string{entry + "held RuleHold kept"},
+		},
+		{
+			"within its grace period", "rules:\n- {match: {backends: [whereabouts]}, gracePeriod: 1h}\n", false,
+			reap.ExitDone, []string{entry + "suspected PodAbsent kept"},
+		},
+		{"pools are switched off", "backends: {whereabouts: {enabled: false}}\n", false, reap.ExitDone, nil},
+		{"its release failed", "", true, reap.ExitPartial, []string{entry + "orphan PodAbsent failed"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			ip := f.leak("web-0")
+			f.writeReservation("10.2.0.1", ref("web-0")) // which no pool holds
+			want := f.owners()
+			delete(want, "10.2.0.1")
+			if tt.fail {
+				f.toReaper.Before(proxy.On("patch ippools"), proxy.Always(proxy.Forbidden()))
+			}
+			got := f.mustReap(tt.exit, tt.policy)
+			f.wantOwners(want)
+			f.wantLines(append(tt.want,
+				"10.1.0.1 10.1.0.1 web-0 orphan PodAbsent kept",
+				"10.2.0.1 10.2.0.1 web-0 orphan PodAbsent released"), got.lines)
+			for _, r := range f.toReaper.Requests() {
+				if r.Mutating() && r.Name == ip {
+					t.Errorf("%s %s: the reservation was written", r, r.Name)
+				}
+			}
+			f.converge()
+			f.wantOwners(nothing)
+		})
+	}
+}
+
+// The owner comes back, takes its address again and dies once more, all while
+// the run is at work: the entry that it leaves in the pool is a new one, with a
+// grace period of its own, and so the reservation stays as well. The pools as the
+// run has read them before it released others are too old to tell (promise 4).
+func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
+	f := newFixture(t)
+	f.writeReservation("10.0.0.1", ref("gone")) // which comes first
+	ip := f.leak("web-0")
+	f.toReaper.Before(proxy.Nth(1, proxy.On("delete overlappingrangeipreservations")),
+		func(context.Context, proxy.Request) proxy.Action {
+			h := f.comesBack("web-0")
+			h.write()
+			if h.err != nil || h.ip != ip {
+				t.Errorf("ADD: %s, %v, want %s again", h.ip, h.err, ip)
+			}
+			f.gone("web-0")
+			return proxy.Pass()
+		})
+	f.mustReap(reap.ExitDone, "", inOrder)
+	f.wantOwners(map[string]string{poolName(network.Range) + " " + ip: ref("web-0") + " " + newSandbox, ip: ref("web-0")})
+	f.converge()
+	f.wantOwners(nothing)
+}

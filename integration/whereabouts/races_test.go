@@ -1,0 +1,158 @@
+package whereabouts_test
+
+import (
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// Each row holds one request of the reaper back, changes the cluster, and lets the
+// request go on. Afterwards the store has to be as that change left it, but for
+// the allocations that were released.
+func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(f *fixture)
+		hold string // the first request of that kind
+		do   func(f *fixture)
+		want []string
+	}{{
+		// What the second look finds counts, even a pod that is pending.
+		name: "the pod appears between the first look and the second",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "get pods",
+		do:   func(f *fixture) { f.pod("web-0", pending) },
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent returned"),
+	}, {
+		// The pod comes back after the second look, and its ADD
+		// adopts the entry. The reservation is looked at after that.
+		name: "the pod adopts its entry between the second look and the write",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "patch ippools",
+		do:   func(f *fixture) { f.runs("web-0", f.add(lan, "web-0")...) },
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent changed",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent returned",
+		},
+	}, {
+		// The entry is released, and the pod's ADD makes another one beside the old
+		// reservation, which it takes for its own.
+		name: "the pod adopts its reservation before it is marked",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "patch overlappingrangeipreservations",
+		do:   func(f *fixture) { f.runs("web-0", f.add(lan, "web-0")...) },
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent returned",
+		},
+	}, {
+		name: "a pod is created between the list of pools and that of pods",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "list pods",
+		do:   func(f *fixture) { f.pod("web-0", pending) },
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
+	}, {
+		// A list of pods from before the list of pools would not have it.
+		name: "a pod is created and gets an address just before the list of pools",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "list ippools",
+		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
+		want: append(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
+	}, {
+		name: "a pod gets an address between the list of pools and that of reservations",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "list overlappingrangeipreservations",
+		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
+		want: append(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			"10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept"),
+	}, {
+		name: "another pod gets an address of the pool during the write",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "patch ippools",
+		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+	}, {
+		// The address is gone, as it should be. The other one goes in the next
+		// attempt.
+		name: "a DEL comes before the write",
+		set: func(f *fixture) {
+			f.add(lan, "web-0")
+			f.add(lan, "web-1")
+		},
+		hold: "patch ippools",
+		do: func(f *fixture) {
+			f.del(lan, "web-0", "sandbox-1", "net1")
+			if _, held := f.store().content["10.0.0.0-24/1"]; held {
+				f.Fatal("the DEL did nothing")
+			}
+		},
+		want: append(
+			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
+	}, {
+		// After the release of the entry, the address is given to another pod: the
+		// reservation of that name is not the one that was listed.
+		name: "the reservation is deleted and made again for another pod",
+		set:  func(f *fixture) { f.add(lan, "web-0") },
+		hold: "patch overlappingrangeipreservations",
+		do: func(f *fixture) {
+			f.deleteReservation("10.0.0.1")
+			f.runs("web-1", f.add(lan, "web-1")...)
+		},
+		want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent changed",
+		},
+	}} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			tt.set(f)
+			before := f.store()
+			var during store
+			got := f.reapWhile(tt.hold, func() {
+				tt.do(f)
+				during = f.store()
+			})
+			f.wantLines(tt.want, got.lines)
+			f.wantStore(during.without(before.same(during, got.lines)))
+			if got.exit != reap.ExitDone {
+				t.Errorf("exit code %d\n%s", got.exit, got.stderr)
+			}
+		})
+	}
+}
+
+// That the API server does not answer says nothing about the pod (promise 2).
+func TestPodThatTheSecondLookCannotSeeKeepsItsAddress(t *testing.T) {
+	bare := lan
+	bare.DisableOverlapping = true
+	notFound := proxy.Answer(http.StatusNotFound, metav1.StatusReasonNotFound, "injected: no such route")
+	failed := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent failed")
+	for _, tt := range []struct {
+		name    string
+		network plugin.Network
+		answer  proxy.Action
+		want    []string
+	}{
+		{"500", lan, proxy.InternalError(), failed},
+		{"no answer", bare, proxy.Drop(), failed[:1]},
+		{"404 that is not about the pod", bare, notFound, failed[:1]},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.add(tt.network, "web-0")
+			f.toReaper.Before(proxy.On("get pods"), proxy.Always(tt.answer))
+			before := f.store()
+			f.wantLines(tt.want, f.mustReap(reap.ExitPartial, "").lines)
+			f.wantStore(before)
+		})
+	}
+}

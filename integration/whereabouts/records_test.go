@@ -1,0 +1,108 @@
+package whereabouts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// recorders are the backends in the order in which they restore: a reservation
+// that is back keeps other ranges from the address of the entry that follows.
+func (f *fixture) recorders(config *rest.Config) []reaper.Recorder {
+	f.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	clients, err := versioned.NewForConfig(config)
+	f.must(err)
+	client := clients.WhereaboutsV1alpha1().RESTClient()
+	return []reaper.Recorder{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
+}
+
+// records are what Record returns of all that is listed, in the form that the
+// journal gives it.
+func (f *fixture) records() []reaper.Record {
+	f.Helper()
+	var all []reaper.Record
+	for _, b := range f.recorders(f.Config) {
+		for pool, err := range b.List(f.Context()) {
+			f.must(err)
+			for i := range pool.Allocations {
+				pool.Allocations[i].Pool = pool.Name
+			}
+			stored, err := b.Record(f.Context(), pool.Allocations)
+			f.must(err)
+			for i, r := range pool.Allocations {
+				if stored[i] == nil {
+					f.Fatalf("there is no record of %s %s", pool.Name, r.Key)
+				}
+				all = append(all, reaper.Record{Backend: b.Name(), Pool: pool.Name, Key: r.Key, IP: r.IP.String(), Stored: stored[i]})
+			}
+		}
+	}
+	data, err := json.Marshal(all)
+	f.must(err)
+	var journal []reaper.Record
+	f.must(json.Unmarshal(data, &journal))
+	return journal
+}
+
+// restore puts the records back and returns a line for each: what it is of, and
+// what was answered.
+func (f *fixture) restore(config *rest.Config, records []reaper.Record) []string {
+	f.Helper()
+	var lines []string
+	for _, b := range f.recorders(config) {
+		pools := map[string][]reaper.Record{}
+		for _, r := range records {
+			if r.Backend == b.Name() {
+				pools[r.Pool] = append(pools[r.Pool], r)
+			}
+		}
+		for pool, rs := range pools {
+			for i, err := range b.Restore(f.Context(), pool, rs) {
+				name := strings.TrimPrefix(pool, cluster.PoolNamespace+"/")
+				if b.Name() == whereabouts.PoolsName {
+					name += "/" + rs[i].Key
+				}
+				lines = append(lines, name+" "+answer(err))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// answer is what Restore answered, in a few words.
+func answer(err error) string {
+	switch {
+	case err == nil:
+		return "back"
+	case errors.Is(err, reaper.ErrPresent):
+		return "present"
+	default:
+		return err.Error()
+	}
+}
+
+// release runs the reaper, which has to release everything that is in the
+// records but what is in lines.
+func (f *fixture) release(records []reaper.Record, kept int) {
+	f.Helper()
+	got := f.reap(noLimit)
+	if n := count(got.lines, "released"); n != len(records)-kept {
+		f.Fatalf("%d released, want %d\n%s\n%s", n, len(records)-kept, strings.Join(got.lines, "\n"), got.stderr)
+	}
+}
+
+// poolRecords are the records of pools.
+func poolRecords(records []reaper.Record) []reaper.Record {
+	return slices.DeleteFunc(slices.Clone(records), func(r reaper.Record) bool { return r.Backend != whereabouts.PoolsName })
+}

@@ -1,0 +1,245 @@
+package whereabouts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// network is the network of the pods that come back. The networks that
+// overlapping returns are over the same addresses.
+var network = plugin.Network{Range: "10.1.0.0/24"}
+
+// newSandbox is the sandbox of a pod that came back.
+const newSandbox = "sandbox-new"
+
+// leak writes the first allocation of the network, of a pod that is gone by now.
+func (f *fixture) leak(pod string) (ip string) {
+	f.Helper()
+	f.fill(network.Range, map[int]string{1: pod})
+	return "10.1.0.1"
+}
+
+// A heldAdd is the ADD of a pod that came back under its name, held between the
+// plugin's reading and its writing of the pool.
+type heldAdd struct {
+	gate *proxy.Gate
+	done chan struct{}
+	ip   string
+	err  error
+}
+
+// comesBack creates the pod and starts its ADD. It returns when the plugin has
+// read all that it reads and is about to write the pool.
+func (f *fixture) comesBack(pod string) *heldAdd {
+	f.Helper()
+	f.pod(pod, pending)
+	h := &heldAdd{gate: proxy.NewGate(), done: make(chan struct{})}
+	f.toPlugin.Before(proxy.On("patch ippools"), h.gate.Hook)
+	go func() {
+		defer close(h.done)
+		h.ip, h.err = f.addOne(network, pod, newSandbox)
+	}()
+	select {
+	case <-h.gate.Arrived():
+	case <-h.done:
+	}
+	return h
+}
+
+// write lets the ADD write, and waits for its end.
+func (h *heldAdd) write() {
+	h.gate.Open()
+	<-h.done
+}
+
+// wantWhole fails the test unless the pod has all that its ADD gave it: the
+// entry in the pool, by its sandbox; the reservation that names it; and thereby
+// the address, which a real ADD in a range over the same addresses is not given
+// (promise 1).
+func (f *fixture) wantWhole(n plugin.Network, pod, sandbox, ip string) {
+	f.Helper()
+	owners := f.owners()
+	if got, want := owners[poolName(n.Range)+" "+ip], ref(pod)+" "+sandbox; got != want {
+		f.Errorf("%s has %s by its ADD; the pool's entry is %q, want %q", pod, ip, got, want)
+	}
+	if got, want := owners[ip], ref(pod); got != want {
+		f.Errorf("%s has %s by its ADD; the reservation is %q, want %q", pod, ip, got, want)
+	}
+	_, err := f.addOne(overlapping(ip), "stranger", "sandbox-stranger")
+	var refused *plugin.Error
+	switch {
+	case err == nil:
+		f.Errorf("a pod in an overlapping range was given %s, which is in use: two pods have it", ip)
+	case !errors.As(err, &refused) || !strings.Contains(refused.Msg, "Could not allocate IP in range"):
+		f.Errorf("ADD for %s in an overlapping range: %v, want that none is left", ip, err)
+	}
+}
+
+// overlapping is a network over all addresses that the tests use, narrowed to
+// one of them.
+func overlapping(ip string) plugin.Network {
+	return plugin.Network{Name: "other", Range: "10.0.0.0/8", RangeStart: ip, RangeEnd: ip}
+}
+
+// requests are those of an undisturbed run that releases one address, as its
+// proxy saw them, and the number of the first one by which it looks at the owner
+// again. Before that, there is nothing that the run could have decided.
+func (f *fixture) requests() (steps []proxy.Request, first int) {
+	f.Helper()
+	f.clear()
+	f.leak("web-0")
+	f.mustReap(reap.ExitDone, "")
+	f.wantOwners(nothing)
+	steps = f.toReaper.Requests()
+	for _, r := range steps {
+		if r.String() == "get pods" {
+			return steps, r.Number
+		}
+	}
+	f.Fatalf("no look at the owner among %v", steps)
+	return nil, 0
+}
+
+// storeWrite reports whether a step writes a store.
+func storeWrite(r proxy.Request) bool {
+	return r.Mutating() && (r.Resource == "ippools" || r.Resource == "overlappingrangeipreservations")
+}
+
+// untilReleased are the steps without the last ones, which are about the run's
+// journal, lock and events: nothing in a store depends on what comes in between.
+func untilReleased(steps []proxy.Request) []proxy.Request {
+	for len(steps) > 0 && !slices.Contains([]string{"pods", "ippools", "overlappingrangeipreservations"}, steps[len(steps)-1].Resource) {
+		steps = steps[:len(steps)-1]
+	}
+	return steps
+}
+
+// A pod comes back under its name while the run is at any of its steps, and its
+// ADD writes at that step or at any later one. The pod keeps what its ADD got
+// (promises 1 and 4), no address that it left behind stays blocked, and no run
+// fails for it.
+func TestEveryStepAPodComesBackAt(t *testing.T) {
+	f := newFixture(t)
+	steps, first := f.requests()
+	steps = untilReleased(steps)
+	end := len(steps) + 1
+	for n := first; n <= end; n++ {
+		where := "after the release"
+		if n < end {
+			where = fmt.Sprintf("before %d %s", n, steps[n-1])
+		}
+		for later := 0; n+later <= end+1; later++ {
+			sampled := n == first || n == end || storeWrite(steps[n-1])
+			if testing.Short() && (!sampled || later > 0 && n+later <= end) {
+				continue
+			}
+			f.each(fmt.Sprintf("%s, and the ADD writes %d later", where, later), func() { f.comeback(n, later, end) })
+		}
+	}
+}
+
+// comeback lets the pod come back when the run is about to make its nth request,
+// and lets the ADD write so many requests later, or after the run where that is
+// beyond the end.
+func (f *fixture) comeback(n, later, end int) {
+	f.Helper()
+	f.clear("web-0")
+	f.leak("web-0")
+	var h *heldAdd
+	written := false
+	f.toReaper.Before(proxy.Any, func(_ context.Context, r proxy.Request) proxy.Action {
+		if r.Number == n {
+			h = f.comesBack("web-0")
+		}
+		if r.Number == n+later && r.Number <= end {
+			h.write()
+			written = true
+		}
+		return proxy.Pass()
+	})
+	f.mustReap(reap.ExitDone, "")
+	if h == nil {
+		h = f.comesBack("web-0")
+	}
+	if !written {
+		h.write()
+	}
+	f.must(h.err)
+	f.wantWhole(network, "web-0", newSandbox, h.ip)
+
+	has := f.owners()
+	f.converge()
+	f.wantOwners(has)
+	f.gone("web-0")
+	f.converge()
+	f.wantOwners(nothing)
+}
+
+// If many allocations are due, owners are looked at by one listing of all pods,
+// which is up to two seconds old at a write. A pod that comes back behind it is
+// still found, before its reservation goes (promise 4).
+func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
+	f := newFixture(t)
+	ip := f.leak("web-0")
+	for i := range 60 {
+		f.writeReservation(fmt.Sprintf("10.2.0.%d", i+1), ref(fmt.Sprintf("gone-%d", i)))
+	}
+	tombstone := func(r proxy.Request) bool {
+		return r.String() == "patch overlappingrangeipreservations" && r.Name == ip
+	}
+	var h *heldAdd
+	f.toReaper.Before(proxy.Nth(1, tombstone), func(context.Context, proxy.Request) proxy.Action {
+		h = f.comesBack("web-0")
+		h.write()
+		return proxy.Pass()
+	})
+	got := f.mustReap(reap.ExitDone, noLimit)
+	if lists := f.toReaper.Counts()["list pods"]; lists < 2 {
+		t.Fatalf("%d listings of pods: owners were not looked at by listing", lists)
+	}
+	f.must(h.err)
+	f.wantWhole(network, "web-0", newSandbox, h.ip)
+	if outcome := got.outcomes()["overlapping "+ip]; outcome == "released" {
+		t.Errorf("outcome of the reservation of %s: %s", ip, outcome)
+	}
+	f.wantOwners(map[string]string{poolName(network.Range) + " " + h.ip: ref("web-0") + " " + newSandbox, h.ip: ref("web-0")})
+}
+
+// A reservation goes while the run is about to release it, by the late DEL of
+// its own sandbox, and a pod in an overlapping range is given the address. The
+// run deletes and changes nothing that this pod has (promise 1): it is another
+// object under the same name.
+func TestEveryStepAReservationIsGivenAwayAt(t *testing.T) {
+	f := newFixture(t)
+	steps, first := f.requests()
+	for n := first; n <= len(steps); n++ {
+		if testing.Short() && !storeWrite(steps[n-1]) {
+			continue
+		}
+		f.each(fmt.Sprintf("before %d %s", n, steps[n-1]), func() {
+			f.clear("neighbour")
+			ip := f.leak("web-0")
+			other := plugin.Network{Range: "10.1.0.0/16", RangeStart: ip, RangeEnd: ip}
+			f.toReaper.Before(func(r proxy.Request) bool { return r.Number == n },
+				func(context.Context, proxy.Request) proxy.Action {
+					f.removeEntry(network.Range, ip) // as the DEL does,
+					f.deleteReservation(ip)          // by name alone
+					f.pod("neighbour", pending)
+					if _, err := f.addOne(other, "neighbour", newSandbox); err != nil {
+						f.Error(err)
+					}
+					return proxy.Pass()
+				})
+			f.mustReap(reap.ExitDone, "")
+			f.wantWhole(other, "neighbour", newSandbox, ip)
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package whereabouts_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// Versions before 0.8 gave a pod that came back another address, and left the
+// old entry. Such an entry goes while its pod lives, but only
+// with the proof that the pod shows another address of the same pool; and never
+// in less than four minutes, since while an ADD is under way it is the new
+// entry that looks like the old one.
+const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0"}}`
+
+func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
+	for _, tt := range []struct {
+		name, terms string
+		wait        time.Duration
+	}{
+		{"no grace", "gracePeriod: 0s\nminAge: 0s\n", 4 * time.Minute},
+		{"no grace, minimal age", "gracePeriod: 0s\nminAge: 5m\n", 5 * time.Minute},
+		{"grace", "gracePeriod: 15m\nminAge: 5m\n", 15 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			waits := []string{
+				"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
+				"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+			}
+			f.playSteps(tt.terms, []step{
+				{at: 0, want: waits, do: func(f *fixture) {
+					f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+					f.runs("web-0", "10.0.0.2")
+				}},
+				{at: tt.wait - time.Second, want: waits},
+				{at: tt.wait, want: []string{
+					"10.0.0.0-24/1 10.0.0.1 web-0 orphan SandboxReplaced released",
+					"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+				}},
+			})
+		})
+	}
+}
+
+// The ADD of a new sandbox is under way at the first run: Multus has not
+// written yet, so it is the new entry that looks superseded.
+func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
+	f := newFixture(t)
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+			f.runs("web-0", "10.0.0.1")
+		}, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
+		}},
+		{at: 4 * time.Minute, do: func(f *fixture) {
+			f.must(f.UpdatePod(f.Context(), shop, "web-0", shows("net1", "10.0.0.2")))
+		}, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+		}},
+	})
+}
+
+func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
+	kept := []string{
+		"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+		"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+	}
+	of := func(allocations string, opts ...cluster.PodOption) func(*fixture) {
+		return func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", allocations)
+			f.pod("web-0", opts...)
+		}
+	}
+	play(t, []scenario{
+		{name: "nothing shown", set: of(twoEntries), want: kept},
+		{name: "shown in the status only", set: of(twoEntries, cluster.PodIPs("10.0.0.2")), want: kept},
+		{name: "an address of another pool shown", set: of(twoEntries, shows("net1", "10.9.0.1")), want: kept},
+		{name: "both shown", set: of(twoEntries, shows("net1", "10.0.0.1", "10.0.0.2")), want: kept},
+		{name: "shown beside what cannot be read", set: of(twoEntries, shows("net1", "10.0.0.2", "10.0.0.x")), want: kept},
+		{name: "another interface shown", want: kept, set: of(
+			`{"1":{"id":"a","podref":"shop/web-0","ifname":"net2"},"2":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`,
+			shows("net1", "10.0.0.2"))},
+		{
+			name: "with it, held by policy", policy: "pods: {superseded: hold}\n",
+			set: of(twoEntries, shows("net1", "10.0.0.2")),
+			want: []string{
+				"10.0.0.0-24/1 10.0.0.1 web-0 held SandboxReplaced kept",
+				"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+			},
+		},
+	})
+}
+
+// The new entry is that of today's plugin: it knows the name of
+// the interface, and so does not adopt an entry that does not.
+func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
+	f := newFixture(t)
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) {
+			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0"}}`)
+			f.runs("web-0", f.add(lan, "web-0")...)
+		}, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
+		}},
+		{at: 4 * time.Minute, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan SandboxReplaced released",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
+			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
+		}},
+	})
+}
+
+// The reservation of the old entry stays for as long as the pod lives. No look at the
+// pod could tell whether it is about to adopt the address again: it exists
+// before and after, and the tombstone's protocol rests on an owner that does
+// not.
+func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
+	f := newFixture(t)
+	f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
+	f.writeReservation("10.0.0.1", "shop/web-0")
+	f.writeReservation("10.0.0.2", "shop/web-0")
+	f.playSteps(atOnce, []step{
+		{at: 0, do: func(f *fixture) { f.runs("web-0", "10.0.0.1") }, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
+			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
+		}},
+		{at: 4 * time.Minute, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 orphan SandboxReplaced released",
+			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
+			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
+		}},
+		{at: 5 * time.Minute, do: func(f *fixture) {
+			f.must(f.DeletePod(f.Context(), shop, "web-0"))
+		}, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.2 10.0.0.2 web-0 orphan PodAbsent released",
+		}},
+	})
+}

@@ -1,0 +1,67 @@
+package whereabouts_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A scenario is what a store holds and which pods there are when the reaper
+// runs, and what the reaper then has to say and to do.
+type scenario struct {
+	name   string
+	policy string // added to one that releases at once
+	set    func(f *fixture)
+	exit   int // of the binary
+
+	// want has a line for each allocation, in any order:
+	//
+	//	POOL/KEY     IP POD VERDICT REASON OUTCOME
+	//	RESERVATION  IP POD VERDICT REASON OUTCOME
+	//
+	// Afterwards the store has to hold what it held before, byte for byte, but
+	// for the lines that end with released.
+	want []string
+
+	then func(f *fixture) // looks at what else has to be so; may be nil
+}
+
+// play runs each scenario in a cluster of its own making.
+func play(t *testing.T, scenarios []scenario) {
+	t.Helper()
+	for _, tt := range scenarios {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			tt.set(f)
+			before := f.store()
+			got := f.reap(tt.policy)
+			f.wantLines(tt.want, got.lines)
+			if got.exit != tt.exit {
+				t.Errorf("exit code %d, want %d\n%s", got.exit, tt.exit, got.stderr)
+			}
+			f.wantStore(before.without(got.lines))
+			if tt.then != nil {
+				tt.then(f)
+			}
+		})
+	}
+}
+
+// wantLines compares the lines of a report with those that are due.
+func (f *fixture) wantLines(want, got []string) {
+	f.Helper()
+	want = slices.Sorted(slices.Values(want))
+	if len(want) == 0 && len(got) == 0 {
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		f.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// both returns the lines of an address that has an entry in a pool and a
+// reservation, for the two share their fate more often than not.
+func both(entry, reservation, rest string) []string {
+	return []string{entry + " " + rest, reservation + " " + rest}
+}

@@ -1,0 +1,156 @@
+package whereabouts_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+)
+
+// A store is what the API server holds, in its own bytes: of a reservation the
+// object by its name, of a pool the object without its allocations by its name
+// and each allocation by name/key. What is not in the namespace of the pools
+// has its namespace before its name.
+//
+// What a write of anything to an object changes is not in it: its version, its
+// generation and who manages which field. Versions are apart.
+type store struct {
+	content  map[string]string
+	reborn   map[string]string // content without the births of reservations
+	versions map[string]string // of whole objects
+}
+
+// snapshot reads everything.
+func (f *fixture) snapshot() snapshot.Store {
+	f.Helper()
+	return snapshot.TakeT(f, f.Cluster, nil, snapshot.Pools, snapshot.Reservations)
+}
+
+// store reads everything.
+func (f *fixture) store() store {
+	f.Helper()
+	taken := f.snapshot()
+	born := maps.Clone(taken)
+	for path, o := range born {
+		o.Reborn = false
+		born[path] = o
+	}
+	return store{named(born.Places()), named(taken.Places()), named(taken.Versions())}
+}
+
+// named returns what is under the paths of a snapshot under the names of a store.
+func named(view map[string]string) map[string]string {
+	all := make(map[string]string, len(view))
+	for path, text := range view {
+		parts := strings.SplitN(strings.TrimPrefix(path, snapshot.Pools.API+"/namespaces/"), "/", 3)
+		name := strings.Replace(parts[2], " ", "/", 1)
+		if parts[0] != cluster.PoolNamespace {
+			name = parts[0] + "/" + name
+		}
+		all[name] = text
+	}
+	return all
+}
+
+// without returns the store as it has to be after a run that ended with these
+// lines: what was released is not in it, and nothing else was even written, but
+// for a reservation that was given back.
+func (st store) without(lines []string) store {
+	left := store{maps.Clone(st.content), nil, maps.Clone(st.versions)}
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		outcome := fields[len(fields)-1]
+		if outcome == "released" || outcome == "returned" {
+			delete(left.versions, fields[0])
+		}
+		if outcome != "released" {
+			continue
+		}
+		delete(left.content, fields[0])
+		if pool, key := cutLast(fields[0]); key != "" {
+			delete(left.versions, pool)
+		}
+	}
+	return left
+}
+
+// same returns the lines of what is in both stores and the same in both. The
+// others are about what the second does not hold any more.
+func (st store) same(other store, lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		object, _, _ := strings.Cut(line, " ")
+		return st.content[object] != other.content[object]
+	})
+}
+
+// cutLast splits at the last slash.
+func cutLast(text string) (before, after string) {
+	i := strings.LastIndexByte(text, '/')
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i], text[i+1:]
+}
+
+// wantStore fails the test unless the store is this, and the objects whose
+// version is in it are of that version.
+func (f *fixture) wantStore(want store) {
+	f.Helper()
+	got := f.store()
+	snapshot.WantT(f, "of Whereabouts", want.content, got.content)
+	for name, version := range want.versions {
+		if got.versions[name] != version {
+			f.Errorf("%s was written: its version was %s and is %q", name, version, got.versions[name])
+		}
+	}
+}
+
+// wantReborn fails the test unless the store is as it was, but for the births of
+// reservations.
+func (f *fixture) wantReborn(want store) {
+	f.Helper()
+	snapshot.WantT(f, "but for births", want.reborn, f.store().reborn)
+}
+
+// wantSame fails the test unless nothing was written between two looks.
+func (f *fixture) wantSame(when string, before, after map[string]string) {
+	f.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		f.Errorf("versions %s (-before +after):\n%s", when, diff)
+	}
+}
+
+// owners returns who has what, as snapshot.Owners does.
+func (f *fixture) owners() map[string]string {
+	f.Helper()
+	return f.snapshot().Owners()
+}
+
+// wantOwners fails the test unless this is who has what.
+func (f *fixture) wantOwners(want map[string]string) {
+	f.Helper()
+	snapshot.WantT(f, "by owner", want, f.owners())
+}
+
+// nothing is what owners have of an empty store.
+var nothing = map[string]string{}
+
+// ref is how Whereabouts names a pod of the shop.
+func ref(pod string) string { return shop + "/" + pod }
+
+// poolName is how the plugin names the pool of an unnamed network.
+func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
+
+// text is a JSON string.
+func text(of any) string {
+	raw, err := json.Marshal(of)
+	if err != nil {
+		panic(err) // maps of strings always marshal
+	}
+	return string(raw)
+}

@@ -1,0 +1,178 @@
+package whereabouts_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// tombstone is what stands in a reservation while it is being released, and
+// after a run that was killed meanwhile.
+const tombstone = "_ip-reaper/_released"
+
+// bury leaves a tombstone in the reservation of a dead pod, as a killed run
+// does, and returns its address.
+func (f *fixture) bury(pod string) (ip string) {
+	f.Helper()
+	ip = f.leak(pod)
+	f.killedAfter("patch overlappingrangeipreservations")
+	f.wantOwners(map[string]string{ip: tombstone})
+	return ip
+}
+
+// A tombstone is put back if the next run finds that the reservation has to
+// stay, and left alone by a run that may not write (promises 5 and 8).
+func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
+	const (
+		held  = "rules:\n- {match: {pods: [\"web-*\"]}, hold: true}\n"
+		away  = "namespaces: {exclude: [shop]}\n"
+		alone = "backends: {whereabouts: {enabled: false}}\n"
+		small = "limits: {maxFraction: 0.1, minEntries: 1}\n"
+	)
+	for _, tt := range []struct {
+		name   string
+		policy string
+		args   []string
+		set    func(f *fixture, ip string) // may be nil
+		exit   int
+		line   string // without the address
+	}{
+		{"a rule holds it now", held, nil, nil, reap.ExitDone, "held RuleHold returned"},
+		{"it is out of scope now", away, nil, nil, reap.ExitDone, "held OutOfScope returned"},
+		{
+			"its pod is back, without an address so far", "", nil,
+			func(f *fixture, _ string) { f.pod("web-0", pending) }, reap.ExitDone, "inUse PodPresent returned",
+		},
+		{
+			"a pool holds the address for its owner", alone, nil,
+			func(f *fixture, ip string) { f.hold(ip, "web-0") }, reap.ExitDone, "orphan PodAbsent returned",
+		},
+		{"a dry run", "", []string{"--dry-run"}, nil, reap.ExitDone, "orphan PodAbsent planned"},
+		{"a refused limit", small, nil, nil, reap.ExitLimit, "orphan PodAbsent kept"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			ip := f.leak("web-0")
+			whole := f.store().content[ip]
+			f.killedAfter("patch overlappingrangeipreservations")
+			f.wantOwners(map[string]string{ip: tombstone})
+			if tt.set != nil {
+				tt.set(f, ip)
+			}
+			want := f.store().content
+			back := tt.exit == reap.ExitDone && len(tt.args) == 0
+			if back {
+				want[ip] = whole
+			}
+			got := f.mustReap(tt.exit, tt.policy, tt.args...)
+			f.wantLines([]string{ip + " " + ip + " web-0 " + tt.line}, got.lines)
+			f.wantStore(store{content: want})
+			if got := reap.StoreWrites(f.toReaper.Mutations()); !back && len(got) > 0 {
+				t.Errorf("writes: %v, want none", got)
+			}
+		})
+	}
+}
+
+// hold gives the pool an entry for the pod.
+func (f *fixture) hold(ip, pod string) {
+	f.Helper()
+	key := strings.TrimPrefix(ip, "10.1.0.")
+	f.patch("ippools", poolName(network.Range), types.MergePatchType,
+		`{"spec":{"allocations":{"`+key+`":{"id":"sandbox-x","podref":"`+ref(pod)+`","ifname":"net1"}}}}`)
+}
+
+// A tombstone that does not say any more whose it was is not understood, and
+// what is not understood is not rewritten (promise 6).
+func TestTombstoneWithoutAnOwnerIsLeftAlone(t *testing.T) {
+	f := newFixture(t)
+	ip := f.bury("web-0")
+	f.patch("overlappingrangeipreservations", ip, types.MergePatchType, `{"metadata":{"annotations":null}}`)
+	f.mustReap(reap.ExitDone, "")
+	f.wantOwners(map[string]string{ip: tombstone})
+}
+
+// If the second look at the owner fails, the first try leaves a tombstone and
+// the next one finds the owner alive. What the report then calls returned has its
+// owner again (promise 7).
+func TestOwnerThatComesBackBetweenTwoTriesGetsItsReservationBack(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fail proxy.Match
+	}{
+		{"the second look failed", proxy.Nth(3, proxy.On("get pods"))},
+		{"putting it back failed", proxy.Nth(2, proxy.On("patch overlappingrangeipreservations"))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			ip := f.leak("web-0")
+			var h *heldAdd
+			f.toReaper.Before(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")),
+				func(context.Context, proxy.Request) proxy.Action {
+					h = f.comesBack("web-0")
+					return proxy.Pass()
+				})
+			f.toReaper.After(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")),
+				func(context.Context, proxy.Request) proxy.Action {
+					h.write()
+					return proxy.Pass()
+				})
+			f.toReaper.Before(tt.fail, proxy.Always(proxy.InternalError()))
+			got := f.reap("")
+			if h.err != nil || h.ip != ip {
+				t.Fatalf("ADD: %s, %v, want %s", h.ip, h.err, ip)
+			}
+			if outcome := got.outcomes()["overlapping "+ip]; outcome == "returned" {
+				f.wantWhole(network, "web-0", newSandbox, ip)
+			} else if got.exit != reap.ExitPartial || outcome != "failed" {
+				t.Errorf("exit code %d, outcome %s, want 3 and failed", got.exit, outcome)
+			}
+			f.converge()
+			f.wantWhole(network, "web-0", newSandbox, ip)
+		})
+	}
+}
+
+// A server that asks to come back later is heard, and still no write rests on
+// a look at the owner that is older than two seconds (promise 4).
+func TestEveryWriteThatHasToWaitIsConfirmedAnew(t *testing.T) {
+	const wait = 3 * time.Second
+	writes := []string{"delete overlappingrangeipreservations", "patch ippools"}
+	for _, request := range kit.SampleBy(writes, func(string) bool { return true }) {
+		t.Run(request, func(t *testing.T) {
+			f := newFixture(t)
+			f.fill(network.Range, map[int]string{1: "gone"})
+			var mu sync.Mutex
+			var looked time.Time
+			f.toReaper.Before(proxy.On("get pods"), func(context.Context, proxy.Request) proxy.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				looked = time.Now()
+				return proxy.Pass()
+			})
+			f.toReaper.Before(proxy.Nth(1, proxy.On(request)), proxy.Always(proxy.TooManyRequests(wait)))
+			refused := time.Now()
+			f.toReaper.Before(proxy.On(request), func(context.Context, proxy.Request) proxy.Action {
+				mu.Lock()
+				defer mu.Unlock()
+				if age := time.Since(looked); age > 2*time.Second {
+					t.Errorf("%s rests on a look at the owner %v ago", request, age.Round(time.Millisecond))
+				}
+				if waited := time.Since(refused); waited < wait {
+					t.Errorf("%s came again after %v, %v was asked for", request, waited.Round(time.Millisecond), wait)
+				}
+				return proxy.Pass()
+			})
+			f.mustReap(reap.ExitDone, "")
+			f.wantOwners(nothing)
+		})
+	}
+}
