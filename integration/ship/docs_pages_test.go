@@ -50,13 +50,20 @@ func pages(t testing.TB) []page {
 	return all
 }
 
+// firstPages are the documents outside of docs and deploy, all of whose pages are read
+// too.
+var firstPages = []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "integration/README.md"}
+
 func readPages() ([]page, error) {
 	integration, err := assets.Root()
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(integration)
-	paths := []string{filepath.Join(dir, "README.md"), filepath.Join(dir, "SECURITY.md")}
+	var paths []string
+	for _, page := range firstPages {
+		paths = append(paths, filepath.Join(dir, page))
+	}
 	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
 	if err != nil {
 		return nil, err
@@ -216,4 +223,30 @@ func chapter(t testing.TB, title string) string {
 		t.Fatalf("no page has the chapter %q", title)
 	}
 	return found
+}
+
+// tables returns the cells of the page's tables, that of the headings first.
+func (p page) tables() [][][]string {
+	var all [][][]string
+	inside := false
+	for line := range strings.Lines(p.text) {
+		if !strings.HasPrefix(line, "|") {
+			inside = false
+			continue
+		}
+		line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
+		cells := strings.Split(line, "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !inside:
+			all = append(all, nil)
+		case strings.Trim(strings.Join(cells, ""), ":-") == "":
+			continue
+		}
+		inside = true
+		all[len(all)-1] = append(all[len(all)-1], cells)
+	}
+	return all
 }

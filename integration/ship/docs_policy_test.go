@@ -152,24 +152,35 @@ func rows(t testing.TB, path, first string) [][]string {
 	t.Helper()
 	var all [][]string
 	for _, p := range pages(t) {
-		inside := false
-		for line := range strings.Lines(p.text) {
-			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-			for i := range cells {
-				cells[i] = strings.TrimSpace(cells[i])
-			}
-			switch {
-			case p.path != path || !strings.HasPrefix(line, "|"):
-				inside = false
-			case cells[0] == first:
-				inside = true
-			case inside && !strings.HasPrefix(cells[0], "-"):
-				all = append(all, cells)
+		for _, table := range p.tables() {
+			if p.path == path && table[0][0] == first {
+				all = append(all, table[1:]...)
 			}
 		}
 	}
 	if len(all) == 0 {
 		t.Fatalf("%s has no table that begins with %q", path, first)
+	}
+	return all
+}
+
+// column returns the cells below a heading in the tables of all pages.
+func column(t testing.TB, heading string) []string {
+	t.Helper()
+	var all []string
+	for _, p := range pages(t) {
+		for _, table := range p.tables() {
+			for i, head := range table[0] {
+				for _, row := range table[1:] {
+					if head == heading && i < len(row) {
+						all = append(all, row[i])
+					}
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no page has a table with the column %q", heading)
 	}
 	return all
 }

@@ -181,7 +181,9 @@ func (c *Cluster) remove(ctx context.Context, o object) error {
 			return fmt.Errorf("remove finalizers of %s: %w", o.key(), err)
 		}
 	}
-	err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", o.key(), err)
 	}
