@@ -92,7 +92,7 @@ func TestKubectlRunsTheReaper(t *testing.T) {
 	s.says(0, []string{leaked[0].String(), "default/gone", "dry run"},
 		"ip-reaper", "--context", cluster.ContextName)
 	s.says(0, []string{cluster.ContextName + "\n", ":4\n"}, "__complete", "ip-reaper", "--context", "")
-	s.says(2, []string{"kubectl ip-reaper: outside of a cluster, writing needs an explicit --context",
+	s.says(2, []string{"kubectl ip-reaper: outside a cluster, writing requires an explicit --context",
 		"hint: --context " + cluster.ContextName}, "ip-reaper", "--dry-run=false")
 	s.says(2, []string{`context "elsewhere" does not exist`}, "ip-reaper", "--context", "elsewhere")
 }

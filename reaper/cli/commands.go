@@ -20,7 +20,7 @@ const envHelp = `ENVIRONMENT
 `
 
 const about = `ip-reaper gives back the addresses that IPAM stores hold for pods that no
-longer exist. An address in use is never released, and uncertainty keeps.
+longer exist. An address in use is never released. When in doubt, the address is kept.
 
 Without a policy that says "dryRun: false", a run only says what it would do.
 `
@@ -114,7 +114,7 @@ func newPolicy(w ioStreams) *cobra.Command {
 				if len(args) == 1 {
 					return nil
 				}
-				return reaper.BadInput(fmt.Errorf("%d files given, one is wanted", len(args)), cmd.CommandPath()+" FILE")
+				return reaper.BadInput(fmt.Errorf("%d files are given, 1 is required", len(args)), cmd.CommandPath()+" FILE")
 			},
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if _, err := loadPolicy(w, args[0]); err != nil {

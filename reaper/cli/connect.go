@@ -39,15 +39,15 @@ type connection struct {
 	clockSkew func() (time.Duration, bool)
 }
 
-// connect prepares the clients; it contacts nobody. Who writes wants to be told
-// into which cluster, unless it runs inside of it.
+// connect prepares the clients and makes no request. Outside a cluster, writing
+// requires an explicit --context.
 func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	config, contextName, namespace, err := loadConfig(f, w.env)
 	if err != nil {
 		return connection{}, err
 	}
 	if writes && contextName != "" && f.context == "" {
-		return connection{}, reaper.BadInput(errors.New("outside of a cluster, writing needs an explicit --context"),
+		return connection{}, reaper.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+contextName)
 	}
 	config.UserAgent = "ip-reaper/" + buildVersion()

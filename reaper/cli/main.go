@@ -32,18 +32,18 @@ const (
 
 const exitStatus = `EXIT STATUS
   0    done, also when there was nothing to do
-  1    unexpected: nobody could be asked who is alive, and nothing was released;
-       or the report could not be printed
-  2    a wrong flag or policy, a file that cannot be read, or a journal that is not
-       there; nothing was written
+  1    unexpected: the pods could not be listed, and nothing was released; or the
+       report could not be printed
+  2    a wrong flag or policy, a file that cannot be read, or a journal that does not
+       exist; nothing was written
   3    partial: a backend, a pool or a release failed, the rest is done
-  4    a limit refused the plan, or the list of pods is not believed; nothing of it
-       was released
+  4    a limit refused the plan, or the list of pods is not believed; nothing of the
+       plan was released
   5    another run is going on; nothing was done
-  130  interrupted; what was not begun is kept
+  130  interrupted; allocations whose release had not begun are kept
 `
 
-// A world is what the program has of its surroundings.
+// ioStreams are the streams and the environment of the program, and its backends.
 type ioStreams struct {
 	env      func(key string) string
 	stdin    io.Reader
