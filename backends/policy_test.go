@@ -52,14 +52,15 @@ func wantNoZero(t *testing.T, at string, v reflect.Value) {
 	if v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
 		t.Errorf("the comments have no %s", at)
 	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		wantNoZero(t, at, v.Elem())
-	case reflect.Struct:
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Struct {
 		for f, value := range v.Fields() {
 			wantNoZero(t, at+"."+f.Name, value)
 		}
-	case reflect.Slice:
+	}
+	if v.Kind() == reflect.Slice {
 		for i := range v.Len() {
 			wantNoZero(t, fmt.Sprintf("%s[%d]", at, i), v.Index(i))
 		}
