@@ -137,7 +137,7 @@ func (f *reservedFixture) change(p policy.ReservedIP, name string, value any, pa
 	f.must(err)
 }
 
-// remove deletes an object as anybody may.
+// remove deletes an object without a precondition.
 func (f *reservedFixture) remove(p policy.ReservedIP, name string) {
 	f.Helper()
 	f.must(f.objects(p).Delete(f.Context(), name, metav1.DeleteOptions{}))
