@@ -11,16 +11,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// names are the first n of a crowd.
+// names are those of n pods.
 func names(n int) []string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("crowd-%d", i)
+		names[i] = fmt.Sprintf("extra-%d", i)
 	}
 	return names
 }
 
-// crowd creates so many pods, beside the bystander.
+// addPods creates so many pods, beside the bystander.
 func (f *fixture) addPods(n int) {
 	f.Helper()
 	f.must(parallel.Each(16, names(n), func(_ int, name string) error {
@@ -29,7 +29,7 @@ func (f *fixture) addPods(n int) {
 	}))
 }
 
-// thin deletes the first n of them.
+// deletePods deletes the first n of them.
 func (f *fixture) deletePods(n int) {
 	f.Helper()
 	f.must(parallel.Each(16, names(n), func(_ int, name string) error { return f.DeletePod(f.Context(), shop, name) }))
@@ -59,7 +59,7 @@ var drops = []drop{
 	},
 }
 
-// racks creates nodes.
+// addNodes creates nodes.
 func (f *fixture) addNodes(names ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -75,9 +75,9 @@ func (f *fixture) deleteNodes(names ...string) {
 	}
 }
 
-// A list that lost half of what the last one had is not believed, however complete it
-// says it is: with exit code 4 and both figures nothing is written, now and in the
-// next runs, until an operator has looked (promises 2 and 9).
+// A run does not believe a list that lost half of what the last one had, also if the list
+// says that it is complete. It ends with exit code 4, tells both figures and writes
+// nothing, and so do the next runs, until an operator raises the limit (promises 2 and 9).
 func TestEveryDropOfTheCensus(t *testing.T) {
 	for _, tt := range kit.SampleBy(drops, func(d drop) bool { return d.name == "nodes" }) {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestEveryDropOfTheCensus(t *testing.T) {
 	}
 }
 
-// Where nothing lost its owner, a drop is nothing that anybody has to look at; and
-// the figures of such a run are those that the next one goes by.
+// If nothing has lost its owner, a drop is accepted, and the next run compares with the
+// figures of this one.
 func TestCensusMayShrinkWhereNothingIsOwnerless(t *testing.T) {
 	f := newFixture(t)
 	f.addPods(20)

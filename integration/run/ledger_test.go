@@ -17,9 +17,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Whatever became of the ledger between two runs, the second keeps what the first
-// suspected: its grace period begins anew, and the run says why where it cannot read
-// what is there. The ledger that it writes is a good one (promises 2 and 8).
+// If the ledger was damaged between two runs, the second keeps what the first suspected:
+// its grace period begins anew, and the run says why if it cannot read the ledger. The
+// ledger that it writes is a good one (promises 2 and 8).
 func TestEveryDamageOfTheLedger(t *testing.T) {
 	text := func(data string) func(*fixture) {
 		return func(f *fixture) { f.storeText(zipped([]byte(data))) }
@@ -43,7 +43,7 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 		{"deleted", func(f *fixture) { f.must(f.memory.ForgetLedger(f.Context())) }, ""},
 		{"from a later time", seen(func(at int64) int64 { return at + 3600 }), ""},
 		{"from the next century", seen(func(at int64) int64 { return at + century }), ""},
-		{"of a time that nobody can write", seen(func(at int64) int64 { return at + 1e14 }), "is not a time"},
+		{"of a time that cannot be written", seen(func(at int64) int64 { return at + 1e14 }), "is not a time"},
 		{"of a time before all times", seen(func(int64) int64 { return -1 }), "is not a time"},
 		{"empty", func(f *fixture) { f.storeText(nil) }, ""},
 		{"no gzip", func(f *fixture) { f.storeText([]byte("{}")) }, "the ledger is damaged"},

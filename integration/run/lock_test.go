@@ -33,8 +33,8 @@ func (f *fixture) held(policy string) (*reap.Process, *proxy.Gate) {
 	return p, gate
 }
 
-// Two runs do not go on at the same time: the second says whose turn it is, and since
-// when, and does nothing. One that only looks is in nobody's way.
+// Two runs do not go on at the same time: the second says which run has the lock, and
+// since when, and does nothing. A dry run takes no lock.
 func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")
@@ -79,7 +79,7 @@ func TestLockOfAKilledRunIsTakenOverWhenItHasExpired(t *testing.T) {
 	f.must(err)
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
 	if after := f.lease().Spec; *after.HolderIdentity != "" || *after.LeaseTransitions != 1 {
-		t.Errorf("the lease is %q's after %d transitions, want nobody's after one", *after.HolderIdentity, *after.LeaseTransitions)
+		t.Errorf("the lease is %q's after %d transitions, want no holder after one", *after.HolderIdentity, *after.LeaseTransitions)
 	}
 }
 

@@ -39,7 +39,7 @@ var unlocked = []struct {
 
 // Two runs without a lock have listed the same leaks, and release them at the same
 // time, while pods come back under the names of those leaks, others come, go and
-// crash, and freed addresses are given out anew. Nobody who lives lacks what its ADDs
+// crash, and freed addresses are given out anew. No live pod lacks what its ADDs
 // gave, each leak ends once, and what is left is what is alive (promises 1, 7 and 8).
 func TestEveryWayToRunWithoutALock(t *testing.T) {
 	const leaks, workers, lives = 8, 2, 4

@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// password is one that nobody must read; locked is the configuration of a gateway that
+// password must not be printed; locked is the configuration of a gateway that
 // wants it from the user operator.
 const (
 	password = "hunter2-s3cret"
@@ -24,8 +24,8 @@ const (
 // withUser puts user and password into a URL.
 func withUser(user, url string) string { return strings.Replace(url, "://", "://"+user+"@", 1) }
 
-// A gateway is nothing that a run rests on: whatever becomes of the push, the run
-// does what it does, says so, and ends soon.
+// If figures cannot be pushed, the run releases what it would release, warns, and ends
+// soon.
 func TestEveryTroubleOfTheGateway(t *testing.T) {
 	f := newMetricsFixture(t)
 	answers := func(code int) string {
@@ -99,7 +99,7 @@ func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
 	}
 }
 
-// What is no URL of a gateway ends the run before it begins.
+// A URL that is none of a gateway ends the run before it begins.
 func TestWrongURLIsAMistakeInUsage(t *testing.T) {
 	f := newMetricsFixture(t)
 	for _, url := range []string{"pushgateway:9091", "http://operator:" + password + "%@pushgateway", "https://", f.gateway.url + "/metrics"} {
@@ -117,7 +117,7 @@ func TestWrongURLIsAMistakeInUsage(t *testing.T) {
 	}
 }
 
-// Who interrupts a run still learns how far it came.
+// A run that is interrupted pushes how far it came.
 func TestInterruptedRunPushes(t *testing.T) {
 	f := newMetricsFixture(t)
 	f.leak("web-0")

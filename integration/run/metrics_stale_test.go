@@ -85,7 +85,7 @@ func TestSuccessIsToldOfRunsThatHadIt(t *testing.T) {
 		{"a limit refuses", reap.ExitLimit, atOnce + "limits: {maxReleases: 1}\n", "", ""},
 		{"a store cannot be read", reap.ExitPartial, atOnce, "list ippools", `ip_reaper_allocations{backend="whereabouts",verdict="inUse"}`},
 		{"a release fails", reap.ExitPartial, atOnce, "patch ippools", ""},
-		{"nobody can be asked", reap.ExitError, atOnce, "list pods", `ip_reaper_allocations{backend="whereabouts",verdict="held"}`},
+		{"pods cannot be listed", reap.ExitError, atOnce, "list pods", `ip_reaper_allocations{backend="whereabouts",verdict="held"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f.toReaper.Reset()
@@ -95,7 +95,7 @@ func TestSuccessIsToldOfRunsThatHadIt(t *testing.T) {
 			f.wantSuccess(success)
 			if all, _ := f.gateway.scrape(); tt.gone != "" {
 				if figure, ok := all[tt.gone]; ok {
-					t.Errorf("%s is %v, and nobody can know", tt.gone, figure)
+					t.Errorf("%s is %v, and the run cannot know it", tt.gone, figure)
 				}
 			}
 		})

@@ -94,8 +94,7 @@ func TestFiguresAreThoseOfTheReport(t *testing.T) {
 	f.wantSuccess(releases.Run.FinishedAt)
 }
 
-// A dry run is watched before anybody dares more. What it would release is still
-// there.
+// Operators watch dry runs first. What a dry run would release is still there.
 func TestDryRunPushes(t *testing.T) {
 	f := newMetricsFixture(t)
 	f.live("web-0")

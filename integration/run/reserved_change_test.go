@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A reservation object is somebody's, and goes only as it was listed, and after the
-// address (promises 1, 4 and 7).
+// An object goes only as it was listed, and after the address that it kept (promises 1, 4
+// and 7).
 func TestReservedIPStaysWhereSomethingHappensToIt(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestReservedIPStaysWhereSomethingHappensToIt(t *testing.T) {
 			decisions{"web-0": released, "object web": "orphan PodAbsent returned"}, decisions{"object web": present}},
 		{"its address cannot be released", proxy.On("patch ippools"), func(*fixture) proxy.Action { return proxy.Forbidden() }, reap.ExitPartial,
 			decisions{"web-0": failed, "object web": refused}, decisions{"web-0": released, "object web": released}},
-		{"its address is somebody's", proxy.On("patch ippools"), func(f *fixture) proxy.Action { f.again("web-0", "next"); return proxy.Pass() }, reap.ExitDone,
+		{"its address is another sandbox's", proxy.On("patch ippools"), func(f *fixture) proxy.Action { f.again("web-0", "next"); return proxy.Pass() }, reap.ExitDone,
 			decisions{"web-0": "orphan PodAbsent changed", "object web": refused}, decisions{"web-0": released, "object web": released}},
 		{"it may not be deleted", proxy.On(deletion), func(*fixture) proxy.Action { return proxy.Forbidden() }, reap.ExitPartial,
 			decisions{"web-0": released, "object web": failed}, decisions{"object web": released}},

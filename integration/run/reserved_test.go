@@ -11,10 +11,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// An address that somebody keeps back is held until the deletion of its pod plus the
-// TTL, where nobody tells that from the first run that missed the pod. Of several
-// that keep it the longest counts. Then the address goes, and after it, where the
-// policy says so, the object.
+// An address that an object protects is held until the deletion of its pod plus the TTL.
+// If the object does not tell the deletion, the first run that missed the pod counts. If
+// several objects protect an address, the longest TTL wins. Then the address goes, and
+// after it, if the policy says so, the object.
 func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
 	f := newFixture(t)
 	f.network = wide

@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// What an object keeps is somebody's decision of now: when it goes, or its pod is
-// back, nothing of the time before counts.
+// When an object goes that kept an address, or when its pod is back, the time before does
+// not count.
 func TestReservedIPThatIsTakenBackEndsAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Promise 2. Nobody knows what is kept back where that cannot be read, or not all of
-// it: then everything that has no owner is held, and the output says why.
+// Promise 2. If the objects that protect addresses cannot be read, or not all of them, a
+// run holds everything that has no owner, and the output says why.
 func TestReservedIPsThatCannotBeReadHoldEverything(t *testing.T) {
 	const ofGroup = ".v1alpha1.network.example.com"
 	forbid := proxy.Always(proxy.Forbidden())
@@ -93,8 +93,8 @@ func TestReservedIPThatCannotBeWrittenDownStays(t *testing.T) {
 	f.wantObjects("web")
 }
 
-// The other way round: an object goes after the addresses that it keeps back, and not
-// while nobody can tell whether there are any.
+// The other way round: an object goes after the addresses that it keeps, and not while a
+// store cannot be read that could hold one of them.
 func TestReservedIPStaysWhileAStoreCannotBeRead(t *testing.T) {
 	for _, list := range []string{"list ippools", "list overlappingrangeipreservations"} {
 		t.Run(list, func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestFileThatWasCutShortRestoresNothing(t *testing.T) {
 	w.WantStores("after a restoration from half a file", after)
 }
 
-// A file that is there may be all that can undo another run. Nobody is contacted, and
-// it stays as it is.
+// A file that is there may be the only journal of another run. The run contacts no server
+// and leaves the file as it is.
 func TestRunDoesNotWriteOverAJournal(t *testing.T) {
 	w := world.New(t, calico.KubernetesT(t))
 	precious := file(w, "journal", "precious")

@@ -57,7 +57,7 @@ func stable(spec batchv1.JobSpec) batchv1.JobSpec {
 	return s
 }
 
-// Templates for outages run only when somebody makes a Job of them, and a Job tries
+// Templates for outages run only when an operator makes a Job of them, and a Job tries
 // again when the lock is taken, which the next start of a CronJob makes up for.
 func TestOutageTemplatesDoNotStartAndTryTheLockAgain(t *testing.T) {
 	for _, folder := range []string{"cronjob", "job"} {

@@ -93,7 +93,7 @@ func TestAlertsAndDashboardKnowTheFigures(t *testing.T) {
 	for _, file := range []string{alerts, rulesDir + "/alerts_test.yaml", dashboard, document} {
 		for _, name := range names(read(t, file)) {
 			if !slices.Contains(there, name) {
-				t.Errorf("%s has %s, which nobody pushes", file, name)
+				t.Errorf("%s has %s, which no run pushes", file, name)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type sandbox struct {
 
 	ip              netip.Addr
 	began, answered time.Time // the ADD
-	unreserved      bool      // the plugin's own log says that it gave ip without a allocation
+	unreserved      bool      // the plugin's own log says that it gave ip without a reservation
 }
 
 // A fact is something that a store says about an owner: one entry of it.
@@ -34,11 +34,11 @@ type fact struct {
 type view struct {
 	owners map[fact]string
 
-	// retiring is the owner by the allocations that the reaper has put a
+	// retiring is the owner by the reservations that the reaper has put a
 	// tombstone into, and not yet deleted or given back.
 	retiring map[fact]string
 
-	// broken is what no store should say, whoever owns what.
+	// broken is what no store should say, of any owner.
 	broken []string
 }
 
@@ -70,7 +70,7 @@ type ipam interface {
 	// look reads the store. What is there for as long as the call takes is in the view.
 	look(ctx context.Context) (view, error)
 
-	// lost says why the plugin itself, and nobody else, is the reason that the
+	// lost says why the plugin alone is the reason that the
 	// store owes this to the sandbox; or "", if nothing proves that. Released
 	// are all releases that runs of the reaper have reported.
 	lost(f finding, released []release) string

@@ -16,21 +16,21 @@ type tally struct {
 	complaints     []string // of runs that did not exit with 0
 
 	looks, checked int // of the checker: its looks, and the sandboxes in them
-	retiring       int // allocations of somebody present, seen under a tombstone
+	retiring       int // reservations of a pod that is there, seen under a tombstone
 	living         int // pods at the end
 
-	leaked, left map[string]int // facts by kind: of nobody when the storm was over, and after the last run
+	leaked, left map[string]int // facts by kind: without an owner when the storm was over, and after the last run
 
 	wall time.Duration
 
-	forgotten  []string // what the plugin itself lost, and nobody else
+	forgotten  []string // what the plugin alone lost
 	shared     []string // addresses that it therefore gave twice
 	violations []string
 }
 
 // judge tells the findings that are the plugin's own doing from all others.
 // That two have an address, in different ranges, is, if the first of them lost its
-// allocation so, or if the second forgot to make one, in which it would have met
+// reservation so, or if the second forgot to make one, in which it would have met
 // that of the first.
 func (s *storm) judge() {
 	t := &s.tally
@@ -45,7 +45,7 @@ func (s *storm) judge() {
 		if f.shared != nil {
 			list = &t.shared
 			if f.shared.place != f.of.place {
-				cause.what = fact{kindAllocation, f.of.ip.String()}
+				cause.what = fact{kindReservation, f.of.ip.String()}
 			}
 		}
 		why := s.ipam.lost(cause, s.released)

@@ -18,9 +18,9 @@ func settler(pod string, place int) *sandbox {
 }
 
 // Only what the plugin itself says of itself excuses it, and only for a
-// allocation.
+// reservation.
 func TestOnlyThePluginsOwnWordExcusesIt(t *testing.T) {
-	allocation := fact{kindAllocation, "10.60.0.5"}
+	reservation := fact{kindReservation, "10.60.0.5"}
 	of, other := settler("web-0", 0), settler("web-1", 1)
 	del := func(began, ended int) unmaking { return unmaking{"10.60.0.5", other, second(began), second(ended)} }
 	for _, tt := range []struct {
@@ -31,21 +31,21 @@ func TestOnlyThePluginsOwnWordExcusesIt(t *testing.T) {
 		released   []release
 		want       string
 	}{
-		{name: "nobody said anything", what: allocation},
-		{name: "its ADD forgot", what: allocation, unreserved: true, want: "its ADD forgot to reserve"},
+		{name: "no log says anything", what: reservation},
+		{name: "its ADD forgot", what: reservation, unreserved: true, want: "its ADD forgot to reserve"},
 		{name: "its ADD forgot, and the pool's entry is gone", what: fact{kindEntry, "10.60.0.0-27 10.60.0.5"}, unreserved: true},
-		{name: "a late DEL", what: allocation, dels: []unmaking{del(9, 12)}, want: "the DEL of web-1/sandbox- deleted it"},
+		{name: "a late DEL", what: reservation, dels: []unmaking{del(9, 12)}, want: "the DEL of web-1/sandbox- deleted it"},
 		{name: "a DEL, and the pool's entry is gone", what: fact{kindEntry, "10.60.0.0-27 10.60.0.5"}, dels: []unmaking{del(9, 12)}},
-		{name: "a DEL that was over before the ADD", what: allocation, dels: []unmaking{del(8, 9)}},
-		{name: "a DEL that began after the finding", what: allocation, dels: []unmaking{del(21, 22)}},
-		{name: "a DEL of another address", what: allocation, dels: []unmaking{{"10.60.0.6", other, second(9), second(12)}}},
-		{name: "a DEL of its own", what: allocation, dels: []unmaking{{"10.60.0.5", of, second(9), second(12)}}},
+		{name: "a DEL that was over before the ADD", what: reservation, dels: []unmaking{del(8, 9)}},
+		{name: "a DEL that began after the finding", what: reservation, dels: []unmaking{del(21, 22)}},
+		{name: "a DEL of another address", what: reservation, dels: []unmaking{{"10.60.0.6", other, second(9), second(12)}}},
+		{name: "a DEL of its own", what: reservation, dels: []unmaking{{"10.60.0.5", of, second(9), second(12)}}},
 		{
-			name: "a DEL, and a release", what: allocation, dels: []unmaking{del(9, 12)},
+			name: "a DEL, and a release", what: reservation, dels: []unmaking{del(9, 12)},
 			released: []release{{"overlapping", "10.60.0.5", second(11), second(13)}},
 		},
 		{
-			name: "a DEL, and a release that was over before the ADD", what: allocation, dels: []unmaking{del(9, 12)},
+			name: "a DEL, and a release that was over before the ADD", what: reservation, dels: []unmaking{del(9, 12)},
 			released: []release{{"overlapping", "10.60.0.5", second(7), second(8)}}, want: "the DEL of web-1/sandbox- deleted it",
 		},
 	} {
@@ -60,7 +60,7 @@ func TestOnlyThePluginsOwnWordExcusesIt(t *testing.T) {
 }
 
 // Two pods with one address are a violation, unless the plugin lost the
-// allocation of the first, or made none for the second, and they are of different
+// reservation of the first, or made none for the second, and they are of different
 // ranges.
 func TestAddressGivenTwice(t *testing.T) {
 	for _, tt := range []struct {
@@ -92,12 +92,12 @@ func TestAddressGivenTwice(t *testing.T) {
 	}
 }
 
-// What is owed is looked for with those who are there before and after, and with
-// nobody else; and a tombstone is no loss as long as a reaper runs.
+// What is owed is looked for with the pods that are there before and after, and with no
+// other; and a tombstone is no loss as long as a reaper runs.
 func TestCheckOfAView(t *testing.T) {
 	i := newWhereabouts(nil, small)
 	s := settler("web-0", 0)
-	allocation := fact{kindAllocation, "10.60.0.5"}
+	reservation := fact{kindReservation, "10.60.0.5"}
 	entry := fact{kindEntry, "10.60.0.0-27 10.60.0.5"}
 	whole := func(change func(view)) view {
 		v := view{owners: i.owed(s), retiring: map[fact]string{}}
@@ -105,7 +105,7 @@ func TestCheckOfAView(t *testing.T) {
 		return v
 	}
 	bury := func(owner string) view {
-		return whole(func(v view) { v.owners[allocation], v.retiring[allocation] = tombstone, owner })
+		return whole(func(v view) { v.owners[reservation], v.retiring[reservation] = tombstone, owner })
 	}
 	for _, tt := range []struct {
 		name  string
@@ -115,13 +115,13 @@ func TestCheckOfAView(t *testing.T) {
 		want  []fact
 	}{
 		{name: "all is there", view: whole(func(view) {})},
-		{name: "nothing is there", view: view{}, want: []fact{allocation, entry}},
+		{name: "nothing is there", view: view{}, want: []fact{reservation, entry}},
 		{name: "nothing is there, and the pod is about to go", view: view{}, gone: true},
 		{name: "the entry is another sandbox's", view: whole(func(v view) { v.owners[entry] = "storm/web-0 net1 another" }), want: []fact{entry}},
-		{name: "the reservation is another pod's", view: whole(func(v view) { v.owners[allocation] = "storm/web-1" }), want: []fact{allocation}},
+		{name: "the reservation is another pod's", view: whole(func(v view) { v.owners[reservation] = "storm/web-1" }), want: []fact{reservation}},
 		{name: "a tombstone", view: bury("storm/web-0")},
-		{name: "a tombstone of another pod", view: bury("storm/web-1"), want: []fact{allocation}},
-		{name: "a tombstone that stayed", view: bury("storm/web-0"), quiet: true, want: []fact{allocation}},
+		{name: "a tombstone of another pod", view: bury("storm/web-1"), want: []fact{reservation}},
+		{name: "a tombstone that stayed", view: bury("storm/web-0"), quiet: true, want: []fact{reservation}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			roster := newRoster()

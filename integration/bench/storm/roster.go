@@ -27,7 +27,7 @@ type roster struct {
 	present  map[*sandbox]bool
 	findings []finding
 	known    map[string]bool // findings, so that each is noted once
-	retiring map[fact]bool   // allocations of somebody present that were seen under a tombstone
+	retiring map[fact]bool   // reservations of pods that are there, seen under a tombstone
 	looks    int
 	checked  int // sandboxes, in all looks
 }
@@ -67,7 +67,7 @@ func (r *roster) there() []*sandbox {
 }
 
 // check compares a view with what is owed to those who were there before the look
-// and are there still. A tombstone over a allocation that names its owner beside
+// and are there still. A tombstone over a reservation that names its owner beside
 // it blocks the address as well as the name would; it is the reaper's way of
 // asking once more, and only quiet, when no reaper runs, says that it ought to be
 // gone.

@@ -24,8 +24,8 @@ func removeEntry(ctx context.Context, s *storm, victim *sandbox) error {
 	return err
 }
 
-// removeReservation deletes the victim's allocation.
-func removeAllocation(ctx context.Context, s *storm, victim *sandbox) error {
+// removeReservation deletes the victim's reservation.
+func removeReservation(ctx context.Context, s *storm, victim *sandbox) error {
 	in, _ := s.ipam.(*whereabouts).of(victim.place)
 	return s.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(in.namespace).
 		Delete(ctx, victim.ip.String(), metav1.DeleteOptions{})

@@ -128,7 +128,7 @@ func TestSabotageIsFound(t *testing.T) {
 		want       []string // in the violations
 	}{
 		{"the entry of the pool is released", "whereabouts", removeEntry, []string{"pool entry 10.60.0.0-27 10.60.0.1 does not exist"}},
-		{"the reservation is released", "whereabouts", removeAllocation,
+		{"the reservation is released", "whereabouts", removeReservation,
 			[]string{"reservation 10.60.0.1 does not exist", "reported the release of overlapping 10.60.0.1"}},
 		{"the address is released", "calico", func(ctx context.Context, s *storm, victim *sandbox) error {
 			_, err := s.ipam.(*calicoIPAM).Calicoctl(ctx, "", "ipam", "release", "--ip="+victim.ip.String())

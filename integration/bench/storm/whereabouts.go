@@ -26,8 +26,8 @@ const retryPeriod = 200 * time.Millisecond
 // ranges. One is the lower half of the other, so that pods of either look for the
 // lowest address that is free in both.
 //
-// The plugins of one installation wait for each other's lease, and whoever waits
-// adds nothing to the storm. So there are as many installations as there are pairs
+// The plugins of one installation wait for each other's lease, and a plugin that
+// waits adds nothing to the storm. So there are as many installations as there are pairs
 // of workers.
 type whereabouts struct {
 	cluster       *cluster.Cluster
@@ -113,7 +113,7 @@ func (w *whereabouts) add(ctx context.Context, s *sandbox) error {
 		return &plugin.Error{Command: "ADD", Pod: plugin.Pod{Namespace: namespace, Name: s.pod},
 			Msg: fmt.Sprintf("success with addresses %v, want one", ips)}
 	}
-	s.ip, s.unreserved = ips[0], withoutAllocation(log, ips[0].String())
+	s.ip, s.unreserved = ips[0], withoutReservation(log, ips[0].String())
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (w *whereabouts) del(ctx context.Context, s *sandbox) error {
 	log, err := w.logged(s, func(p *plugin.Plugin, n plugin.Network) error {
 		return p.Del(ctx, n, plugin.Pod{Namespace: namespace, Name: s.pod}, s.id, iface)
 	})
-	if name := deletedAllocation(log); name != "" {
+	if name := deletedReservation(log); name != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.unmakings = append(w.unmakings, unmaking{name, s, began, time.Now()})

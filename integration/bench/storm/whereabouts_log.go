@@ -12,10 +12,10 @@ import (
 )
 
 // withoutReservation says whether the log of a successful ADD tells that the
-// plugin gave the address without a allocation: in its last try it asked for
+// plugin gave the address without a reservation: in its last try it asked for
 // one, found none, and then it wrote none (v0.9.4, see "A limit that is the
 // plugin's" in docs/design.md).
-func withoutAllocation(log, ip string) bool {
+func withoutReservation(log, ip string) bool {
 	asked := strings.LastIndex(log, fmt.Sprintf("Get overlappingRangewide allocation; normalized IP: %q,", ip))
 	if asked < 0 {
 		return false
@@ -25,19 +25,19 @@ func withoutAllocation(log, ip string) bool {
 		!strings.Contains(log[asked:], "UpdateOverlappingRangeAllocation success on allocate")
 }
 
-// deleted is what the plugin logs of a allocation that it has deleted.
+// deleted is what the plugin logs of a reservation that it has deleted.
 var deleted = regexp.MustCompile(`UpdateOverlappingRangeAllocation success on deallocate: .*?\bName:([^ ,]+)`)
 
-// deletedReservation is the name of the allocation that a DEL deleted by its log,
+// deletedReservation is the name of the reservation that a DEL deleted by its log,
 // or "".
-func deletedAllocation(log string) string {
+func deletedReservation(log string) string {
 	if match := deleted.FindStringSubmatch(log); match != nil {
 		return match[1]
 	}
 	return ""
 }
 
-// logged runs a plugin that nobody else uses, for the network of the sandbox, and
+// logged runs a plugin of its own, for the network of the sandbox, and
 // returns what it wrote into its log.
 func (w *whereabouts) logged(s *sandbox, do func(*plugin.Plugin, plugin.Network) error) (log string, err error) {
 	dir, err := os.MkdirTemp(w.cluster.Dir, "storm-")

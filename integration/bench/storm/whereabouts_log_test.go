@@ -10,7 +10,7 @@ import (
 )
 
 // The plugin's log tells an ADD that forgets to reserve from one that does not,
-// and a DEL that deletes a allocation from one that does not. (How an ADD comes
+// and a DEL that deletes a reservation from one that does not. (How an ADD comes
 // to forget is in the tests of safety.)
 func TestThePluginsLogTellsWhatItDid(t *testing.T) {
 	c := cluster.StartT(t)
@@ -44,7 +44,7 @@ func TestThePluginsLogTellsWhatItDid(t *testing.T) {
 	}
 	var deleted []string
 	for _, u := range w.unmakings {
-		deleted = append(deleted, u.allocation+" of "+u.by.pod)
+		deleted = append(deleted, u.reservation+" of "+u.by.pod)
 	}
 	if len(deleted) != 2 || deleted[0] != first.ip.String()+" of first" || deleted[1] != old.ip.String()+" of web-0" {
 		t.Errorf("reservations deleted: %v", deleted)

@@ -2,27 +2,27 @@ package main
 
 import "time"
 
-// An unmaking is that a DEL, by its own log, deleted a allocation. It does so by
-// the address alone, whoever the allocation names.
+// An unmaking is that a DEL, by its own log, deleted a reservation. It does so by
+// the address alone, also if the reservation names another owner.
 type unmaking struct {
-	allocation string
-	by         *sandbox
-	began      time.Time
-	ended      time.Time
+	reservation string
+	by          *sandbox
+	began       time.Time
+	ended       time.Time
 }
 
 // lost implements ipam. Two things are the plugin's own doing, and both only ever
-// cost a allocation, never an entry of a pool:
+// cost a reservation, never an entry of a pool:
 //
 //   - an ADD that tries again forgets to reserve, by its own log;
-//   - a DEL deletes the allocation of its address whoever it names, by its own
+//   - a DEL deletes the reservation of its address also if it names another owner, by its own
 //     log. So a late DEL takes that of the pod that came back and has adopted it,
-//     and a DEL of whoever shares an address takes the other's.
+//     and a DEL of a pod that shares an address takes the other's.
 //
 // A release that the reaper reports, between the ADD and the finding, is never
 // excused by what a DEL did.
 func (w *whereabouts) lost(f finding, released []release) string {
-	if f.what.kind != kindAllocation {
+	if f.what.kind != kindReservation {
 		return ""
 	}
 	if f.of.unreserved {
@@ -36,7 +36,7 @@ func (w *whereabouts) lost(f finding, released []release) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, u := range w.unmakings {
-		if u.allocation == f.what.name && u.by != f.of && u.ended.After(f.of.began) && u.began.Before(f.at) {
+		if u.reservation == f.what.name && u.by != f.of && u.ended.After(f.of.began) && u.began.Before(f.at) {
 			return "the DEL of " + u.by.String() + " deleted it"
 		}
 	}

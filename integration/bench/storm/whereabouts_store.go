@@ -12,8 +12,8 @@ import (
 
 // The kinds of facts of whereabouts' store.
 const (
-	kindEntry      = "pool entry"
-	kindAllocation = "reservation"
+	kindEntry       = "pool entry"
+	kindReservation = "reservation"
 )
 
 // owed implements ipam.
@@ -21,7 +21,7 @@ func (w *whereabouts) owed(s *sandbox) map[fact]string {
 	_, network := w.of(s.place)
 	return map[fact]string{
 		{kindEntry, poolName(network.Range) + " " + s.ip.String()}: entryOwner(namespace+"/"+s.pod, iface, s.id),
-		{kindAllocation, s.ip.String()}:                            namespace + "/" + s.pod,
+		{kindReservation, s.ip.String()}:                           namespace + "/" + s.pod,
 	}
 }
 
@@ -32,7 +32,7 @@ func entryOwner(podRef, ifname, containerID string) string {
 	return podRef + " " + ifname + " " + containerID
 }
 
-// What a tombstone is, as a allocation that has one shows it.
+// What a tombstone is, as a reservation that has one shows it.
 const (
 	tombstone       = "_ip-reaper/_released"
 	ownerAnnotation = "ip-reaper/owner"
@@ -56,14 +56,14 @@ func (w *whereabouts) look(ctx context.Context) (view, error) {
 			v.owners[fact{kindEntry, pool.Name + " " + ip.String()}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
 		}
 	}
-	allocations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
+	reservations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return v, fmt.Errorf("list reservations: %w", err)
 	}
-	for _, r := range allocations.Items {
-		v.owners[fact{kindAllocation, r.Name}] = r.Spec.PodRef
+	for _, r := range reservations.Items {
+		v.owners[fact{kindReservation, r.Name}] = r.Spec.PodRef
 		if r.Spec.PodRef == tombstone {
-			v.retiring[fact{kindAllocation, r.Name}] = r.Annotations[ownerAnnotation]
+			v.retiring[fact{kindReservation, r.Name}] = r.Annotations[ownerAnnotation]
 		}
 	}
 	return v, nil

@@ -154,7 +154,7 @@ func TestForbiddenIsSaid(t *testing.T) {
 	f.wantStored("run-1-1-1")
 }
 
-// The API server lets nobody write a part anew.
+// The API server refuses to write a part anew.
 func TestPartCannotBeEdited(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-1", 1, records(1, 10))

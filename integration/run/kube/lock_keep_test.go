@@ -41,7 +41,7 @@ func (k *heldLock) tick() {
 	select {
 	case k.ticks <- k.now():
 	case <-time.After(patience):
-		k.Fatal("nobody waits for the next tick")
+		k.Fatal("the renewal does not wait for the next tick")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 		{"it cannot be written", func(_ *fixture, p *proxy.Proxy) {
 			p.Before(proxy.Nth(1, proxy.On("update leases")), proxy.Always(proxy.Forbidden()))
 		}, "WARN the lock was not renewed: injected: forbidden"},
-		{"somebody writes it meanwhile", func(f *fixture, p *proxy.Proxy) {
+		{"it is written meanwhile", func(f *fixture, p *proxy.Proxy) {
 			p.Before(proxy.Nth(1, proxy.On("update leases")), func(context.Context, proxy.Request) proxy.Action {
 				f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 				return proxy.Pass()

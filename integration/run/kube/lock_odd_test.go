@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// What people may make of a lease by hand, as far as an API server takes it,
-// locks nobody out for longer than its duration.
+// A lease that was edited by hand, as far as an API server takes it, locks no run out for
+// longer than its duration.
 func TestLeaseEditedByHand(t *testing.T) {
 	noon := newClock().now()
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(d))) }
@@ -72,9 +72,8 @@ func TestLeaseWithoutTimesCountsFromItsCreation(t *testing.T) {
 	f.acquire(f.lock(f.Kube, c), "second")
 }
 
-// Whatever happens between the look at the lease and the write decides who has
-// the lock: nobody is overwritten, and nobody is locked out by his own answer
-// that got lost.
+// A change between the look at the lease and the write decides who has the lock: no
+// holder is overwritten, and no run is locked out by its own write whose answer got lost.
 func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 	other := func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "other") }
 	annotate := func(f *fixture, _ *clock) {
@@ -93,8 +92,8 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 	}{
 		{"another creates it", false, other, false, "other", 0},
 		{"another takes it over", true, other, false, "other", 1},
-		{"somebody annotates it", true, annotate, false, "mine", 1},
-		{"somebody deletes it", true, remove, false, "mine", 0},
+		{"it is annotated", true, annotate, false, "mine", 1},
+		{"it is deleted", true, remove, false, "mine", 0},
 		{"created, and the answer is lost", false, nil, true, "mine", 0},
 		{"taken over, and the answer is lost", true, nil, true, "mine", 1},
 	} {
@@ -124,7 +123,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 	}
 }
 
-// Somebody who writes the lease again and again does not keep a run for ever.
+// A lease that is written again and again does not keep a run for ever.
 func TestTakingIsTriedAFewTimes(t *testing.T) {
 	f, c := newFixture(t), newClock()
 	f.acquire(f.lock(f.Kube, c), "killed")

@@ -246,7 +246,7 @@ func TestRightsOfTheLock(t *testing.T) {
 			f.must(err)
 			release()
 			if got := *f.storedLease().Spec.HolderIdentity; got != "" {
-				t.Errorf("%s has the lease after the release, want nobody", got)
+				t.Errorf("%s has the lease after the release, want no holder", got)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func (f *reservedFixture) change(p reservedips.Resource, name string, value any,
 	f.must(err)
 }
 
-// remove deletes an object as anybody may.
+// remove deletes an object without a precondition.
 func (f *reservedFixture) remove(p reservedips.Resource, name string) {
 	f.Helper()
 	f.must(f.objects(p).Delete(f.Context(), name, metav1.DeleteOptions{}))

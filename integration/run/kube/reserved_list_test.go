@@ -62,7 +62,7 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	}
 }
 
-func TestNobodyReservesAnything(t *testing.T) {
+func TestWithoutObjectsNothingIsReserved(t *testing.T) {
 	f := newReservedFixture(t)
 	if got := f.list(f.reserved(spaced, wide)); len(got) > 0 {
 		t.Errorf("List = %+v, want none", got)
@@ -110,7 +110,7 @@ func TestReservedIPsAreReadToTheLastPage(t *testing.T) {
 	}
 }
 
-// Promise 2. One object that nobody understands, of one resource, is an error that
+// Promise 2. One object that cannot be understood, of one resource, is an error that
 // says which, and of which field.
 func TestReservedIPThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 	f := newReservedFixture(t)

@@ -82,7 +82,7 @@ func TestEachRecordHasAnAnswer(t *testing.T) {
 	}
 }
 
-func TestReservedIPOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestReservedIPOfAnotherOwnerIsNotTouched(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, full)
 	f.write(spaced, "web-0", `"spec":{"pod":"other"}`)
@@ -110,7 +110,7 @@ func TestStatusThatACrashLeftOutIsPutBack(t *testing.T) {
 	}
 }
 
-func TestStatusOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestStatusOfAnotherOwnerIsNotTouched(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.4"]}`)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.5"]}`)

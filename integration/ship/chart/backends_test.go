@@ -91,7 +91,7 @@ func TestNoBackendInTheKubernetesAPILeavesNoRightToRestore(t *testing.T) {
 	}
 }
 
-// Whoever keeps addresses back by a resource of their own need not write a role.
+// An operator who protects addresses by another resource need not write a role.
 func TestReservedIPsBringTheirRights(t *testing.T) {
 	const reserved = `
 backends:
