@@ -52,7 +52,7 @@ func refusal(t *testing.T, err error) *reaper.LimitError {
 // Promise 1, 2, 9.
 func TestCensusIsBelievedUpToADrop(t *testing.T) {
 	refused := func(what string, now, then int, fraction string) string {
-		return fmt.Sprintf("%d %s were found, and %d in the last run; believed is a drop by a fraction of %s", now, what, then, fraction)
+		return fmt.Sprintf("the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %s", now, what, then, fraction)
 	}
 	type figures struct{ pods, nodes int }
 	for _, tt := range []struct {
@@ -173,7 +173,7 @@ func TestFallenCensusIsRefusedAgainAndAgain(t *testing.T) {
 		w.policy.DryRun = &dryRun
 		report, err := reaper.Run(t.Context(), w.options())
 		limit := refusal(t, err)
-		if limit == nil || limit.Census != "11 pods were found, and 42 in the last run; believed is a drop by a fraction of 0.5" {
+		if limit == nil || limit.Census != "the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
@@ -192,7 +192,7 @@ func TestFallenCensusIsBelievedWhereLimitsAreIgnored(t *testing.T) {
 	w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
 	equal(t, "warnings", w.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
-		"11 pods were found, and 42 in the last run; believed is a drop by a fraction of 0.5"})
+		"the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
 	w.change, w.now = nil, noon.Add(time.Hour)
 	equal(t, "released by the next run", w.run(t).Summary.Released, 1)
 }

@@ -203,7 +203,7 @@ func TestEmptyHandlesAreRefusedInAnEmptyCluster(t *testing.T) {
 	if !errors.As(err, &limit) {
 		t.Fatalf("run: %v, want a LimitError", err)
 	}
-	equal(t, "refusal", *limit, reaper.LimitError{Limit: "a cluster without a single pod", Allowed: "none"})
+	equal(t, "refusal", *limit, reaper.LimitError{Limit: "the cluster has no pods", Allowed: "none"})
 }
 
 // An address that is given by mistake makes no difference.

@@ -126,7 +126,7 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	w.fill(t, m, "live-1", "gone-1", "gone-2")
 	m.Fumble()
 	report, failures := w.partial(t)
-	const why = "released, but something of it is left: the handle of sandbox-gone-1: the second write failed"
+	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 1: " + why})
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Released})
@@ -151,7 +151,7 @@ func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
 	w.pods.Add(reaper.Pod{Ref: other})
 	report, failures := w.partial(t)
 	equal(t, "failures", failures, []string{
-		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but something of it is left: here",
+		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but a later run has to remove the rest: here",
 	})
 	equal(t, "statuses", statuses(report), map[string]string{"fixed": "partial: failed releases: 1"})
 }
@@ -163,7 +163,7 @@ func TestMissingAnswerIsAFailure(t *testing.T) {
 	w.fill(t, m, "live-1", "gone-1", "gone-2")
 	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
 	report, failures := w.partial(t)
-	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for it"})
+	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for every allocation"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
 }
 

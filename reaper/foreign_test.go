@@ -51,7 +51,7 @@ func TestForeignEntryIsHeldWithItsWords(t *testing.T) {
 // Promise 1, 2. The name is a guess: it protects where a pod has it, and says
 // nothing where none does.
 func TestGuessedOwnerProtectsAndNeverCondemns(t *testing.T) {
-	guess := finding{reaper.Held, reaper.OwnerUnknown, "it does not say that it is a pod's"}
+	guess := finding{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}
 	inUse := finding{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name          string

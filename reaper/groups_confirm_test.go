@@ -79,7 +79,7 @@ func TestConfirmNamesWhatKeepsTheGroup(t *testing.T) {
 	h := newHearing(t, &backendtest.Pods{}, rs...)
 	h.pods.Add(reaper.Pod{Ref: rs[1].Owner.Pod})
 	_, errs := h.confirmer(1).Confirm(t.Context(), h.orphans[:1])
-	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of 10.1.0.1, with which it is released)")
+	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of its sibling 10.1.0.1)")
 }
 
 // Promise 1, 4. One that names no pod has all of them looked at, and one that is
@@ -187,7 +187,7 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 						return
 					}
 					equal(t, "outcome", e.Outcome, reaper.Returned)
-					if !strings.Contains(e.Error, "with which it is released") {
+					if !strings.Contains(e.Error, "of its sibling") {
 						t.Errorf("error %q, want the sibling", e.Error)
 					}
 					equal(t, "writes", writes, 1)

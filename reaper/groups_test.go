@@ -29,7 +29,7 @@ func grouped(change func(*reaper.Allocation)) []reaper.Pool {
 
 // keptBy is the verdict on an entry that is bound to one that is kept.
 func keptBy(reason string) finding {
-	return finding{reaper.Held, reaper.SiblingKept, "its sandbox has 10.0.0.2 too: " + reason}
+	return finding{reaper.Held, reaper.SiblingKept, "its sibling 10.0.0.2 is kept: " + reason}
 }
 
 // Promise 1, 2. Web's own entry is ownerless, were it not for the other one.
@@ -55,11 +55,11 @@ func TestEntryIsKeptWithWhatItIsBoundTo(t *testing.T) {
 			want: keptBy("Unreadable"), other: finding{reaper.Held, reaper.Unreadable, "no JSON"}},
 		{name: "nothing of the other can be understood", second: func(r *reaper.Allocation) {
 			*r = reaper.Allocation{Key: "abc", Group: "b", Unreadable: "no JSON"}
-		}, want: finding{reaper.Held, reaper.SiblingKept, "its sandbox has abc too: Unreadable"}, other: finding{reaper.Held, reaper.Unreadable, "no JSON"}},
+		}, want: finding{reaper.Held, reaper.SiblingKept, "its sibling abc is kept: Unreadable"}, other: finding{reaper.Held, reaper.Unreadable, "no JSON"}},
 		{name: "the other is not a pod's", second: func(r *reaper.Allocation) { r.Foreign = "a tunnel" },
 			want: keptBy("NotPodOwned"), other: finding{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
 		{name: "the other's pod is guessed", second: func(r *reaper.Allocation) { r.Inferred = true },
-			want: keptBy("OwnerUnknown"), other: finding{reaper.Held, reaper.OwnerUnknown, "it does not say that it is a pod's"}},
+			want: keptBy("OwnerUnknown"), other: finding{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
 		{name: "the other has no token", second: func(r *reaper.Allocation) { r.Token = "" },
 			want: keptBy("NoToken"), other: finding{reaper.Held, reaper.NoToken, ""}},
 		{name: "the other is too young", second: func(r *reaper.Allocation) { r.Created = noon },

@@ -123,12 +123,12 @@ func bound(r reaper.Allocation) reaper.Allocation {
 func TestInspectWarnsOfWhatFilesCannotTell(t *testing.T) {
 	const (
 		nobody   = "no pods were given"
-		memory   = "offline, grace periods count as over"
+		memory   = "offline, every grace period counts as over"
 		noSets   = "no StatefulSets"
 		noNodes  = "no nodes"
 		limit    = "a run would refuse this plan: limits.maxFraction: the plan releases 1 of 1"
-		empty    = "a run would refuse this plan: a cluster without a single pod"
-		stranger = "the dump has no pod of default: "
+		empty    = "a run would refuse this plan: the cluster has no pods"
+		stranger = "the dump has no pod of the namespaces default: "
 	)
 	onNode := webEntry()
 	onNode.Owner.Node = "node-a"
@@ -175,7 +175,7 @@ func TestInspectNamesNoMoreThanFiveNamespaces(t *testing.T) {
 		entries = append(entries, r)
 	}
 	report := inspect(t, scene{pools: []reaper.Pool{poolOf(entries...)}, pods: []reaper.Pod{{Ref: web}}})
-	const want = "the dump has no pod of a, b, c, d, e and 2 more: was it taken of all namespaces?"
+	const want = "the dump has no pod of the namespaces a, b, c, d, e and 2 more: was it taken of all namespaces?"
 	if got := report.Warnings[len(report.Warnings)-1]; got != want {
 		t.Errorf("warning = %q, want %q", got, want)
 	}

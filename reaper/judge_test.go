@@ -108,7 +108,7 @@ func TestDecisionOnEntryOfPod(t *testing.T) {
 		}, {
 			name:  "it has no address",
 			entry: func(r *reaper.Allocation) { r.IP = netip.Addr{} },
-			want:  finding{reaper.Held, reaper.Unreadable, "the entry has no address"},
+			want:  finding{reaper.Held, reaper.Unreadable, "the allocation has no address"},
 		}, {
 			name:  "its address is an IPv4 address in the clothes of IPv6",
 			entry: func(r *reaper.Allocation) { r.IP = netip.MustParseAddr("::ffff:10.0.0.1") },

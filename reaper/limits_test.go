@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), nil},
 		{"nothing to do without a census", 0, 100, nil, reaper.Census{}, nil},
 		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
-			&reaper.LimitError{Limit: "a cluster without a single pod", Planned: 1, Allocations: 1, Allowed: "none"}},
+			&reaper.LimitError{Limit: "the cluster has no pods", Planned: 1, Allocations: 1, Allowed: "none"}},
 		{"a single release in a cluster of one pod", 1, 1, nil, somebody, nil},
 		{"no limit of releases", 50, 100, nil, somebody, nil},
 		{"as many releases as allowed", 10, 100, maxReleases(10), somebody, nil},
@@ -113,7 +113,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 		{"remnants do not make the entries many", decisions(5, 1, 5, 1000), nil, somebody, nil},
 		{"remnants only", decisions(0, 0, 1000, 0), minEntries(0), somebody, nil},
 		{"remnants only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
-			&reaper.LimitError{Limit: "a cluster without a single pod", Allowed: "none"}},
+			&reaper.LimitError{Limit: "the cluster has no pods", Allowed: "none"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits

@@ -71,7 +71,7 @@ func TestRunGoesOnWhereTheLockCannotBeHad(t *testing.T) {
 	l := (&latch{err: forbidden}).on(w)
 	report := w.run(t)
 	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "warnings", report.Warnings, []string{"nothing keeps another run away: " + forbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + forbidden.Error()})
 	equal(t, "lock", l.calls, []string{"acquire run-1"})
 }
 

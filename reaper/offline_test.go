@@ -52,7 +52,7 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 	changed.Token = "t2"
 	elsewhere := poolOf(changed)
 	elsewhere.Name = "elsewhere"
-	const twice = "pool: the files have it twice, and not the same; the first counts"
+	const twice = "pool: the files have this pool twice, with different contents; the first one counts"
 	for _, tt := range []struct {
 		name  string
 		pools []any

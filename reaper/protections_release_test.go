@@ -75,7 +75,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 		change func(*world, *backendtest.Memory)
 		want   reaper.Outcome // of the address
 	}{
-		{"it changed before it was written down", atRelease("record", renamed), reaper.Changed},
+		{"it changed before it was recorded", atRelease("record", renamed), reaper.Changed},
 		{"it changed before it was released", atRelease("release a", renamed), reaper.Changed},
 		{"its owner came back", func(w *world, _ *backendtest.Memory) {
 			w.pods.OnCall(func(call string) error {
@@ -99,7 +99,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 			equal(t, "outcome of the address", outcomes(report)["2"], tt.want)
 			e := entryOf(t, report, "ns/a")
 			equal(t, "outcome", e.Outcome, reaper.Kept)
-			if want := "10.0.0.2, which it keeps back, was not released"; !strings.Contains(e.Error, want) {
+			if want := "10.0.0.2, which it protects, was not released"; !strings.Contains(e.Error, want) {
 				t.Errorf("its error is %q, want it to say that %s", e.Error, want)
 			}
 			equal(t, "objects left", s.keys(), []string{"ns/a"})

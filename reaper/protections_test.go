@@ -162,7 +162,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 			w.pods.AddSets(reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})
 		}, finding{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}},
 		{"it has no TTL", expiring(keeping("a", nil, free)), nil, reserved("it has no TTL")},
-		{"the policy does not delete", keeping("a", hours(0), free), nil, reserved("the policy has it stay")},
+		{"the policy does not delete", keeping("a", hours(0), free), nil, reserved("the policy does not allow its release")},
 		{"its time is not over", expiring(keeping("a", hours(1), free)), nil, reserved("until 2026-03-01T13:00:00Z")},
 		{"it names nothing", expiring(keeping("a", hours(0))), nil,
 			finding{reaper.Held, reaper.OwnerUnknown, "it names neither an address nor a pod"}},

@@ -96,7 +96,7 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	askedOne, askedTwo := requests(one), requests(two)
 	w.journal.OnWrite(func() error { return forbidden })
 	report, failures := w.partial(t)
-	why := "no journal, no release: " + forbidden.Error()
+	why := "nothing is released without a journal: " + forbidden.Error()
 	equal(t, "failures", failures, []string{why})
 	equal(t, "warnings", report.Warnings, []string{why})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
@@ -121,13 +121,13 @@ func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
 			return m.Backend()
 		}, "not decided: " + errConnection.Error()},
 		{"it is no Recorder", func(m *backendtest.Memory) reaper.Backend { return unrecorded{m.Backend()} },
-			"the backend cannot put back what it releases"},
+			"the backend cannot restore its releases"},
 		{"it answers for too few", func(m *backendtest.Memory) reaper.Backend {
 			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
-		}, "the backend did not answer for it"},
+		}, "the backend did not answer for every allocation"},
 		{"it answers for too many", func(m *backendtest.Memory) reaper.Backend {
 			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
-		}, "the backend did not answer for it"},
+		}, "the backend did not answer for every allocation"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
 				w.fill(t, two, "live-1", "gone-2")
 				before := contentsOf(t, one)
 				report, failures := w.partial(t)
-				equal(t, "failures", failures, []string{"one: write down what is to be released: " + tt.reason})
+				equal(t, "failures", failures, []string{"one: record allocations before their release: " + tt.reason})
 				equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
 				equal(t, "error", report.Entries[1].Error, "it is not in the journal: "+tt.reason)
 				equal(t, "store", contentsOf(t, one), before)
@@ -176,7 +176,7 @@ func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
 	})
 	report := w.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
-	equal(t, "error", entryOf(t, report, "2").Error, "the entry changed hands, or is gone, before it was written down")
+	equal(t, "error", entryOf(t, report, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
 	equal(t, "records", records(w.journal), []string{"memory/a/3"})
 	equal(t, "entries left", len(contentsOf(t, m)), 2)
 }
@@ -203,8 +203,8 @@ func TestGroupThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s/%s %s %s", e.Pool, e.Key, e.Outcome, e.Error))
 	}
 	equal(t, "outcomes", got, []string{
-		"a/1 kept ", "a/2 kept kept: another address of its sandbox is not in the journal", "a/3 released ",
-		"b/1 changed the entry changed hands, or is gone, before it was written down",
+		"a/1 kept ", "a/2 kept kept: a sibling is not in the journal", "a/3 released ",
+		"b/1 changed the allocation changed hands, or is gone, before it was recorded",
 	})
 	equal(t, "records", records(w.journal), []string{"handled/a/3"})
 	equal(t, "statuses", statuses(report), map[string]string{"handled": "ok"})
@@ -229,6 +229,6 @@ func TestOldJournalsThatStayAreAWarning(t *testing.T) {
 			return errors.New("no such right")
 		}}
 	}
-	equal(t, "warnings", w.run(t).Warnings, []string{"old journals stay: no such right"})
+	equal(t, "warnings", w.run(t).Warnings, []string{"old journals were not removed: no such right"})
 	equal(t, "entries left when they were pruned", left, 1)
 }

@@ -134,9 +134,9 @@ func TestRecordThatCannotBePutBackSpoilsNoOther(t *testing.T) {
 		{"the store is not there", func(r *ruin) {
 			r.backends[0] = script{"one", []step{{err: reaper.ErrNotInstalled}}}
 		}, reaper.NotRestored, "one: the store is not installed in this cluster"},
-		{"this program has no such store", func(r *ruin) { r.backends = r.backends[1:] }, reaper.NotRestored, `there is no backend "one" here`},
+		{"this program has no such store", func(r *ruin) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
 		{"the store cannot put back", func(r *ruin) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
-			"the backend cannot put back what it releases"},
+			"the backend cannot restore its releases"},
 		{"the places are taken", func(r *ruin) {
 			for _, name := range []string{"new-1", "new-2"} {
 				_, _ = r.one.Reserve("a", app(name))

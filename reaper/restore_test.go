@@ -207,7 +207,7 @@ func TestRestoreThatFindsTheLockTakenAsksNobody(t *testing.T) {
 func TestRestoreGoesOnWhereTheLockCannotBeHad(t *testing.T) {
 	r := newRuin(t)
 	report := r.undo(t, func(o *reaper.RestoreOptions) { o.Lock = &latch{err: forbidden} })
-	equal(t, "warnings", report.Warnings, []string{"nothing keeps another run away: " + forbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + forbidden.Error()})
 	r.same(t)
 }
 

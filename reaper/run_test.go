@@ -215,7 +215,7 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 	report := w.run(t)
 	equal(t, "released", report.Summary.Released, 1)
 	equal(t, "warnings", report.Warnings, []string{
-		"limits are ignored: a cluster without a single pod: the plan releases 1 of 1 allocations, allowed is none",
+		"limits are ignored: the cluster has no pods: the plan releases 1 of 1 allocations, allowed is none",
 	})
 }
 

@@ -230,7 +230,7 @@ func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 	m.Fumble()
 	(&bed{}).in(w)
 	report, failures := w.partial(t)
-	const why = "released, but something of it is left: the handle of sandbox-gone-1: the second write failed"
+	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
 	equal(t, "released", report.Summary.Released, 2)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
@@ -244,7 +244,7 @@ func TestWarningsOfSeveralLooksAreToldOnce(t *testing.T) {
 	sooner(w, 5*time.Minute)
 	report, _ := w.partial(t)
 	equal(t, "naps", len(b.slept), 2)
-	equal(t, "warnings", report.Warnings, []string{"no journal, no release: " + forbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + forbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 
