@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// many returns so many pods, which show no address.
-func many(n int) []reaper.Pod {
+// manyPods returns n pods that show no address.
+func manyPods(n int) []reaper.Pod {
 	pods := make([]reaper.Pod, n)
 	for i := range pods {
 		pods[i].Ref = reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint("pod-", i)}
@@ -20,8 +20,8 @@ func many(n int) []reaper.Pod {
 	return pods
 }
 
-// park returns so many nodes, all ready, in a list that is never nil.
-func park(n int) []reaper.Node {
+// manyNodes returns n ready nodes. The list is never nil.
+func manyNodes(n int) []reaper.Node {
 	nodes := make([]reaper.Node, n)
 	for i := range nodes {
 		nodes[i] = ready(fmt.Sprint("node-", i))
@@ -29,8 +29,8 @@ func park(n int) []reaper.Node {
 	return nodes
 }
 
-// figuresOf returns a ledger whose last run found that many.
-func figuresOf(t *testing.T, pods, nodes int) reaper.Ledger {
+// ledgerWithFigures returns a ledger with the figures of its last run.
+func ledgerWithFigures(t *testing.T, pods, nodes int) reaper.Ledger {
 	t.Helper()
 	l, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
 	if err != nil {
@@ -39,8 +39,8 @@ func figuresOf(t *testing.T, pods, nodes int) reaper.Ledger {
 	return l
 }
 
-// refusal returns the error as the refusal that it is, or nil.
-func refusal(t *testing.T, err error) *reaper.LimitError {
+// limitError returns the error as a *LimitError, or nil.
+func limitError(t *testing.T, err error) *reaper.LimitError {
 	t.Helper()
 	var limit *reaper.LimitError
 	if err != nil && !errors.As(err, &limit) {
@@ -50,7 +50,7 @@ func refusal(t *testing.T, err error) *reaper.LimitError {
 }
 
 // Promise 1, 2, 9.
-func TestCensusIsBelievedUpToADrop(t *testing.T) {
+func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 	refused := func(what string, now, then int, fraction string) string {
 		return fmt.Sprintf("the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %s", now, what, then, fraction)
 	}
@@ -86,13 +86,13 @@ func TestCensusIsBelievedUpToADrop(t *testing.T) {
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			plan := reaper.MakePlan(scene{pools: []reaper.Pool{poolOf(webEntry())}}.judge(t, noon))
-			census := reaper.NewCensus(time.Now(), many(tt.now.pods), nil, park(tt.now.nodes)...)
+			plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+			census := reaper.NewCensus(time.Now(), manyPods(tt.now.pods), nil, manyNodes(tt.now.nodes)...)
 			var want *reaper.LimitError
 			if tt.want != "" {
 				want = &reaper.LimitError{Limit: "limits.maxPodDrop", Census: tt.want}
 			}
-			equal(t, "refusal", refusal(t, plan.Believe(limits, census, figuresOf(t, tt.then.pods, tt.then.nodes))), want)
+			equal(t, "refusal", limitError(t, plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes))), want)
 		})
 	}
 }
@@ -101,15 +101,16 @@ func maxPodDrop(f float64) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MaxPodDrop = &f }
 }
 
-func TestNodesThatNobodyAskedForHaveNotFallen(t *testing.T) {
-	plan := reaper.MakePlan(scene{pools: []reaper.Pool{poolOf(webEntry())}}.judge(t, noon))
-	census := censusOf(many(10)...)
-	equal(t, "refusal", refusal(t, plan.Believe(policy.Default().Limits, census, figuresOf(t, 10, 100))), nil)
+func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
+	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+	census := censusOf(manyPods(10)...)
+	equal(t, "refusal", limitError(t, plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100))), nil)
 }
 
-// Promise 2. Whatever has lost its owner by this census speaks, also where
-// something else keeps it; what rests on no absence does not.
-func TestCensusIsDoubtedWhereSomethingHasLostItsOwner(t *testing.T) {
+// Promise 2. An allocation that is ownerless by this census counts, also if another
+// reason keeps it. An allocation that the rules keep for another reason than a missing
+// pod does not count.
+func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 	rule := func(p *policy.Policy) {
 		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Hold: true}}
 	}
@@ -121,93 +122,93 @@ func TestCensusIsDoubtedWhereSomethingHasLostItsOwner(t *testing.T) {
 		sets   []reaper.StatefulSet
 		want   bool
 	}{
-		{"due", nil, longer(0), nil, nil, true},
+		{"due", nil, withGrace(0), nil, nil, true},
 		{"suspected", nil, nil, nil, nil, true},
-		{"too young", func(r *reaper.Allocation) { r.Created = noon }, nil, nil, nil, true},
+		{"too young", func(a *reaper.Allocation) { a.Created = noon }, nil, nil, nil, true},
 		{"held by a rule", nil, rule, nil, nil, true},
 		{"out of scope", nil, func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }, nil, nil, true},
-		{"without a token", func(r *reaper.Allocation) { r.Token = "" }, nil, nil, nil, true},
-		{"reserved", func(r *reaper.Allocation) { r.Protected = "excluded" }, nil, nil, nil, true},
-		{"retained", func(r *reaper.Allocation) { r.Owner.Pod.Name = "db-0" }, nil, nil,
+		{"without a token", func(a *reaper.Allocation) { a.Token = "" }, nil, nil, nil, true},
+		{"reserved", func(a *reaper.Allocation) { a.Protected = "excluded" }, nil, nil, nil, true},
+		{"retained", func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" }, nil, nil,
 			[]reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}, true},
-		{"on a node that is away", func(r *reaper.Allocation) { r.Owner.Node = "node-0" }, nil, nil, nil, true},
+		{"on a node that is away", func(a *reaper.Allocation) { a.Owner.Node = "node-0" }, nil, nil, nil, true},
 		{"in use", nil, nil, []reaper.Pod{showing(web, ip1)}, nil, false},
-		{"not readable", func(r *reaper.Allocation) { r.Unreadable = "no JSON" }, nil, nil, nil, false},
-		{"not a pod's", func(r *reaper.Allocation) { r.Foreign = "a tunnel" }, nil, nil, nil, false},
-		{"nobody's", func(r *reaper.Allocation) { r.Owner = reaper.Owner{} }, nil, nil, nil, false},
+		{"not readable", func(a *reaper.Allocation) { a.Unreadable = "no JSON" }, nil, nil, nil, false},
+		{"not a pod's", func(a *reaper.Allocation) { a.Foreign = "a tunnel" }, nil, nil, nil, false},
+		{"nobody's", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := webEntry()
+			a := webAllocation()
 			if tt.entry != nil {
-				tt.entry(&r)
+				tt.entry(&a)
 			}
-			s := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{away("node-0")}}
-			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(many(1)...), figuresOf(t, 100, 0))
-			equal(t, "refused", refusal(t, err) != nil, tt.want)
+			s := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{notReady("node-0")}}
+			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0))
+			equal(t, "refused", limitError(t, err) != nil, tt.want)
 		})
 	}
 }
 
-// fallen is a world whose last run found 40 pods, of which 10 are left, and
-// 10.0.0.2 has lost its owner.
-func fallen(t *testing.T) (*world, *backendtest.Memory) {
+// afterDrop returns a harness whose last run found 40 more pods. 30 of them are gone by
+// now, and 10.0.0.2 has lost its owner.
+func afterDrop(t *testing.T) (*harness, *backendtest.Memory) {
 	t.Helper()
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "live-2")
-	w.pods.Add(many(40)...)
-	w.run(t)
-	for _, pod := range many(40)[10:] {
-		w.pods.Remove(pod.Ref)
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "live-2")
+	h.pods.Add(manyPods(40)...)
+	h.run(t)
+	for _, pod := range manyPods(40)[10:] {
+		h.pods.Remove(pod.Ref)
 	}
-	w.pods.Remove(app("live-2").Pod)
-	return w, m
+	h.pods.Remove(app("live-2").Pod)
+	return h, m
 }
 
-// Promise 2, 5, 9. The lower figures are not remembered: the next run refuses too,
-// until the pods are back.
-func TestFallenCensusIsRefusedAgainAndAgain(t *testing.T) {
-	w, m := fallen(t)
-	before, ledger, saves := contentsOf(t, m), string(w.notes.stored), w.notes.saves
+// Promise 2, 5, 9. A refused run does not save the lower figures. So the next run
+// refuses too, until the pods are back.
+func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
+	h, m := afterDrop(t)
+	before, ledger, saves := contentsOf(t, m), string(h.ledgers.stored), h.ledgers.saves
 	for _, dryRun := range []bool{false, true, false} {
-		w.policy.DryRun = &dryRun
-		report, err := reaper.Run(t.Context(), w.options())
-		limit := refusal(t, err)
+		h.policy.DryRun = &dryRun
+		report, err := reaper.Run(t.Context(), h.options())
+		limit := limitError(t, err)
 		if limit == nil || limit.Census != "the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
-		equal(t, "ledger", string(w.notes.stored), ledger)
-		equal(t, "writes of the ledger", w.notes.saves, saves)
-		equal(t, "records", len(w.journal.Read().Records), 0)
+		equal(t, "ledger", string(h.ledgers.stored), ledger)
+		equal(t, "writes of the ledger", h.ledgers.saves, saves)
+		equal(t, "records", len(h.journal.Read().Records), 0)
 		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1})
 	}
-	w.pods.Add(many(40)...)
-	equal(t, "released once they are back", w.run(t).Summary.Released, 1)
+	h.pods.Add(manyPods(40)...)
+	equal(t, "released once they are back", h.run(t).Summary.Released, 1)
 }
 
-// Promise 7. An operator has looked: once is enough.
-func TestFallenCensusIsBelievedWhereLimitsAreIgnored(t *testing.T) {
-	w, _ := fallen(t)
-	w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	equal(t, "warnings", w.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
+// Promise 7. After one run that ignores limits, the next run accepts the lower figures.
+func TestDropIsAcceptedIfLimitsAreIgnored(t *testing.T) {
+	h, _ := afterDrop(t)
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	equal(t, "warnings", h.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
 		"the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
-	w.change, w.now = nil, noon.Add(time.Hour)
-	equal(t, "released by the next run", w.run(t).Summary.Released, 1)
+	h.change, h.now = nil, noon.Add(time.Hour)
+	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }
 
-func TestFallenCensusIsBelievedWhereNothingIsOwnerless(t *testing.T) {
-	w, _ := fallen(t)
-	w.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
-	w.run(t)
-	equal(t, "ledger", string(w.notes.stored), `{"version":1,"seen":{},"figures":{"pods":12}}`)
-	w.pods.Remove(app("live-2").Pod)
-	equal(t, "released by the next run", w.run(t).Summary.Released, 1)
+func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
+	h, _ := afterDrop(t)
+	h.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
+	h.run(t)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":12}}`)
+	h.pods.Remove(app("live-2").Pod)
+	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }
 
-// Nodes are counted in the runs that ask for them only.
-func TestFallenNodesAreRefusedWhereTheyWereAskedFor(t *testing.T) {
+// Nodes are counted only in runs that read them.
+func TestDropOfNodesCountsOnlyIfBothRunsReadThem(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		then, here policy.Disposition
@@ -218,18 +219,18 @@ func TestFallenNodesAreRefusedWhereTheyWereAskedFor(t *testing.T) {
 		{"this time only", policy.Release, policy.Hold, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, _ := fallen(t)
-			w.pods.Add(append(many(40), on("node-0", "live-2"))...)
-			w.pods.AddNodes(park(6)...)
-			w.policy.Nodes.Unreachable = tt.then
-			w.run(t)
+			h, _ := afterDrop(t)
+			h.pods.Add(append(manyPods(40), podOn("node-0", "live-2"))...)
+			h.pods.AddNodes(manyNodes(6)...)
+			h.policy.Nodes.Unreachable = tt.then
+			h.run(t)
 			fewer := &backendtest.Pods{}
-			fewer.Add(append(many(40), on("", "live-1"))...)
-			fewer.AddNodes(park(2)...)
-			w.pods = fewer
-			w.policy.Nodes.Unreachable = tt.here
-			_, err := reaper.Run(t.Context(), w.options())
-			equal(t, "refused", refusal(t, err) != nil, tt.want)
+			fewer.Add(append(manyPods(40), podOn("", "live-1"))...)
+			fewer.AddNodes(manyNodes(2)...)
+			h.pods = fewer
+			h.policy.Nodes.Unreachable = tt.here
+			_, err := reaper.Run(t.Context(), h.options())
+			equal(t, "refused", limitError(t, err) != nil, tt.want)
 		})
 	}
 }

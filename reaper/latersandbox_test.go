@@ -8,10 +8,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// outlivedScene is an entry of sandbox s1, and a pod that names no sandbox, but
-// shows the address of an entry that sandbox s2 got a minute later.
-func replacedScene() (older, newer reaper.Allocation, pod reaper.Pod) {
-	older, newer = webEntry(), webEntry()
+// laterSandboxSituation returns an allocation of sandbox s1, and one that sandbox s2
+// got a minute later. The pod names no sandbox, and shows the address of s2.
+func laterSandboxSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+	older, newer = webAllocation(), webAllocation()
 	older.SandboxOwned, newer.SandboxOwned = true, true
 	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
 	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
@@ -22,12 +22,12 @@ func replacedScene() (older, newer reaper.Allocation, pod reaper.Pod) {
 // Promise 1, 2. Each case that is kept lacks one part of the proof. Plugins that only
 // use Calico's IPAM do not write the sandbox into the pod's annotations.
 func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
-	kept := finding{reaper.InUse, reaper.PodPresent, ""}
-	replaced := finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
+	kept := decision{reaper.InUse, reaper.PodPresent, ""}
+	replaced := decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
 	for _, tt := range []struct {
 		name   string
 		change func(older, newer *reaper.Allocation, pod *reaper.Pod)
-		want   finding
+		want   decision
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {}, replaced},
 		{"the other entry is older", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created, n.Created = n.Created, o.Created }, kept},
@@ -53,12 +53,12 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 		}, replaced},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := replacedScene()
+			older, newer, pod := laterSandboxSituation()
 			tt.change(&older, &newer, &pod)
 			there := poolOf(newer)
 			there.Name = "there" // blocks of one pod's addresses may differ
-			s := scene{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
-			equal(t, "verdict", found(s.judge(t, noon)[0]), tt.want)
+			s := situation{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
+			equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), tt.want)
 		})
 	}
 }
@@ -66,10 +66,10 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 // Promise 1. While the ADD of the newer sandbox is in flight, the pod still shows the
 // address of the older one.
 func TestLaterSandboxIsNotReplacedByTheOneBefore(t *testing.T) {
-	older, newer, pod := replacedScene()
+	older, newer, pod := laterSandboxSituation()
 	pod.Addresses = []netip.Addr{older.IP}
-	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
-	for _, v := range s.judge(t, noon) {
-		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
+	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	for _, d := range s.judge(t, noon) {
+		equal(t, "verdict", decisionOf(d), decision{reaper.InUse, reaper.PodPresent, ""})
 	}
 }

@@ -78,17 +78,17 @@ func minEntries(n int) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MinEntries = &n }
 }
 
-// Promise 1. Limits are shares of addresses: what holds none is no part of them, on
-// neither side.
+// Promise 1. Limits are fractions of addresses. An allocation without an address counts
+// on neither side.
 func TestLimitsCountAddressesOnly(t *testing.T) {
 	somebody := censusOf(reaper.Pod{Ref: web})
 	decisions := func(orphans, kept, orphanedEmptyHandles, keptEmptyHandles int) reaper.Plan {
 		var all []reaper.Decision
 		add := func(n int, verdict reaper.Verdict, emptyHandle bool) {
 			for range n {
-				v := reaper.Decision{Verdict: verdict}
-				v.Allocation.EmptyHandle = emptyHandle
-				all = append(all, v)
+				d := reaper.Decision{Verdict: verdict}
+				d.Allocation.EmptyHandle = emptyHandle
+				all = append(all, d)
 			}
 		}
 		add(orphanedEmptyHandles, reaper.Orphaned, true)
@@ -130,7 +130,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestRefusalTellsTheFigures(t *testing.T) {
+func TestLimitErrorHasTheFigures(t *testing.T) {
 	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
 	want := "limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5; nothing was released"
 	equal(t, "message", fmt.Sprint(err), want)

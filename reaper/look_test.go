@@ -15,14 +15,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// crowd adds pods that own nothing.
-func crowd(pods *backendtest.Pods, n int) {
+// addUnrelatedPods adds n pods that own no allocation.
+func addUnrelatedPods(pods *backendtest.Pods, n int) {
 	for i := range n {
 		pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)}})
 	}
 }
 
-// The second look costs the API server as little as possible.
+// The second look makes as few requests to the API server as possible.
 func TestHowOwnersAreLookedAt(t *testing.T) {
 	list, get := []string{"list pods"}, []string{"get pod default/app-0", "get pod default/app-1"}
 	for _, tt := range []struct {
@@ -38,102 +38,101 @@ func TestHowOwnersAreLookedAt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pods := &backendtest.Pods{}
-			crowd(pods, tt.crowd)
-			h := newHearing(t, pods, entries(2)...)
-			_, errs := h.confirmer(tt.due).Confirm(t.Context(), h.orphans)
+			addUnrelatedPods(pods, tt.crowd)
+			look := newSecondLook(t, pods, allocations(2)...)
+			_, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans)
 			equal(t, "errors", errors.Join(errs...), nil)
-			calls := h.pods.Calls()
+			calls := look.pods.Calls()
 			slices.Sort(calls)
 			equal(t, "calls", calls, tt.want)
 		})
 	}
 }
 
-func TestOwnerOfSeveralEntriesIsLookedAtOnce(t *testing.T) {
-	rs := entries(2)
-	rs[1].Owner.Pod = rs[0].Owner.Pod
-	h := newHearing(t, &backendtest.Pods{}, rs...)
-	h.confirmer(2).Confirm(t.Context(), h.orphans)
-	equal(t, "calls", h.pods.Calls(), []string{"get pod default/app-0"})
+func TestOwnerOfSeveralAllocationsIsReadOnce(t *testing.T) {
+	as := allocations(2)
+	as[1].Owner.Pod = as[0].Owner.Pod
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	look.confirmer(2).Confirm(t.Context(), look.orphans)
+	equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0"})
 }
 
-func TestSandboxWithoutAPodCallsForAList(t *testing.T) {
-	rs := entries(2)
-	rs[1].Owner = reaper.Owner{Sandbox: "s1"}
-	h := newHearing(t, &backendtest.Pods{}, rs...)
-	_, errs := h.confirmer(2).Confirm(t.Context(), h.orphans)
+func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
+	as := allocations(2)
+	as[1].Owner = reaper.Owner{Sandbox: "s1"}
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	_, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
 	equal(t, "errors", errors.Join(errs...), nil)
-	equal(t, "calls", h.pods.Calls(), []string{"list pods"})
+	equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 }
 
-// Promise 4. A listing is shared for so long that what rests on it can still be
-// written in time.
-func TestListingIsSharedForASecond(t *testing.T) {
+// Promise 4. A list is shared only for so long that there is time left for the write.
+func TestListOfPodsIsSharedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-		c := h.confirmer(1000)
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		c := look.confirmer(1000)
 		for range 3 {
-			c.Confirm(t.Context(), h.orphans)
+			c.Confirm(t.Context(), look.orphans)
 		}
-		equal(t, "calls at once", h.pods.Calls(), []string{"list pods"})
+		equal(t, "calls at once", look.pods.Calls(), []string{"list pods"})
 		time.Sleep(time.Second)
-		c.Confirm(t.Context(), h.orphans)
-		equal(t, "calls a second later", h.pods.Calls(), nil)
+		c.Confirm(t.Context(), look.orphans)
+		equal(t, "calls a second later", look.pods.Calls(), nil)
 		time.Sleep(time.Nanosecond)
-		c.Confirm(t.Context(), h.orphans)
-		equal(t, "calls after more than a second", h.pods.Calls(), []string{"list pods"})
+		c.Confirm(t.Context(), look.orphans)
+		equal(t, "calls after more than a second", look.pods.Calls(), []string{"list pods"})
 	})
 }
 
-// Promise 1. A pod that came back is seen in the next listing, not in the
-// shared one; until then only the token and Renew protect it.
+// Promise 1. A pod that came back is in the next list, not in the shared one. Until
+// then, only the token and Renew protect it.
 func TestRenewIsNeverShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-		ws, _ := h.confirmer(1000).Confirm(t.Context(), h.orphans)
-		h.pods.Add(reaper.Pod{Ref: h.orphans[0].Allocation().Owner.Pod})
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		ws, _ := look.confirmer(1000).Confirm(t.Context(), look.orphans)
+		look.pods.Add(reaper.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
 		w, err := ws[0].Renew(t.Context())
 		refused(t, w, err, reaper.ErrReturned)
 	})
 }
 
-func TestSlowListingIsGivenUp(t *testing.T) {
+func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-		c := h.confirmer(1000)
-		h.pods.OnCall(func(call string) error {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		c := look.confirmer(1000)
+		look.pods.OnCall(func(call string) error {
 			if call == "list pods" {
 				time.Sleep(5 * time.Second)
 			}
 			return nil
 		})
-		ws, _ := c.Confirm(t.Context(), h.orphans)
+		ws, _ := c.Confirm(t.Context(), look.orphans)
 		if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 			t.Errorf("by a listing of 5 s: %v, want ErrAgain", err)
 		}
-		h.pods.Calls()
-		ws, _ = c.Confirm(t.Context(), h.orphans)
+		look.pods.Calls()
+		ws, _ = c.Confirm(t.Context(), look.orphans)
 		if _, err := ws[0].Allocation(); err != nil {
 			t.Errorf("next: %v", err)
 		}
-		equal(t, "calls", h.pods.Calls(), []string{"get pod default/app-0"})
+		equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0"})
 	})
 }
 
-// Promise 4. Where reading a whole batch takes longer than a warrant is valid,
-// a part of it is, and the next attempt is for the rest.
-func TestLargeBatchAtASlowServerGetsClockSkew(t *testing.T) {
+// Promise 4. If reading a whole batch takes longer than a warrant is valid, a part of
+// the batch gets valid warrants. The next attempt is for the rest.
+func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(reaper.MaxBatch)...)
-		h.pods.OnCall(func(string) error {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(reaper.MaxBatch)...)
+		look.pods.OnCall(func(string) error {
 			time.Sleep(50 * time.Millisecond)
 			return nil
 		})
-		c := h.confirmer(1)
-		left := h.orphans
+		c := look.confirmer(1)
+		left := look.orphans
 		for attempt := 1; len(left) > 0; attempt++ {
 			if attempt == 4 {
-				t.Fatalf("%d of %d have no warrant yet", len(left), len(h.orphans))
+				t.Fatalf("%d of %d have no warrant yet", len(left), len(look.orphans))
 			}
 			ws, errs := c.Confirm(t.Context(), left)
 			var expired []reaper.Orphan
@@ -149,15 +148,15 @@ func TestLargeBatchAtASlowServerGetsClockSkew(t *testing.T) {
 	})
 }
 
-// Confirmers are shared by the pools that are released at the same time.
+// Pools that are released at the same time share a Confirmer.
 func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	for _, due := range []int{1, 1000} {
-		h := newHearing(t, &backendtest.Pods{}, entries(20)...)
-		c := h.confirmer(due)
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
+		c := look.confirmer(due)
 		var wg sync.WaitGroup
-		for i := range h.orphans {
+		for i := range look.orphans {
 			wg.Go(func() {
-				ws, errs := c.Confirm(t.Context(), h.orphans[i:i+1])
+				ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
 				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
 					t.Error(err, errs[0])
 				}
@@ -167,13 +166,13 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// Slow listing makes pools read their owners by themselves, side by side.
-func TestPoolsAreReadSideBySideWhereListingIsSlow(t *testing.T) {
+// If a list is too slow, each pool reads its own owners, concurrently.
+func TestPoolsReadTheirOwnersConcurrentlyIfListingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(2)...)
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
 		inside, leave := make(chan struct{}), make(chan struct{})
 		var second atomic.Bool
-		h.pods.OnCall(func(call string) error {
+		look.pods.OnCall(func(call string) error {
 			switch call {
 			case "list pods":
 				time.Sleep(5 * time.Second)
@@ -185,12 +184,12 @@ func TestPoolsAreReadSideBySideWhereListingIsSlow(t *testing.T) {
 			}
 			return nil
 		})
-		c := h.confirmer(1000)
-		c.Confirm(t.Context(), h.orphans[:1])
+		c := look.confirmer(1000)
+		c.Confirm(t.Context(), look.orphans[:1])
 		var wg sync.WaitGroup
-		wg.Go(func() { c.Confirm(t.Context(), h.orphans[:1]) })
+		wg.Go(func() { c.Confirm(t.Context(), look.orphans[:1]) })
 		<-inside
-		wg.Go(func() { c.Confirm(t.Context(), h.orphans[1:]) })
+		wg.Go(func() { c.Confirm(t.Context(), look.orphans[1:]) })
 		// A goroutine that waits for a mutex stops the bubble's clock, so that
 		// no timer can end this wait.
 		for range 10_000_000 {

@@ -34,7 +34,7 @@ func TestDocumentIsOfAKind(t *testing.T) {
 	}
 }
 
-// excerpt is what files have of a store: pools, and errors instead of pools.
+// excerpt returns an Excerpt that yields these pools and errors.
 func excerpt(found ...any) reaper.Excerpt {
 	return reaper.Excerpt{Store: "whereabouts", Pools: iter.Seq2[reaper.Pool, error](func(yield func(reaper.Pool, error) bool) {
 		for _, f := range found {
@@ -48,7 +48,7 @@ func excerpt(found ...any) reaper.Excerpt {
 }
 
 func TestExcerptCountsAPoolOnce(t *testing.T) {
-	changed := webEntry()
+	changed := webAllocation()
 	changed.Token = "t2"
 	elsewhere := poolOf(changed)
 	elsewhere.Name = "elsewhere"
@@ -58,10 +58,10 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 		pools []any
 		want  []string // tokens of the pools, or errors
 	}{
-		{"the same unit", []any{poolOf(webEntry()), poolOf(webEntry())}, []string{"t1"}},
-		{"the same unit, not the same any more", []any{poolOf(webEntry()), poolOf(changed)}, []string{"t1", twice}},
-		{"two units", []any{poolOf(webEntry()), elsewhere}, []string{"t1", "t2"}},
-		{"a unit that cannot be read, and again where it can", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webEntry())},
+		{"the same unit", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
+		{"the same unit, not the same any more", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
+		{"two units", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
+		{"a unit that cannot be read, and again where it can", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
 			[]string{"pool: cut", "t1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 }
 
 func TestExcerptReleasesNothing(t *testing.T) {
-	errs := excerpt(poolOf(webEntry())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
+	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
 	if len(errs) != 2 || !errors.Is(errs[0], reaper.ErrKept) || !errors.Is(errs[1], reaper.ErrKept) {
 		t.Errorf("Release = %v, want ErrKept twice", errs)
 	}

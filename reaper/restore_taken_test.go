@@ -15,29 +15,30 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// ignoreRecords leaves out what is no part of a report.
+// ignoreRecords ignores the unexported fields of a report.
 var ignoreRecords = cmpopts.IgnoreUnexported(reaper.RestoreReport{})
 
-// A dam is a store that notes what is put back into it, and answers with that.
-type dam struct {
+// A restoreSpy is a store that notes the records of Restore, and returns its error for
+// each.
+type restoreSpy struct {
 	fixedStore
 	answer error
 	calls  *int
 }
 
-func (d dam) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+func (d restoreSpy) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
 	*d.calls++
 	return slices.Repeat([]error{d.answer}, len(rs))
 }
 
-// undoOver restores the record of web's entry, 10.0.0.1 in pool "pool" of the store
-// "fixed", over a store that has these pools by now.
-func undoOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reaper.RestoreEntry, written bool) {
+// restoreOver restores the record of web's allocation, 10.0.0.1 in pool "pool" of the
+// store "fixed". The store has these pools by then.
+func restoreOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reaper.RestoreEntry, written bool) {
 	t.Helper()
 	calls := 0
-	w := newWorld(dam{fixedStore: pools, calls: &calls})
-	w.pods.Add(pods...)
-	report, _ := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
+	h := newHarness(restoreSpy{fixedStore: pools, calls: &calls})
+	h.pods.Add(pods...)
+	report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 		o.Journal.Records = []reaper.Record{{
 			Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
 			Owner: reaper.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
@@ -46,17 +47,17 @@ func undoOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reap
 	return report.Entries[0], calls > 0
 }
 
-// Promise 1, 2. An address that somebody has by now is not given to its old owner,
-// however free its place is.
-func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
+// Promise 1, 2. An address that has another owner by now is not given to its old owner,
+// although its place is free.
+func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 	entry := func(change func(*reaper.Allocation)) reaper.Allocation {
-		r := webEntry()
-		change(&r)
-		return r
+		a := webAllocation()
+		change(&a)
+		return a
 	}
-	others := entry(func(r *reaper.Allocation) { r.Owner.Pod = other })
-	in := func(name, network string, rs ...reaper.Allocation) reaper.Pool {
-		return reaper.Pool{Name: name, Network: network, Allocations: rs}
+	others := entry(func(a *reaper.Allocation) { a.Owner.Pod = other })
+	in := func(name, network string, as ...reaper.Allocation) reaper.Pool {
+		return reaper.Pool{Name: name, Network: network, Allocations: as}
 	}
 	empty := in("pool", "blue")
 	for _, tt := range []struct {
@@ -80,19 +81,19 @@ func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
 		{"an entry of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
 		{"an entry of a network has it, and nobody knows which its own is", nil, []reaper.Pool{in("there", "red", others)},
 			"fixed there has the address for pod default/other"},
-		{"another entry is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webEntry())}, ""},
-		{"another entry cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) { r.Unreadable = "no JSON" }))},
+		{"another entry is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webAllocation())}, ""},
+		{"another entry cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" }))},
 			"fixed there has the address for pod default/web"},
-		{"another entry is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
-			r.Foreign, r.Owner = "a tunnel", reaper.Owner{}
+		{"another entry is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+			a.Foreign, a.Owner = "a tunnel", reaper.Owner{}
 		}))}, "fixed there has the address for an owner without a name"},
-		{"another entry names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(r *reaper.Allocation) {
-			r.Owner.Pod = reaper.PodRef{}
+		{"another entry names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+			a.Owner.Pod = reaper.PodRef{}
 		}))}, "fixed there has the address for sandbox s1"},
 		{"its own entry is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store knows better
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, written := undoOver(t, tt.pods, tt.pools...)
+			got, written := restoreOver(t, tt.pods, tt.pools...)
 			equal(t, "written", written, tt.taken == "")
 			want := reaper.RestoreEntry{Outcome: reaper.Restored}
 			if tt.taken != "" {
@@ -103,17 +104,17 @@ func TestAddressThatSomebodyHasByNowIsNotPutBack(t *testing.T) {
 	}
 }
 
-// Promise 1. Pools and the allocations that rest on them are two stores, of the
-// same networks.
-func TestAddressThatAnotherStoreGaveInItsNetworkIsNotPutBack(t *testing.T) {
-	there := poolOf(webEntry())
+// Promise 1. Pools and overlapping-range reservations are two stores of the same
+// networks.
+func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {
+	there := poolOf(webAllocation())
 	there.Allocations[0].Owner.Pod = other
 	for network, want := range map[string]reaper.RestoreOutcome{"blue": reaper.Taken, "red": reaper.Restored, "": reaper.Restored} {
 		calls := 0
-		w := newWorld(dam{fixedStore{reaper.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
+		h := newHarness(restoreSpy{fixedStore{reaper.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
 		there.Network = network
-		w.backends = append(w.backends, script{"second", []step{{pool: there}}})
-		report, _ := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
+		h.backends = append(h.backends, scriptedStore{"second", []step{{pool: there}}})
+		report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
 		equal(t, "outcome where the other store has it in "+network, report.Entries[0].Outcome, want)
@@ -121,34 +122,34 @@ func TestAddressThatAnotherStoreGaveInItsNetworkIsNotPutBack(t *testing.T) {
 }
 
 // Promise 2, 7, 9.
-func TestRecordThatCannotBePutBackSpoilsNoOther(t *testing.T) {
+func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*ruin)
+		change func(*releasedHarness)
 		want   reaper.RestoreOutcome // of both records of the first store
 		why    string
 	}{
-		{"the store cannot be listed", func(r *ruin) {
+		{"the store cannot be listed", func(r *releasedHarness) {
 			r.one.OnRequest(func(string) error { return errConnection })
 		}, reaper.NotRestored, "one: list one: not decided: " + errConnection.Error()},
-		{"the store is not there", func(r *ruin) {
-			r.backends[0] = script{"one", []step{{err: reaper.ErrNotInstalled}}}
+		{"the store is not there", func(r *releasedHarness) {
+			r.backends[0] = scriptedStore{"one", []step{{err: reaper.ErrNotInstalled}}}
 		}, reaper.NotRestored, "one: the store is not installed in this cluster"},
-		{"this program has no such store", func(r *ruin) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
-		{"the store cannot put back", func(r *ruin) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
+		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
+		{"the store cannot put back", func(r *releasedHarness) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
 			"the backend cannot restore its releases"},
-		{"the places are taken", func(r *ruin) {
+		{"the places are taken", func(r *releasedHarness) {
 			for _, name := range []string{"new-1", "new-2"} {
 				_, _ = r.one.Reserve("a", app(name))
 			}
 		}, reaper.Taken, "its place is taken: it is now pod default/new-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRuin(t)
+			r := newReleasedHarness(t)
 			tt.change(r)
 			before := contentsOf(t, r.one)
-			report, err := r.undoPartly(t)
-			equal(t, "fates", fates(report), []string{
+			report, err := r.restorePartly(t)
+			equal(t, "fates", restoreOutcomes(report), []string{
 				"one/a/2 " + string(tt.want), "one/a/3 " + string(tt.want), "two/a/10.1.0.2/10.1.0.2 restored",
 			})
 			if e := report.Entries[0].Error; !strings.HasPrefix(e, tt.why) || !strings.Contains(err.Error(), "one: a: 2: "+tt.why) {
@@ -160,8 +161,8 @@ func TestRecordThatCannotBePutBackSpoilsNoOther(t *testing.T) {
 	}
 }
 
-// Promise 7. Whatever the store answers is told.
-func TestFatesOfRecords(t *testing.T) {
+// Promise 7. The report has every answer of the store.
+func TestOutcomesOfRecords(t *testing.T) {
 	for answer, want := range map[error]reaper.RestoreCounts{
 		nil:                            {Records: 1, Restored: 1},
 		reaper.ErrPresent:              {Records: 1, Present: 1},
@@ -169,8 +170,8 @@ func TestFatesOfRecords(t *testing.T) {
 		errors.New("no such resource"): {Records: 1, Failed: 1},
 	} {
 		calls := 0
-		w := newWorld(dam{fixedStore{poolOf()}, answer, &calls})
-		report, err := reaper.Restore(t.Context(), w.undoing(func(o *reaper.RestoreOptions) {
+		h := newHarness(restoreSpy{fixedStore{poolOf()}, answer, &calls})
+		report, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
 		equal(t, "summary", report.Summary, want)
@@ -179,53 +180,53 @@ func TestFatesOfRecords(t *testing.T) {
 	}
 }
 
-// An owner that came back and adopted another address stays as it is; what is put
-// back is as leaked as before, and goes again.
-func TestWhatWasPutBackIsReleasedAgain(t *testing.T) {
-	r := newRuin(t)
-	r.undo(t)
+// An owner that came back and adopted another address stays as it is. A restored
+// allocation is as leaked as before, and is released again.
+func TestRestoredAllocationIsReleasedAgain(t *testing.T) {
+	r := newReleasedHarness(t)
+	r.restore(t)
 	equal(t, "released by the next run", r.run(t).Summary.Released, 3)
-	r.undo(t)
+	r.restore(t)
 	r.policy.GracePeriod = policy.Default().GracePeriod
 	equal(t, "suspected where there is a grace period", r.run(t).Summary.Suspected, 3)
-	r.same(t)
+	r.wantRestored(t)
 }
 
-// Promise 10. What several looks of one run released is undone together.
-func TestRunThatWaitedIsUndoneAsAWhole(t *testing.T) {
-	w, m := patient(t)
-	sooner(w, 5*time.Minute)
+// Promise 10. The releases of all looks of one run are restored together.
+func TestRunWithSeveralLooksIsRestoredAsAWhole(t *testing.T) {
+	h, m := waitingHarness(t)
+	shortenGrace(h, 5*time.Minute)
 	before := contentsOf(t, m)
-	(&bed{}).in(w)
-	equal(t, "released", w.run(t).Summary.Released, 2)
-	equal(t, "summary", w.undo(t).Summary, reaper.RestoreCounts{Records: 2, Restored: 2})
+	(&fakeSleep{}).attach(h)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	equal(t, "summary", h.restore(t).Summary, reaper.RestoreCounts{Records: 2, Restored: 2})
 	equal(t, "store", contentsOf(t, m), before)
 }
 
-// Promise 1, 10. Objects of protection.reservedIPs are back before what they keep.
+// Promise 1, 10. Reserved IPs are restored before the addresses that they protect.
 func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
-	w, m, s := retaining(t, expiring(keeping("a", hours(0), ip2)))
+	h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
 	before := contentsOf(t, m)
-	equal(t, "released", w.run(t).Summary.Released, 2)
+	equal(t, "released", h.run(t).Summary.Released, 2)
 	var order []string
 	m.OnRequest(func(request string) error { order = append(order, request); return nil })
 	s.hook = func(request string) error { order = append(order, request); return nil }
-	w.undo(t)
+	h.restore(t)
 	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "objects", s.keys(), []string{"ns/a"})
 }
 
-// Handles without an address have none to be named by.
+// A handle without an address is named by its key.
 func TestRestorePutsEmptyHandlesBack(t *testing.T) {
 	m := backendtest.NewHandled("handled")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1")
 	m.Begin("sandbox-lost")
-	w.run(t)
-	w.now = noon.Add(4 * time.Minute)
+	h.run(t)
+	h.now = noon.Add(4 * time.Minute)
 	before := contentsOf(t, m)
-	equal(t, "released", w.run(t).Summary.Released, 1)
-	equal(t, "fates", fates(w.undo(t)), []string{"handled/handles/sandbox-lost restored"})
+	equal(t, "released", h.run(t).Summary.Released, 1)
+	equal(t, "fates", restoreOutcomes(h.restore(t)), []string{"handled/handles/sandbox-lost restored"})
 	equal(t, "store", contentsOf(t, m), before)
 }

@@ -9,33 +9,33 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// supersededScene is a pod that shows 10.0.0.2 on net1, and has an entry for it
-// beside that for 10.0.0.1.
-func supersededScene() (older, newer reaper.Allocation, pod reaper.Pod) {
-	older, newer = webEntry(), webEntry()
+// supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
+// address, and an older one of 10.0.0.1.
+func supersededSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+	older, newer = webAllocation(), webAllocation()
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
 	return older, newer, showing(web, ip2)
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof.
 func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
-	kept := finding{reaper.InUse, reaper.PodPresent, ""}
+	kept := decision{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name   string
 		change func(older, newer *reaper.Allocation, pod *reaper.Pod)
-		want   finding
+		want   decision
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {},
-			finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+			decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
 		{"neither entry names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface, newer.Owner.Interface = "", ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
 		{"this entry names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface = ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
 		{"the other entry names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
 		{"the other entry names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
 			newer.Owner.Interface, pod.Interfaces = "", map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
@@ -68,37 +68,37 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 		}, kept},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := supersededScene()
+			older, newer, pod := supersededSituation()
 			tt.change(&older, &newer, &pod)
-			decisions := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
-			equal(t, "verdict", found(decisions[0]), tt.want)
+			decisions := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 1.
-func TestOtherEntryInAnotherPoolProvesNothing(t *testing.T) {
-	older, newer, pod := supersededScene()
+func TestAllocationInAnotherPoolProvesNothing(t *testing.T) {
+	older, newer, pod := supersededSituation()
 	there := poolOf(newer)
 	there.Name = "there"
-	s := scene{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
-	for _, v := range s.judge(t, noon) {
-		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
+	s := situation{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
+	for _, d := range s.judge(t, noon) {
+		equal(t, "verdict", decisionOf(d), decision{reaper.InUse, reaper.PodPresent, ""})
 	}
 }
 
-func TestReplacedSandboxIsHeldWhereThePolicySaysSo(t *testing.T) {
-	older, newer, pod := supersededScene()
+func TestReplacedSandboxIsHeldByThePolicy(t *testing.T) {
+	older, newer, pod := supersededSituation()
 	for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
-		s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+		s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 		s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
-		equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]),
-			finding{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
+		equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]),
+			decision{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
 	}
 }
 
-// Promise 1. While the ADD of a new sandbox is in flight, the pod still shows
-// the old address and the new entry looks superseded.
+// Promise 1. While the ADD of a new sandbox is in flight, the pod still shows the old
+// address, and the new allocation looks replaced.
 func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -111,8 +111,8 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 		{"a longer grace", 10 * time.Minute, 6 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := supersededScene()
-			s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+			older, newer, pod := supersededSituation()
+			s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 			s.policy = func(p *policy.Policy) {
 				p.GracePeriod, p.MinAge = &policy.Duration{Duration: tt.grace}, &policy.Duration{Duration: tt.minAge}
 			}
@@ -131,8 +131,8 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 
 // Promise 1.
 func TestReplacedSandboxIsForgottenOnceThePodShowsItsAddress(t *testing.T) {
-	older, newer, pod := supersededScene()
-	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	older, newer, pod := supersededSituation()
+	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	s.ledger = s.seen(t, noon)
 	s.pods = []reaper.Pod{showing(web, ip1)} // it was the new one, in flight
 	s.ledger = s.seen(t, noon.Add(time.Minute))

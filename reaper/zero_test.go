@@ -11,13 +11,13 @@ import (
 )
 
 // Promise 2, 3.
-func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
+func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	before := time.Now()
-	inv := inventory(t, fixedStore{poolOf(webEntry())})
-	sandboxOnly := webEntry()
+	inv := inventory(t, fixedStore{poolOf(webAllocation())})
+	sandboxOnly := webAllocation()
 	sandboxOnly.Owner = reaper.Owner{Sandbox: "s1"}
 	unnamed := inventory(t, fixedStore{poolOf(sandboxOnly)})
-	guessed, ownSandbox := webEntry(), webEntry()
+	guessed, ownSandbox := webAllocation(), webAllocation()
 	guessed.Inferred, ownSandbox.SandboxOwned = true, true
 	inferred, perSandbox := inventory(t, fixedStore{poolOf(guessed)}), inventory(t, fixedStore{poolOf(ownSandbox)})
 	nobodys := emptyHandle()
@@ -43,19 +43,19 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 			p := backendtest.Impatient()
 			p.Pods.Unnamed = policy.Release
 			decisions := reaper.Judge(noon, p, tt.inv, tt.census, reaper.Ledger{})
-			equal(t, "verdict", found(decisions[0]), finding{reaper.Held, reaper.NoCensus, ""})
+			equal(t, "verdict", decisionOf(decisions[0]), decision{reaper.Held, reaper.NoCensus, ""})
 			equal(t, "plan", len(reaper.MakePlan(decisions).Orphans()), 0)
 		})
 	}
 	decisions := reaper.Judge(noon, backendtest.Impatient(), inv, later, reaper.Ledger{})
-	equal(t, "verdict with a good census", found(decisions[0]), finding{reaper.Orphaned, reaper.PodAbsent, ""})
+	equal(t, "verdict with a good census", decisionOf(decisions[0]), decision{reaper.Orphaned, reaper.PodAbsent, ""})
 }
 
 // Promise 2.
 func TestZeroValuesKeep(t *testing.T) {
-	inv := inventory(t, fixedStore{poolOf(webEntry())})
+	inv := inventory(t, fixedStore{poolOf(webAllocation())})
 	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
-	equal(t, "verdict by the zero policy", found(decisions[0]), finding{reaper.Held, reaper.OutOfScope, ""})
+	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, ""})
 
 	equal(t, "zero standing", reaper.Decision{}.Verdict, reaper.Held)
 	equal(t, "zero standing's word", reaper.Verdict(0).String(), "held")
@@ -69,9 +69,9 @@ func TestZeroValuesKeep(t *testing.T) {
 	equal(t, "what the zero orphan releases", reaper.Orphan{}.Allocation(), reaper.Allocation{}, asValues)
 }
 
-// Promise 4. A verdict that somebody else made up is no orphan.
+// Promise 4. A decision that other code made gives no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
-	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webEntry(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
+	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webAllocation(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
 	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf(), 1)
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], reaper.ErrNoWarrant) {
