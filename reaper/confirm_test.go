@@ -32,7 +32,7 @@ func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...reaper.Alloc
 	}
 	look.orphans = reaper.MakePlan(reaper.Judge(noon, look.policy, inv, look.census, reaper.Ledger{})).Orphans()
 	if len(look.orphans) != len(entries) {
-		t.Fatalf("%d of %d entries are orphans", len(look.orphans), len(entries))
+		t.Fatalf("%d of %d allocations are orphans", len(look.orphans), len(entries))
 	}
 	look.pods.Calls()
 	return look
@@ -98,7 +98,7 @@ func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
 		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
 		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, reaper.ErrReturned},
 		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}, reaper.ErrReturned},
-		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
+		{"a pod does not show its addresses, and the allocation names a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestGracePeriod(t *testing.T) {
 		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
 		{"the token changed", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
 		{"it is another key", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Key = "2" }, reaper.Suspected},
-		{"it is in another unit", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
+		{"it is in another pool", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
 		{"the policy's grace period grew", 0, grace, func(s *situation) { s.policy = withGrace(time.Hour) }, reaper.Suspected},
 		{"the policy's grace period shrank", 0, time.Minute, func(s *situation) { s.policy = withGrace(time.Minute) }, reaper.Orphaned},
 		{"a rule gives it a longer one", 0, grace, func(s *situation) {
@@ -52,7 +52,7 @@ func TestGracePeriod(t *testing.T) {
 				s.pools = []reaper.Pool{poolOf(webAllocation())}
 				tt.change(&s)
 			}
-			equal(t, "standing", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
+			equal(t, "verdict", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
 		})
 	}
 }
@@ -65,7 +65,7 @@ func withGrace(d time.Duration) func(*policy.Policy) {
 func TestWithoutGracePeriodTheFirstRunReleases(t *testing.T) {
 	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}, policy: withGrace(0)}
 	d := s.judge(t, noon)[0]
-	equal(t, "standing", d.Verdict, reaper.Orphaned)
+	equal(t, "verdict", d.Verdict, reaper.Orphaned)
 	equal(t, "due", d.Due, noon)
 }
 
@@ -78,8 +78,8 @@ func TestDecisionHasFirstSeenAndDue(t *testing.T) {
 
 	s.pods = []reaper.Pod{showing(web, ip1)}
 	d = s.judge(t, noon.Add(time.Minute))[0]
-	equal(t, "first seen of an entry in use", d.FirstSeen, time.Time{})
-	equal(t, "due of an entry in use", d.Due, time.Time{})
+	equal(t, "first seen of an allocation in use", d.FirstSeen, time.Time{})
+	equal(t, "due of an allocation in use", d.Due, time.Time{})
 }
 
 // Promise 4. After every break, the grace period begins again.
@@ -109,10 +109,10 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 			last := first
 			meanwhile.ledger = first.seen(t, noon)
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
-			equal(t, "standing", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
+			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
 
 			last.ledger = last.seen(t, noon.Add(20*time.Minute))
-			equal(t, "standing later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestImpossibleTimesInTheLedgerKeep(t *testing.T) {
 		}
 		s.ledger = damaged
 		d := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, "standing after "+seconds, d.Verdict, reaper.Suspected)
+		equal(t, "verdict after "+seconds, d.Verdict, reaper.Suspected)
 		if _, err := d.Due.MarshalJSON(); err != nil {
 			t.Errorf("after %s: %v", seconds, err)
 		}

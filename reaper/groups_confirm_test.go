@@ -37,7 +37,7 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 		{"the other's pod is back", []reaper.Pod{{Ref: back}}, false, reaper.ErrReturned},
 		{"the other's pod is back and finished", []reaper.Pod{{Ref: back, Finished: true}}, false, reaper.ErrKept},
 		{"the other's pod shows the other's address", []reaper.Pod{showing(back, allocations(2)[1].IP)}, false, reaper.ErrReturned},
-		{"the other's pod cannot be looked at", nil, true, reaper.ErrAgain},
+		{"the other's pod cannot be read", nil, true, reaper.ErrAgain},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -155,7 +155,7 @@ func hooked(pools []reaper.Pool, hook func(pool string, ws []reaper.Warrant)) re
 // one pool.
 func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 	for name, split := range map[string]func([]reaper.Allocation) []reaper.Pool{
-		"in units": func(as []reaper.Allocation) []reaper.Pool {
+		"in pools": func(as []reaper.Allocation) []reaper.Pool {
 			last := poolOf(as[len(as)-1])
 			last.Name = "there"
 			return []reaper.Pool{poolOf(as[:len(as)-1]...), last}
@@ -174,7 +174,7 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 						if writes++; returns && writes == 1 {
 							h.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
 						}
-						time.Sleep(reaper.Freshness) // a shared listing is over
+						time.Sleep(reaper.Freshness) // the shared list has expired
 					}))
 					one := 1.0
 					h.policy.Limits.MaxFraction = &one
@@ -234,7 +234,7 @@ func TestGroupKeepsAnAddressThatNoPodShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.pods.Add(reaper.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
-	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "nobody"})
+	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "never-was"})
 	before := contentsOf(t, m)
 	report := h.run(t)
 	equal(t, "verdict", report.Entries[1].Reason, reaper.SiblingKept)

@@ -58,7 +58,7 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 		}, want: decision{reaper.Held, reaper.SiblingKept, "its sibling abc is kept: Unreadable"}, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
 		{name: "the other is not a pod's", second: func(a *reaper.Allocation) { a.Foreign = "a tunnel" },
 			want: siblingKept("NotPodOwned"), other: decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{name: "the other's pod is guessed", second: func(a *reaper.Allocation) { a.Inferred = true },
+		{name: "the other's pod is inferred", second: func(a *reaper.Allocation) { a.Inferred = true },
 			want: siblingKept("OwnerUnknown"), other: decision{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
 		{name: "the other has no token", second: func(a *reaper.Allocation) { a.Token = "" },
 			want: siblingKept("NoToken"), other: decision{reaper.Held, reaper.NoToken, ""}},
@@ -78,9 +78,9 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 			want: siblingKept("NodeUnreachable"), other: decision{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}},
 		{name: "the other holds no address", second: func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },
 			want: absent, other: decision{reaper.Suspected, reaper.EmptyHandle, ""}},
-		{name: "the other has another bond", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "c" },
+		{name: "the other has another group", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "c" },
 			want: absent, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
-		{name: "the other has no bond", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "" },
+		{name: "the other has no group", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "" },
 			want: absent, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
 	} {
 		for _, swapped := range []bool{false, true} {
@@ -161,7 +161,7 @@ func TestGroupWaitsForItsLastMember(t *testing.T) {
 		name  string
 		grace time.Duration
 		first func(*reaper.Allocation)
-		known int // to the ledger
+		known int // how many times the ledger has
 	}{
 		{"with a grace of its own", 15 * time.Minute, func(*reaper.Allocation) {}, 2},
 		{"without a grace", 0, func(*reaper.Allocation) {}, 1},
@@ -195,7 +195,7 @@ func TestGroupThatIsKeptRestartsTheGracePeriod(t *testing.T) {
 	s.ledger = kept.seen(t, noon.Add(5*time.Minute))
 	equal(t, "remembered", s.ledger.Len(), 0)
 	for _, d := range s.judge(t, noon.Add(time.Hour)) {
-		equal(t, "standing", d.Verdict, reaper.Suspected)
+		equal(t, "verdict", d.Verdict, reaper.Suspected)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestGroupIsNoPartOfTheIdentity(t *testing.T) {
 		s.pools[i].Allocations[0].Group = ""
 	}
 	for _, d := range s.judge(t, noon.Add(15*time.Minute)) {
-		equal(t, "standing", d.Verdict, reaper.Orphaned)
+		equal(t, "verdict", d.Verdict, reaper.Orphaned)
 	}
 }
 
@@ -218,16 +218,16 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var pools []reaper.Pool
 		pods := []reaper.Pod{{Ref: other, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 3})}}}
-		for n := range rapid.IntRange(1, 4).Draw(rt, "units") {
-			pool := reaper.Pool{Name: fmt.Sprint("unit-", n)}
-			for i := range rapid.IntRange(0, 4).Draw(rt, "entries") {
+		for n := range rapid.IntRange(1, 4).Draw(rt, "pools") {
+			pool := reaper.Pool{Name: fmt.Sprint("pool-", n)}
+			for i := range rapid.IntRange(0, 4).Draw(rt, "allocations") {
 				a := webAllocation()
 				a.Key, a.Token = fmt.Sprint(i), rapid.SampledFrom([]string{"t", "t", "t", "t", "t", ""}).Draw(rt, "token")
 				a.IP = netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 20).Draw(rt, "address"))})
 				a.Owner.Pod = rapid.SampledFrom([]reaper.PodRef{web, web, web, {Namespace: "default", Name: "slow"}, other}).Draw(rt, "pod")
-				a.Group = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "bond")
+				a.Group = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "group")
 				a.Interrupted = rapid.IntRange(0, 9).Draw(rt, "interrupted") == 0
-				a.EmptyHandle = rapid.IntRange(0, 9).Draw(rt, "remnant") == 0
+				a.EmptyHandle = rapid.IntRange(0, 9).Draw(rt, "empty handle") == 0
 				pool.Allocations = append(pool.Allocations, a)
 			}
 			pools = append(pools, pool)
@@ -256,7 +256,7 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 				continue
 			}
 			if decisionOf(d) != decisionOf(without[i]) {
-				rt.Errorf("%s has no bond, and is %v instead of %v", d.Allocation.Key, decisionOf(d), decisionOf(without[i]))
+				rt.Errorf("%s has no group, and is %v instead of %v", d.Allocation.Key, decisionOf(d), decisionOf(without[i]))
 			}
 		}
 		for b, members := range groups {
@@ -274,13 +274,13 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 				switch ripe := d.Verdict == reaper.Orphaned; {
 				case was.Verdict == reaper.Held || was.Verdict == reaper.InUse:
 					if decisionOf(d) != decisionOf(was) {
-						rt.Errorf("%s of bond %s is %v instead of %v", d.Allocation.Key, b, decisionOf(d), decisionOf(was))
+						rt.Errorf("%s of group %s is %v instead of %v", d.Allocation.Key, b, decisionOf(d), decisionOf(was))
 					}
 				case kept && d.Reason != reaper.SiblingKept:
-					rt.Errorf("%s of bond %s is %s %s beside what is kept", d.Allocation.Key, b, d.Verdict, d.Reason)
+					rt.Errorf("%s of group %s is %s %s beside a kept sibling", d.Allocation.Key, b, d.Verdict, d.Reason)
 				case kept:
 				case ripe != !noon.Before(due) || !d.Due.Equal(due) || d.Reason != was.Reason:
-					rt.Errorf("%s of bond %s is %s %s, due %v, want it due %v", d.Allocation.Key, b, d.Verdict, d.Reason, d.Due, due)
+					rt.Errorf("%s of group %s is %s %s, due %v, want it due %v", d.Allocation.Key, b, d.Verdict, d.Reason, d.Due, due)
 				}
 			}
 		}

@@ -53,16 +53,16 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
 	dns := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "dns"}}
 	for _, tt := range []struct {
-		name  string
-		scene situation
-		want  inspected // of the first entry
+		name      string
+		situation situation
+		want      inspected // of the first entry
 	}{
-		{"nobody is asked", situation{pools: entry(nil)}, held(reaper.NoCensus)},
-		{"nobody is asked of what names nobody", situation{pools: entry(func(a *reaper.Allocation) { a.Owner = reaper.Owner{} })},
+		{"there is no cluster", situation{pools: entry(nil)}, held(reaper.NoCensus)},
+		{"no cluster, and an allocation without an owner", situation{pools: entry(func(a *reaper.Allocation) { a.Owner = reaper.Owner{} })},
 			held(reaper.OwnerUnknown)},
-		{"nobody is asked of what cannot be read", situation{pools: entry(func(a *reaper.Allocation) { a.Unreadable = "odd" })},
+		{"no cluster, and an unreadable allocation", situation{pools: entry(func(a *reaper.Allocation) { a.Unreadable = "odd" })},
 			held(reaper.Unreadable)},
-		{"nobody is asked of what is no pod's", situation{pools: entry(func(a *reaper.Allocation) { a.Foreign = "a tunnel" })},
+		{"no cluster, and a foreign allocation", situation{pools: entry(func(a *reaper.Allocation) { a.Foreign = "a tunnel" })},
 			held(reaper.NotPodOwned)},
 		{"the pod is there", situation{pools: entry(nil), pods: []reaper.Pod{showing(web, ip1)}},
 			inspected{reaper.InUse, reaper.PodPresent, reaper.Kept}},
@@ -70,9 +70,9 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 			orphan(reaper.PodAbsent)},
 		{"so does the wait for a new sandbox", situation{pools: []reaper.Pool{poolOf(webAllocation(), sibling)}, pods: []reaper.Pod{showing(web, ip2)}},
 			orphan(reaper.SandboxReplaced)},
-		{"and that of a remnant", situation{pools: entry(func(a *reaper.Allocation) { a.EmptyHandle = true }), pods: []reaper.Pod{dns}},
+		{"and that of an empty handle", situation{pools: entry(func(a *reaper.Allocation) { a.EmptyHandle = true }), pods: []reaper.Pod{dns}},
 			orphan(reaper.EmptyHandle)},
-		{"and that of a bond", situation{pools: []reaper.Pool{poolOf(inGroup(webAllocation()), inGroup(sibling))}, pods: []reaper.Pod{dns}},
+		{"and that of a group", situation{pools: []reaper.Pool{poolOf(inGroup(webAllocation()), inGroup(sibling))}, pods: []reaper.Pod{dns}},
 			orphan(reaper.PodAbsent)},
 		{"age counts", situation{pools: entry(func(a *reaper.Allocation) { a.Created = noon.Add(-4 * time.Minute) }), pods: []reaper.Pod{dns}},
 			held(reaper.TooYoung)},
@@ -94,7 +94,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 		}, orphan(reaper.PodAbsent)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report := inspect(t, tt.scene)
+			report := inspect(t, tt.situation)
 			e := report.Entries[0]
 			equal(t, "entry", inspected{e.Verdict, e.Reason, e.Outcome}, tt.want)
 			if e.FirstSeen != nil || e.Due != nil {
@@ -122,13 +122,13 @@ func inGroup(a reaper.Allocation) reaper.Allocation {
 
 func TestInspectWarnsOfMissingLists(t *testing.T) {
 	const (
-		nobody   = "no pods were given"
-		memory   = "offline, every grace period counts as over"
-		noSets   = "no StatefulSets"
-		noNodes  = "no nodes"
-		limit    = "a run would refuse this plan: limits.maxFraction: the plan releases 1 of 1"
-		empty    = "a run would refuse this plan: the cluster has no pods"
-		stranger = "the dump has no pod of the namespaces default: "
+		noPods  = "no pods were given"
+		memory  = "offline, every grace period counts as over"
+		noSets  = "no StatefulSets"
+		noNodes = "no nodes"
+		limit   = "a run would refuse this plan: limits.maxFraction: the plan releases 1 of 1"
+		empty   = "a run would refuse this plan: the cluster has no pods"
+		missing = "the dump has no pod of the namespaces default: "
 	)
 	onNode := webAllocation()
 	onNode.Owner.Node = "node-a"
@@ -141,25 +141,25 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 		p.Nodes.Unreachable = policy.Release
 	}
 	for _, tt := range []struct {
-		name  string
-		scene situation
-		want  []string
+		name      string
+		situation situation
+		want      []string
 	}{
-		{"no pods", situation{pools: []reaper.Pool{poolOf(onNode)}}, []string{nobody}},
+		{"no pods", situation{pools: []reaper.Pool{poolOf(onNode)}}, []string{noPods}},
 		{"pods alone", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default")}, []string{memory, noSets}},
 		{"pods and StatefulSets", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets}, []string{memory}},
-		{"no nodes beside an entry that names one", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
+		{"no nodes, and an allocation that names one", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
 			[]string{memory, noNodes}},
 		{"nodes", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []reaper.Node{{Name: "node-b"}}},
 			[]string{memory}},
 		{"a policy that asks for neither", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory}},
-		{"pods of another namespace", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, stranger}},
+		{"pods of another namespace", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, missing}},
 		{"no pods in the list", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: []reaper.Pod{}, sets: sets}, []string{memory, empty}},
 		{"a limit", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 }}, []string{memory, limit}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := inspect(t, tt.scene).Warnings
+			got := inspect(t, tt.situation).Warnings
 			if !slices.EqualFunc(got, tt.want, strings.Contains) {
 				t.Errorf("warnings = %q, want those with %q", got, tt.want)
 			}

@@ -63,8 +63,8 @@ func TestListing(t *testing.T) {
 		pools    []string
 	}{
 		{"an empty store", nil, false, reaper.StatusOK, "", nil},
-		{"two units", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
-		{"a unit that cannot be read hides no other", []step{one, torn, two, bent}, false,
+		{"two pools", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
+		{"a pool that cannot be read hides no other", []step{one, torn, two, bent}, false,
 			reaper.StatusPartial, "torn: no range", []string{"pool", "two"}},
 		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
@@ -73,7 +73,7 @@ func TestListing(t *testing.T) {
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
 		{"a store that is removed while it is listed", []step{one, absent}, true,
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
-		{"a store that is removed after a unit that cannot be read", []step{torn, absent}, true,
+		{"a store that is removed after a pool that cannot be read", []step{torn, absent}, true,
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestListing(t *testing.T) {
 			equal(t, "backend", l.Backend, "store")
 			equal(t, "status", l.Status, tt.status)
 			equal(t, "message", l.Message, tt.message)
-			equal(t, "units", pools, tt.pools)
+			equal(t, "pools", pools, tt.pools)
 			equal(t, "status of the next store", inv.Listings[1].Status, reaper.StatusOK)
 		})
 	}
@@ -103,5 +103,5 @@ func TestStatusAndVerdictAsText(t *testing.T) {
 	for s := reaper.Held; s <= reaper.Orphaned; s++ {
 		words = append(words, s.String())
 	}
-	equal(t, "standings", words, []string{"held", "inUse", "suspected", "orphan"})
+	equal(t, "verdicts", words, []string{"held", "inUse", "suspected", "orphan"})
 }

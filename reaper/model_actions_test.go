@@ -17,7 +17,7 @@ type action struct {
 	What  string
 	Pod   int
 	Store int
-	Call  string // what becomes of the call that it happens at
+	Call  string // the fault of the call at which it takes place
 }
 
 // Deleted pods and pods that come back are drawn most often.
@@ -121,7 +121,7 @@ func (m *model) do(a action) {
 		m.show(pod)
 	case a.What == "mistake" && pod.pending.IsZero():
 		if g, ok := pod.grants[a.Store]; ok {
-			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "nobody"})
+			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "never-was"})
 			g.renamed, g.noted = true, false
 			pod.grants[a.Store] = g
 		}
@@ -159,7 +159,7 @@ func (m *model) call(what string) error {
 	m.killed = m.killed || m.crashAt == at
 	killed := m.killed
 	another := slices.ContainsFunc(now, func(a action) bool { return a.What == "run" }) &&
-		!slices.Contains([]string{"load", "save", "journal"}, kind) // those are locked
+		!slices.Contains([]string{"load", "save", "journal"}, kind) // the lock is held during these
 	m.within = another
 	m.mu.Unlock()
 	if another {

@@ -26,20 +26,20 @@ type model struct {
 
 	mu        sync.Mutex
 	alive     map[string]*modelPod // by name
-	zombies   []*modelPod          // were deleted, and still run on a node that is away
-	away      map[string]bool      // the nodes that are
-	past      []grant              // of sandboxes that are no more
+	zombies   []*modelPod          // deleted pods whose sandboxes run on a node that is away
+	away      map[string]bool      // nodes that are not ready
+	past      []grant              // of sandboxes that have ended
 	made      int
 	runs      int
 	unsaved   bool                // the current run could not read or write its ledger
-	within    bool                // another run goes on in the midst of it
+	within    bool                // another run goes on during it
 	ctx       context.Context     // of the test
-	violation string              // what went wrong first
+	violation string              // the first one; empty if there is none
 	calls     map[string]int      // of the current run, by kind
 	last      string              // the kind of the last call
-	meanwhile map[string][]action // at these moments
-	broken    string              // calls of this kind fail, if it is not empty
-	crashAt   string              // this moment, if it is not empty
+	meanwhile map[string][]action // actions by moment
+	broken    string              // the kind of calls that fail; empty: none
+	crashAt   string              // the moment at which the run is killed; empty: none
 	killed    bool
 	crash     func()
 }
@@ -48,7 +48,7 @@ type model struct {
 type modelPod struct {
 	owner   reaper.Owner
 	grants  map[int]grant // of its current sandbox, by store
-	begun   bool          // half an ADD in the store with handles
+	begun   bool          // an ADD has written the handle, and not the block
 	pending time.Time     // of the first ADD that its status does not show; zero if none
 	shown   reaper.Pod
 }
@@ -59,8 +59,8 @@ type grant struct {
 	store   int
 	asks    reaper.Owner
 	got     []reaper.Allocation
-	renamed bool // one of them, by mistake
-	noted   bool // in the ledger: on which node it is
+	renamed bool // one of the addresses names a wrong pod, by mistake
+	noted   bool // a run saved its node in the ledger
 }
 
 // The stores that tell apart what the sandboxes of one pod have, by index: the one

@@ -21,7 +21,7 @@ import (
 // existing pod, or an allocation that is not in its journal. In the end, runs leave no
 // allocation of a pod that is gone.
 func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
-	// A hundred sequences, as rapid has it, would miss what is rare.
+	// The hundred sequences of one rapid.Check would miss rare ones.
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			// The bubble's T must not be asked for a deadline.
@@ -219,13 +219,13 @@ func (m *model) whyLeaked(store int, a reaper.Allocation, listed map[string]reap
 	if !exists {
 		for _, other := range m.alive {
 			if other.grants[store].has(a.IP) {
-				return "" // it names nobody by mistake
+				return "" // it names a pod that never existed, by mistake
 			}
 		}
 		return fmt.Sprintf("%s does not exist", a.Owner.Pod)
 	}
-	// Only where sandboxes get addresses of their own does a newer entry prove
-	// that an older one is left over.
+	// A newer allocation proves that an older one leaked only if each sandbox
+	// gets allocations of its own.
 	g, has := pod.grants[store]
 	if !has || g.has(a.IP) {
 		return ""

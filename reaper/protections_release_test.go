@@ -67,7 +67,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 		}
 	}
 	renamed := func(_ *harness, m *backendtest.Memory) error {
-		m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, app("somebody").Pod)
+		m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, app("new-1").Pod)
 		return nil
 	}
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 		{"its release failed", func(h *harness, m *backendtest.Memory) {
 			h.backends[0] = wrapped{m.Backend(), answering(errors.New("the schema does not allow it"))}
 		}, reaper.Failed},
-		{"it could not be written down", func(h *harness, m *backendtest.Memory) {
+		{"it could not be recorded", func(h *harness, m *backendtest.Memory) {
 			h.backends[0] = unrecorded{m.Backend()}
 		}, reaper.Failed},
 	} {
@@ -186,7 +186,7 @@ func TestReservedAddressIsNotWaitedFor(t *testing.T) {
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	sleep := (&fakeSleep{}).attach(h)
 	equal(t, "verdict", reported(t, h.run(t), "2").Reason, reaper.Protected)
-	equal(t, "naps", len(sleep.slept), 0)
+	equal(t, "sleeps", len(sleep.slept), 0)
 }
 
 // Promise 1. Limits are fractions of addresses, and an object holds none.

@@ -167,10 +167,10 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		{"its time is not over", deletable(protecting("a", hours(1), free)), nil, reserved("until 2026-03-01T13:00:00Z")},
 		{"it names nothing", deletable(protecting("a", hours(0))), nil,
 			decision{reaper.Held, reaper.OwnerUnknown, "it names neither an address nor a pod"}},
-		{"a rule holds what it keeps back", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
+		{"a rule holds the address that it protects", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, Hold: true}}
 		}, reserved("10.0.0.2 is held: RuleHold")},
-		{"what it keeps back is in use", deletable(protectingPod("a", hours(0), "gone-1")), func(h *harness) {
+		{"the address that it protects is in use", deletable(protectingPod("a", hours(0), "gone-1")), func(h *harness) {
 			h.pods.Add(showing(other, ip2))
 		}, decision{reaper.InUse, reaper.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(h *harness) {
@@ -179,7 +179,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(h *harness) {
 			h.policy.Namespaces.Exclude = []string{"default"}
 		}, decision{reaper.Held, reaper.OutOfScope, ""}},
-		{"what it keeps back waits", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
+		{"the address that it protects waits", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
 		}, decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{"its time is over", deletable(protecting("a", hours(0), free)), nil, decision{reaper.Orphaned, reaper.PodAbsent, ""}},

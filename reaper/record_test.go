@@ -141,7 +141,7 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 				equal(t, "error", report.Entries[1].Error, "it is not in the journal: "+tt.reason)
 				equal(t, "store", contentsOf(t, one), before)
 				equal(t, "records", records(h.journal), []string{"two/a/2"})
-				equal(t, "entries of the other", len(contentsOf(t, two)), 1)
+				equal(t, "allocations of the other", len(contentsOf(t, two)), 1)
 			})
 		})
 	}
@@ -178,7 +178,7 @@ func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
 	equal(t, "error", entryOf(t, report, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
 	equal(t, "records", records(h.journal), []string{"memory/a/3"})
-	equal(t, "entries left", len(contentsOf(t, m)), 2)
+	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
 // Promise 1, 7, 10. A group is released as a whole. If one allocation of it is not
@@ -230,5 +230,5 @@ func TestOldJournalsThatStayAreAWarning(t *testing.T) {
 		}}
 	}
 	equal(t, "warnings", h.run(t).Warnings, []string{"old journals were not removed: no such right"})
-	equal(t, "entries left when they were pruned", left, 1)
+	equal(t, "allocations left when they were pruned", left, 1)
 }

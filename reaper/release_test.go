@@ -214,7 +214,7 @@ func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 			h.pods.Add(reaper.Pod{Ref: other})
 			h.change = func(o *reaper.Options) { o.Concurrency = concurrency }
 			h.run(t)
-			equal(t, fmt.Sprintf("units at a time with concurrency %d", concurrency), most, want)
+			equal(t, fmt.Sprintf("pools at a time with concurrency %d", concurrency), most, want)
 		})
 	}
 }

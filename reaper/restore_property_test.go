@@ -87,7 +87,7 @@ func (h *filledHarness) contents(t *rapid.T) map[string]string {
 		}
 	}
 	for _, key := range h.fakeStore.keys() {
-		all["shelf/"+key] = "an object"
+		all["reservedIPs/"+key] = "an object"
 	}
 	return all
 }

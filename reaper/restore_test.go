@@ -154,7 +154,7 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 	equal(t, "fates", restoreOutcomes(report), []string{"one/a/3 restored"})
 	delete(r.beforeOne, "a/2")
 	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
-	equal(t, "entries of the second store", len(contentsOf(t, r.two)), 1)
+	equal(t, "allocations of the second store", len(contentsOf(t, r.two)), 1)
 
 	report = r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")} })
 	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})

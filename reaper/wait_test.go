@@ -16,8 +16,8 @@ import (
 // sleeps, and by its jumps.
 type fakeSleep struct {
 	slept   []time.Duration
-	jumps   []time.Duration // at the first nap, the second one, and so on
-	onSleep func(nap int) error
+	jumps   []time.Duration // at the first sleep, the second one, and so on
+	onSleep func(nth int) error
 }
 
 // attach makes the runs of the harness wait by it.
@@ -30,8 +30,8 @@ func (sleep *fakeSleep) attach(h *harness) *fakeSleep {
 		o.Sleep = func(_ context.Context, d time.Duration) error {
 			sleep.slept = append(sleep.slept, d)
 			h.now = h.now.Add(d)
-			if nap := len(sleep.slept); nap <= len(sleep.jumps) {
-				h.now = h.now.Add(sleep.jumps[nap-1])
+			if nth := len(sleep.slept); nth <= len(sleep.jumps) {
+				h.now = h.now.Add(sleep.jumps[nth-1])
 			}
 			if sleep.onSleep != nil {
 				return sleep.onSleep(len(sleep.slept))
@@ -75,7 +75,7 @@ func TestRunThatSuspectsNothingDoesNotWait(t *testing.T) {
 	h.policy.GracePeriod = &policy.Duration{}
 	sleep := (&fakeSleep{}).attach(h)
 	equal(t, "released", h.run(t).Summary.Released, 2)
-	equal(t, "naps", len(sleep.slept), 0)
+	equal(t, "sleeps", len(sleep.slept), 0)
 }
 
 // Promise 7. The last report has the releases of noon and of five minutes later, and
@@ -97,7 +97,7 @@ func TestReportOfAWaitingRunHasTheReleasesOfEarlierLooks(t *testing.T) {
 	equal(t, "summary of the backend", report.Backends[0].Counts, report.Summary)
 	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{4, 1})
 	equal(t, "records", len(h.journal.Read().Records), 3)
-	equal(t, "entries left", len(contentsOf(t, m)), 1)
+	equal(t, "allocations left", len(contentsOf(t, m)), 1)
 }
 
 // Promise 5.
@@ -129,7 +129,7 @@ func TestAllocationWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
 	report := h.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Kept, "3": reaper.Released})
 	equal(t, "verdict", reported(t, report, "2"), decision{reaper.InUse, reaper.PodPresent, ""})
-	equal(t, "entries left", len(contentsOf(t, m)), 2)
+	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
 // An allocation that is first seen ownerless after the first look is for the next run.
@@ -142,13 +142,13 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 		return nil
 	}
 	report := h.run(t)
-	equal(t, "naps", len(sleep.slept), 1)
+	equal(t, "sleeps", len(sleep.slept), 1)
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
 // Promise 7, 8. The report is that of the last look, and no release is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
-	for nap, want := range map[int]reaper.Counts{
+	for nth, want := range map[int]reaper.Counts{
 		1: {Entries: 3, InUse: 1, Suspected: 2},
 		2: {Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1},
 	} {
@@ -158,7 +158,7 @@ func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sleep := (&fakeSleep{}).attach(h)
 		sleep.onSleep = func(n int) error {
-			if n == nap {
+			if n == nth {
 				cancel()
 			}
 			return ctx.Err()
@@ -168,7 +168,7 @@ func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 			t.Errorf("run: %v, want it cancelled", err)
 		}
 		equal(t, "summary", report.Summary, want)
-		equal(t, "entries left", len(contentsOf(t, m)), 3-want.Released)
+		equal(t, "allocations left", len(contentsOf(t, m)), 3-want.Released)
 		equal(t, "lock", lock.calls, []string{"acquire run-1", "release"})
 	}
 }
@@ -183,9 +183,9 @@ func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 		h, m := waitingHarness(t)
 		shortenGrace(h, 5*time.Minute)
 		sleep := (&fakeSleep{}).attach(h)
-		sleep.onSleep = func(nap int) error {
+		sleep.onSleep = func(nth int) error {
 			switch {
-			case nap == 1:
+			case nth == 1:
 			case name == "a limit":
 				*h.policy.Limits.MaxFraction, *h.policy.Limits.MinEntries = 0.1, 0
 			default:
@@ -197,9 +197,9 @@ func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 		if limit := (*reaper.LimitError)(nil); errors.As(err, &limit) != (name == "a limit") || err == nil {
 			t.Errorf("run that %s ends: %v", name, err)
 		}
-		equal(t, "naps", len(sleep.slept), 2)
+		equal(t, "sleeps", len(sleep.slept), 2)
 		equal(t, "summary after "+name, report.Summary, want)
-		equal(t, "entries left", len(contentsOf(t, m)), 2)
+		equal(t, "allocations left", len(contentsOf(t, m)), 2)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestWarningOfSeveralLooksIsReportedOnce(t *testing.T) {
 	h.journal.OnWrite(func() error { return forbidden })
 	shortenGrace(h, 5*time.Minute)
 	report, _ := h.partial(t)
-	equal(t, "naps", len(sleep.slept), 2)
+	equal(t, "sleeps", len(sleep.slept), 2)
 	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + forbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }

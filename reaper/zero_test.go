@@ -20,9 +20,9 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	guessed, ownSandbox := webAllocation(), webAllocation()
 	guessed.Inferred, ownSandbox.SandboxOwned = true, true
 	inferred, perSandbox := inventory(t, fixedStore{poolOf(guessed)}), inventory(t, fixedStore{poolOf(ownSandbox)})
-	nobodys := emptyHandle()
-	nobodys.Owner = reaper.Owner{}
-	emptyHandles, nobodysEmptyHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(nobodys)})
+	ownerless := emptyHandle()
+	ownerless.Owner = reaper.Owner{}
+	handles, ownerlessHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(ownerless)})
 	later := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
 	for _, tt := range []struct {
 		name   string
@@ -30,14 +30,14 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 		census reaper.Census
 	}{
 		{"the zero census", inv, reaper.Census{}},
-		{"the zero census and an entry without a name", unnamed, reaper.Census{}},
-		{"the zero census and a guessed name", inferred, reaper.Census{}},
+		{"the zero census and an allocation without a name", unnamed, reaper.Census{}},
+		{"the zero census and an inferred name", inferred, reaper.Census{}},
 		{"the zero census and a sandbox of its own", perSandbox, reaper.Census{}},
-		{"the zero census and a remnant", emptyHandles, reaper.Census{}},
-		{"the zero census and a remnant of nobody", nobodysEmptyHandles, reaper.Census{}},
+		{"the zero census and an empty handle", handles, reaper.Census{}},
+		{"the zero census and an empty handle without an owner", ownerlessHandles, reaper.Census{}},
 		{"a census that was begun before the listing ended", inv, reaper.NewCensus(before, nil, nil)},
 		{"an empty census from before", inv, reaper.NewCensus(time.Time{}, nil, nil)},
-		{"an inventory that nobody took", reaper.Inventory{Listings: inv.Listings}, later},
+		{"an inventory that TakeInventory did not make", reaper.Inventory{Listings: inv.Listings}, later},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := backendtest.Impatient()
@@ -57,9 +57,9 @@ func TestZeroValuesKeep(t *testing.T) {
 	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
 	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, ""})
 
-	equal(t, "zero standing", reaper.Decision{}.Verdict, reaper.Held)
-	equal(t, "zero standing's word", reaper.Verdict(0).String(), "held")
-	equal(t, "a standing that does not exist", reaper.Verdict(99).String(), "held")
+	equal(t, "zero verdict", reaper.Decision{}.Verdict, reaper.Held)
+	equal(t, "text of the zero verdict", reaper.Verdict(0).String(), "held")
+	equal(t, "text of an unknown verdict", reaper.Verdict(99).String(), "held")
 	equal(t, "zero presence", reaper.Presence(0), reaper.Unknown)
 	equal(t, "zero status", reaper.Status(0), reaper.StatusFailed)
 	equal(t, "zero status's word", reaper.Status(0).String(), "failed")

@@ -123,7 +123,7 @@ func TestImpossibleFiguresRefuse(t *testing.T) {
 	equal(t, "refused", limitError(t, err) != nil, true)
 	equal(t, "store", contentsOf(t, m), before)
 	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	equal(t, "released once somebody has looked", h.run(t).Summary.Released, 2)
+	equal(t, "released after an operator looked", h.run(t).Summary.Released, 2)
 }
 
 // Promise 2. An edited ledger has an allocation on two nodes. It counts as on one of

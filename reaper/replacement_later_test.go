@@ -30,25 +30,25 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 		want   decision
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {}, replaced},
-		{"the other entry is older", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created, n.Created = n.Created, o.Created }, kept},
+		{"the other allocation is older", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created, n.Created = n.Created, o.Created }, kept},
 		{"both are of the same moment", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Created = n.Created }, kept},
-		{"this entry tells no age", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Created = time.Time{} }, kept},
-		{"the other entry tells no age", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Created = time.Time{} }, kept},
+		{"this allocation has no age", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Created = time.Time{} }, kept},
+		{"the other allocation has no age", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Created = time.Time{} }, kept},
 		{"both are of one sandbox", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Sandbox = "s1" }, kept},
-		{"this entry names no sandbox", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Sandbox = "" }, kept},
-		{"the other entry names no sandbox", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Sandbox = "" }, kept},
-		{"the other entry is another pod's", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Pod = other }, kept},
-		{"the other entry cannot be read", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Unreadable = "no JSON" }, kept},
-		{"the other entry's pod is guessed", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Inferred = true }, kept},
+		{"this allocation names no sandbox", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Sandbox = "" }, kept},
+		{"the other allocation names no sandbox", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Sandbox = "" }, kept},
+		{"the other allocation is another pod's", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Owner.Pod = other }, kept},
+		{"the other allocation cannot be read", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Unreadable = "no JSON" }, kept},
+		{"the pod of the other allocation is inferred", func(_, n *reaper.Allocation, _ *reaper.Pod) { n.Inferred = true }, kept},
 		{"the pod shows another address", func(_, _ *reaper.Allocation, p *reaper.Pod) {
 			p.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")}
 		}, kept},
 		{"the pod shows both addresses", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
 		{"the pod does not show all that it should", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
 		{"the pod names this sandbox", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
-		{"this entry is of another node, whose clock may be wrong", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node = "node-2" }, kept},
-		{"no entry names its node", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node, n.Owner.Node = "", "" }, kept},
-		{"this entry is of another node, and long before", func(o, n *reaper.Allocation, _ *reaper.Pod) {
+		{"this allocation is of another node, whose clock may be wrong", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node = "node-2" }, kept},
+		{"no allocation names its node", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node, n.Owner.Node = "", "" }, kept},
+		{"this allocation is of another node, and long before", func(o, n *reaper.Allocation, _ *reaper.Pod) {
 			o.Owner.Node, n.Created = "node-2", o.Created.Add(4*time.Minute+time.Second)
 		}, replaced},
 	} {

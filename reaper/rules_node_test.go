@@ -55,7 +55,7 @@ func TestNodeThatIsNotReadyKeepsEveryOwnerlessAllocation(t *testing.T) {
 		want  decision
 	}{
 		{"PodAbsent", func(*reaper.Allocation) {}, nil, held},
-		{"PodAbsent of a guessed pod", func(a *reaper.Allocation) { a.Inferred = true }, nil, held},
+		{"PodAbsent of an inferred pod", func(a *reaper.Allocation) { a.Inferred = true }, nil, held},
 		{"PodReplaced", func(a *reaper.Allocation) { a.Owner.UID = "old" }, []reaper.Pod{{Ref: web, UID: "new"}}, held},
 		{"PodFinished", func(*reaper.Allocation) {}, []reaper.Pod{{Ref: web, Finished: true}}, held},
 		{"SandboxReplaced", func(a *reaper.Allocation) { a.SandboxOwned = true },
@@ -91,7 +91,7 @@ func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	back.ledger = away.seen(t, noon)
 	equal(t, "remembered while it was away", back.ledger.Len(), 0)
 	grace := policy.Default().GracePeriod.Duration
-	equal(t, "standing", back.judge(t, noon.Add(2*grace))[0].Verdict, reaper.Suspected)
+	equal(t, "verdict", back.judge(t, noon.Add(2*grace))[0].Verdict, reaper.Suspected)
 }
 
 // Nodes are listed unless the policy ignores them.

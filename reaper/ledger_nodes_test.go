@@ -52,7 +52,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 	}{
 		{"the node is away", func(*testing.T, *harness, *backendtest.Memory) {}, unreachable},
 		{"the node is back", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.pods.AddNodes(ready("n1")) }, gone},
-		{"somebody vouches for the node", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
+		{"the node is out of service", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
 			h.pods.AddNodes(reaper.Node{Name: "n1", OutOfService: true})
 		}, gone},
 		{"the policy does not care", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
@@ -94,7 +94,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			h.policy = before
 		}, unreachable},
 		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, gone},
-		{"the entry names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
+		{"the allocation names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
 			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
 		}, gone},
 	} {
@@ -140,9 +140,9 @@ func TestReplacedSandboxIsKeptByItsNode(t *testing.T) {
 	h.pods.Add(pod)
 	for range 2 {
 		report := h.run(t)
-		equal(t, "verdict on the old entry", reported(t, report, "2"), unreachable)
-		equal(t, "verdict on the new entry", reported(t, report, "3").Verdict, reaper.InUse)
-		equal(t, "node of the new entry", entryOf(t, report, "3").Owner.Node, "n2")
+		equal(t, "decision on the old allocation", reported(t, report, "2"), unreachable)
+		equal(t, "verdict on the new allocation", reported(t, report, "3").Verdict, reaper.InUse)
+		equal(t, "node of the new allocation", entryOf(t, report, "3").Owner.Node, "n2")
 	}
 	h.pods.AddNodes(ready("n1"))
 	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]reaper.Outcome{

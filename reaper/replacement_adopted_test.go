@@ -27,16 +27,16 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {},
 			decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"neither entry names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"neither allocation names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface, newer.Owner.Interface = "", ""
 		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"this entry names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
+		{"this allocation names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface = ""
 		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = ""
 		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
+		{"the other allocation names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
 			newer.Owner.Interface, pod.Interfaces = "", map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
 		{"the pod shows both addresses", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
@@ -48,16 +48,16 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 		{"the pod shows the other address on another interface", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			pod.Interfaces = map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
-		{"the other entry is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = "net2"
 		}, kept},
-		{"the other entry is another pod's", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is another pod's", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Pod = other
 		}, kept},
-		{"the other entry cannot be read", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation cannot be read", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Unreadable = "no JSON"
 		}, kept},
-		{"the other entry is for the same address", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is for the same address", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.IP = older.IP
 		}, kept},
 		{"the pod's status cannot be read as a whole", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
@@ -123,7 +123,7 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 				noon.Add(tt.want):                  reaper.Orphaned,
 				noon.Add(tt.want + 24*7*time.Hour): reaper.Orphaned,
 			} {
-				equal(t, "standing", s.judge(t, at)[0].Verdict, want)
+				equal(t, "verdict", s.judge(t, at)[0].Verdict, want)
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestReplacedSandboxIsForgottenOnceThePodShowsItsAddress(t *testing.T) {
 	older, newer, pod := supersededSituation()
 	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	s.ledger = s.seen(t, noon)
-	s.pods = []reaper.Pod{showing(web, ip1)} // it was the new one, in flight
+	s.pods = []reaper.Pod{showing(web, ip1)} // it was that of the ADD in flight
 	s.ledger = s.seen(t, noon.Add(time.Minute))
 	s.pods = []reaper.Pod{pod}
-	equal(t, "standing", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
+	equal(t, "verdict", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
 }

@@ -59,7 +59,7 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 		name      string
 		then, now figures
 		limits    func(*policy.Limits)
-		want      string // what is not believed, if it is not empty
+		want      string // why the census is not believed; empty if it is
 	}{
 		{"nothing changed", figures{100, 10}, figures{100, 10}, nil, ""},
 		{"more than there were", figures{100, 10}, figures{1000, 100}, nil, ""},
@@ -135,7 +135,7 @@ func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 		{"in use", nil, nil, []reaper.Pod{showing(web, ip1)}, nil, false},
 		{"not readable", func(a *reaper.Allocation) { a.Unreadable = "no JSON" }, nil, nil, nil, false},
 		{"not a pod's", func(a *reaper.Allocation) { a.Foreign = "a tunnel" }, nil, nil, nil, false},
-		{"nobody's", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, nil, nil, false},
+		{"without an owner", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()

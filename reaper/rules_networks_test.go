@@ -9,7 +9,7 @@ import (
 // Promise 1. The pod other shows 10.0.0.1, which web's allocation holds too. It depends
 // on the network of other's own allocation whether the two are the same address.
 func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
-	protected := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
+	inUse := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
 	released := decision{reaper.Suspected, reaper.PodAbsent, ""}
 	for _, tt := range []struct {
 		name           string
@@ -19,16 +19,16 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 	}{
 		{"in another network", "blue", "red", nil, released},
 		{"in an unnamed network", "blue", "-", nil, released},
-		{"in another pool of the same network", "blue", "blue", nil, protected},
-		{"in a network that is not told", "blue", "", nil, protected},
-		{"while this network is not told", "", "red", nil, protected},
-		{"in networks that are not told", "", "", nil, protected},
-		{"in another network, by an entry that cannot be read", "blue", "red",
-			func(a *reaper.Allocation) { a.Unreadable = "half of it is missing" }, protected},
+		{"in another pool of the same network", "blue", "blue", nil, inUse},
+		{"in a network without a name", "blue", "", nil, inUse},
+		{"while this network has no name", "", "red", nil, inUse},
+		{"in networks without names", "", "", nil, inUse},
+		{"in another network, by an allocation that cannot be read", "blue", "red",
+			func(a *reaper.Allocation) { a.Unreadable = "half of it is missing" }, inUse},
 		{"in another network, at another address", "blue", "red",
-			func(a *reaper.Allocation) { a.IP = ip2 }, protected},
-		{"in another network, for somebody else", "blue", "red",
-			func(a *reaper.Allocation) { a.Owner.Pod.Namespace = "prod" }, protected},
+			func(a *reaper.Allocation) { a.IP = ip2 }, inUse},
+		{"in another network, for another pod", "blue", "red",
+			func(a *reaper.Allocation) { a.Owner.Pod.Namespace = "prod" }, inUse},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			claim := webAllocation()

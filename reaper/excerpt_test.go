@@ -58,10 +58,10 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 		pools []any
 		want  []string // tokens of the pools, or errors
 	}{
-		{"the same unit", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
-		{"the same unit, not the same any more", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
-		{"two units", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
-		{"a unit that cannot be read, and again where it can", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
+		{"the same pool", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
+		{"the same pool, with different contents", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
+		{"two pools", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
+		{"a pool that cannot be read, and once more, readable", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
 			[]string{"pool: cut", "t1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 				got = append(got, pool.Allocations[0].Token)
 				pool.Allocations[0].Backend = "whereabouts" // as TakeInventory does
 			}
-			equal(t, "units", got, tt.want)
+			equal(t, "pools", got, tt.want)
 		})
 	}
 }

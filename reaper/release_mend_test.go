@@ -62,7 +62,7 @@ func TestInterruptedReleaseIsFinishedWithoutAnotherGracePeriod(t *testing.T) {
 	h.policy.GracePeriod = policy.Default().GracePeriod
 	report := h.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released})
-	equal(t, "entries left", len(contentsOf(t, m)), 1)
+	equal(t, "allocations left", len(contentsOf(t, m)), 1)
 }
 
 // Promise 1, 7, 8.

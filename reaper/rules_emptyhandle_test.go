@@ -20,7 +20,7 @@ func emptyHandle() reaper.Allocation {
 // Promise 1, 2. An empty handle may also be the beginning of an allocation.
 func TestDecisionOnEmptyHandle(t *testing.T) {
 	left := decision{reaper.Suspected, reaper.EmptyHandle, ""}
-	nobody := decision{reaper.Held, reaper.OwnerUnknown, "it names neither a pod nor a sandbox"}
+	noOwner := decision{reaper.Held, reaper.OwnerUnknown, "it names neither a pod nor a sandbox"}
 	owner := func(o reaper.Owner) func(*reaper.Allocation) {
 		return func(a *reaper.Allocation) { a.Owner = o }
 	}
@@ -31,25 +31,25 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 		pods   []reaper.Pod
 		want   decision
 	}{
-		{name: "nobody shows its sandbox", pods: []reaper.Pod{{Ref: web, Sandbox: "s2"}}, want: left},
+		{name: "no pod shows its sandbox", pods: []reaper.Pod{{Ref: web, Sandbox: "s2"}}, want: left},
 		{name: "a pod shows its sandbox", pods: []reaper.Pod{{Ref: other, Sandbox: "s1"}},
 			want: decision{reaper.InUse, reaper.PodPresent, "a pod shows its sandbox"}},
 		{name: "a finished pod shows its sandbox", pods: []reaper.Pod{{Ref: other, Sandbox: "s1", Finished: true}}, policy: releaseAll,
 			want: decision{reaper.InUse, reaper.PodPresent, "a pod shows its sandbox"}},
-		{name: "a pod is mute", pods: []reaper.Pod{{Ref: other, AddressUnknown: true}}, want: left},
+		{name: "a pod does not show its addresses", pods: []reaper.Pod{{Ref: other, AddressUnknown: true}}, want: left},
 		{name: "its pod exists", entry: owner(reaper.Owner{Pod: web}), pods: []reaper.Pod{{Ref: web}},
 			want: decision{reaper.InUse, reaper.PodPresent, ""}},
 		{name: "its pod exists with another sandbox", entry: owner(reaper.Owner{Pod: web, Sandbox: "s1"}),
 			pods: []reaper.Pod{{Ref: web, Sandbox: "s2"}}, want: decision{reaper.InUse, reaper.PodPresent, ""}},
-		{name: "its guessed pod exists", entry: func(a *reaper.Allocation) { a.Owner, a.Inferred = reaper.Owner{Pod: web}, true },
+		{name: "its inferred pod exists", entry: func(a *reaper.Allocation) { a.Owner, a.Inferred = reaper.Owner{Pod: web}, true },
 			pods: []reaper.Pod{{Ref: web}}, want: decision{reaper.InUse, reaper.PodPresent, ""}},
 		{name: "its pod does not exist", entry: owner(reaper.Owner{Pod: web}), want: left},
-		{name: "its guessed pod does not exist", entry: func(a *reaper.Allocation) { a.Owner, a.Inferred = reaper.Owner{Pod: web}, true },
+		{name: "its inferred pod does not exist", entry: func(a *reaper.Allocation) { a.Owner, a.Inferred = reaper.Owner{Pod: web}, true },
 			want: left},
-		{name: "it names nobody", entry: owner(reaper.Owner{}), want: nobody},
-		{name: "it names half a pod", entry: owner(reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}}), want: nobody},
+		{name: "it names no owner", entry: owner(reaper.Owner{}), want: noOwner},
+		{name: "it names half a pod", entry: owner(reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}}), want: noOwner},
 		{name: "it names a namespace, and a sandbox", entry: owner(reaper.Owner{Pod: reaper.PodRef{Namespace: "default"}, Sandbox: "s1"}),
-			want: nobody},
+			want: noOwner},
 		{name: "it cannot be understood", entry: func(a *reaper.Allocation) { a.Unreadable = "no JSON" },
 			want: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
 		{name: "the store could not notice that it is used again", entry: func(a *reaper.Allocation) { a.Token = "" },
@@ -107,10 +107,10 @@ func TestEmptyHandleWaitsOutAnAddInFlight(t *testing.T) {
 				noon.Add(tt.want - time.Second): reaper.Suspected,
 				noon.Add(tt.want):               reaper.Orphaned,
 			} {
-				equal(t, "standing", s.judge(t, at)[0].Verdict, want)
+				equal(t, "verdict", s.judge(t, at)[0].Verdict, want)
 			}
 			s.pools[0].Allocations[0].Token = "t2"
-			equal(t, "standing once it was written again", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
+			equal(t, "verdict after it was written again", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
 		})
 	}
 }
@@ -146,7 +146,7 @@ func TestEmptyHandleIsConfirmed(t *testing.T) {
 		call  string
 		want  error
 	}{
-		{"nobody has its sandbox", reaper.Owner{Sandbox: "s1"}, reaper.Pod{Ref: other}, "list pods", nil},
+		{"no pod has its sandbox", reaper.Owner{Sandbox: "s1"}, reaper.Pod{Ref: other}, "list pods", nil},
 		{"a pod has its sandbox", reaper.Owner{Sandbox: "s1"}, reaper.Pod{Ref: other, Sandbox: "s1"}, "list pods", reaper.ErrReturned},
 		{"its pod is absent", named, reaper.Pod{Ref: other}, "get pod default/web", nil},
 		{"its pod is back", named, reaper.Pod{Ref: web}, "get pod default/web", reaper.ErrReturned},

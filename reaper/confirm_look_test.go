@@ -199,7 +199,7 @@ func TestPoolsReadTheirOwnersConcurrentlyIfListingIsSlow(t *testing.T) {
 			runtime.Gosched()
 		}
 		if !second.Load() {
-			t.Error("one unit waits for the other")
+			t.Error("one pool waits for the other")
 		}
 		close(leave)
 		wg.Wait()

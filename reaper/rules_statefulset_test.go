@@ -67,7 +67,7 @@ func TestUnknownPolicyForStatefulSetsKeeps(t *testing.T) {
 	a.Owner.Pod.Name = "db-0"
 	s := situation{pools: []reaper.Pool{poolOf(a)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
 	s.policy = func(p *policy.Policy) { p.Protection.StatefulSets = "" }
-	equal(t, "standing", s.judge(t, noon)[0].Verdict, reaper.Held)
+	equal(t, "verdict", s.judge(t, noon)[0].Verdict, reaper.Held)
 }
 
 // Promise 2, 4. The StatefulSet may change between the runs. That of the current run

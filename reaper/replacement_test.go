@@ -28,14 +28,14 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 		want   decision
 	}{
 		{"all is proved", func(*reaper.Allocation, *reaper.Pod) {}, replaced},
-		{"the entry names no interface", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Interface = "" }, replaced},
+		{"the allocation names no interface", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Interface = "" }, replaced},
 		{"the pod shows the same sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
 		{"the pod shows no sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "" }, kept},
-		{"the entry names no sandbox", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Sandbox = "" }, kept},
+		{"the allocation names no sandbox", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Sandbox = "" }, kept},
 		{"the pod shows no address", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = nil }, kept},
 		{"the pod does not show all that it should", func(_ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
 		{"the pod shows this address too", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
-		{"sandboxes may adopt entries of others", func(a *reaper.Allocation, _ *reaper.Pod) { a.SandboxOwned = false }, kept},
+		{"sandboxes may adopt allocations of others", func(a *reaper.Allocation, _ *reaper.Pod) { a.SandboxOwned = false }, kept},
 		{"another pod shows the address", func(a *reaper.Allocation, _ *reaper.Pod) { a.IP = netip.MustParseAddr("10.0.0.9") },
 			decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 	} {
@@ -52,8 +52,8 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 // certain.
 func TestUncertainSiblingProvesNothing(t *testing.T) {
 	for name, change := range map[string]func(*reaper.Allocation){
-		"it is not a pod's":            func(a *reaper.Allocation) { a.Foreign = "nobody: it rests" },
-		"its pod is guessed":           func(a *reaper.Allocation) { a.Inferred = true },
+		"it is not a pod's":            func(a *reaper.Allocation) { a.Foreign = "a tunnel" },
+		"its pod is inferred":          func(a *reaper.Allocation) { a.Inferred = true },
 		"it holds no address any more": func(a *reaper.Allocation) { a.EmptyHandle = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 					t.Errorf("a second before %v it is an orphan", tt.want)
 				}
 			}
-			equal(t, "standing", s.judge(t, noon.Add(tt.want))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict", s.judge(t, noon.Add(tt.want))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }

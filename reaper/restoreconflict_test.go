@@ -64,9 +64,9 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		name  string
 		pods  []reaper.Pod
 		pools []reaper.Pool
-		taken string // why it is not put back, if it is not empty
+		taken string // why it is not put back; empty if it is
 	}{
-		{"nobody has it", nil, []reaper.Pool{empty}, ""},
+		{"no owner has it", nil, []reaper.Pool{empty}, ""},
 		{"its pool is gone", nil, nil, ""},
 		{"its pod shows it", []reaper.Pod{showing(web, ip1)}, []reaper.Pool{empty}, ""},
 		{"another pod shows it", []reaper.Pod{showing(other, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
@@ -74,23 +74,23 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		{"its pod and another one show it", []reaper.Pod{showing(other, ip1), showing(web, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
 		{"another pod shows it, and has it in another network", []reaper.Pod{showing(other, ip1)},
 			[]reaper.Pool{empty, in("there", "red", others)}, ""},
-		{"another pod shows it, and nobody knows in which network", []reaper.Pod{showing(other, ip1)},
+		{"another pod shows it, in an unknown network", []reaper.Pod{showing(other, ip1)},
 			[]reaper.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
-		{"another entry of the network has it", nil, []reaper.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
-		{"an entry of another network has it", nil, []reaper.Pool{empty, in("there", "red", others)}, ""},
-		{"an entry of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
-		{"an entry of a network has it, and nobody knows which its own is", nil, []reaper.Pool{in("there", "red", others)},
+		{"another allocation of the network has it", nil, []reaper.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of another network has it", nil, []reaper.Pool{empty, in("there", "red", others)}, ""},
+		{"an allocation of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of a network has it, and its own network is unknown", nil, []reaper.Pool{in("there", "red", others)},
 			"fixed there has the address for pod default/other"},
-		{"another entry is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webAllocation())}, ""},
-		{"another entry cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" }))},
+		{"another allocation is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webAllocation())}, ""},
+		{"another allocation cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" }))},
 			"fixed there has the address for pod default/web"},
-		{"another entry is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+		{"another allocation is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
 			a.Foreign, a.Owner = "a tunnel", reaper.Owner{}
 		}))}, "fixed there has the address for an owner without a name"},
-		{"another entry names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+		{"another allocation names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
 			a.Owner.Pod = reaper.PodRef{}
 		}))}, "fixed there has the address for sandbox s1"},
-		{"its own entry is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store knows better
+		{"its own allocation is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, written := restoreOver(t, tt.pods, tt.pools...)

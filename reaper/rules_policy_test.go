@@ -108,7 +108,7 @@ func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
 			hold:    held,
 			release: decision{reaper.Held, reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"},
 		}, {
-			name:    "it names nobody at all",
+			name:    "it names no owner at all",
 			hold:    decision{reaper.Held, reaper.OwnerUnknown, "it names no pod"},
 			release: decision{reaper.Held, reaper.OwnerUnknown, "it names no pod"},
 		}, {

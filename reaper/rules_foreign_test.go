@@ -30,7 +30,7 @@ func TestForeignAllocationIsHeldWithItsPurpose(t *testing.T) {
 	}{
 		{"its pod does not exist", func(*reaper.Allocation) {}, nil, decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
 		{"its pod exists", func(*reaper.Allocation) {}, []reaper.Pod{showing(web, ip1)}, decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{"it names nobody", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
+		{"it names no owner", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
 		{"it holds no address", func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} }, nil,
 			decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
 		{"a run had begun to release it", func(a *reaper.Allocation) { a.Interrupted = true }, nil,
@@ -51,7 +51,7 @@ func TestForeignAllocationIsHeldWithItsPurpose(t *testing.T) {
 // Promise 1, 2. The backend derived the name. It keeps the address if such a pod
 // exists. It proves nothing if no such pod exists.
 func TestInferredOwnerOnlyEverKeeps(t *testing.T) {
-	guess := decision{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}
+	inferred := decision{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}
 	inUse := decision{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name          string
@@ -60,10 +60,10 @@ func TestInferredOwnerOnlyEverKeeps(t *testing.T) {
 		sets          []reaper.StatefulSet
 		hold, release decision
 	}{
-		{name: "no such pod", pods: []reaper.Pod{showing(other, ip2)}, hold: guess,
+		{name: "no such pod", pods: []reaper.Pod{showing(other, ip2)}, hold: inferred,
 			release: decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{name: "no such pod, and another one does not show its addresses", pods: []reaper.Pod{{Ref: other, AddressUnknown: true}},
-			hold: guess, release: guess},
+			hold: inferred, release: inferred},
 		{name: "another pod shows the address", pods: []reaper.Pod{showing(other, ip1)},
 			hold:    decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 			release: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
@@ -98,16 +98,16 @@ func TestInferredOwnerOnlyEverKeeps(t *testing.T) {
 // Promise 1. The pod other shows the address of web's allocation. An allocation of
 // other in another network would explain that, but only if it is certain.
 func TestUncertainAllocationProvesNoOwner(t *testing.T) {
-	protected := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
+	inUse := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
 	for _, tt := range []struct {
 		name  string
 		claim func(*reaper.Allocation)
 		want  decision
 	}{
 		{"it is sure", func(*reaper.Allocation) {}, decision{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"it is not a pod's", func(a *reaper.Allocation) { a.Foreign = "nobody: it rests" }, protected},
-		{"its pod is guessed", func(a *reaper.Allocation) { a.Inferred = true }, protected},
-		{"it holds no address any more", func(a *reaper.Allocation) { a.EmptyHandle = true }, protected},
+		{"it is not a pod's", func(a *reaper.Allocation) { a.Foreign = "a tunnel" }, inUse},
+		{"its pod is inferred", func(a *reaper.Allocation) { a.Inferred = true }, inUse},
+		{"it holds no address any more", func(a *reaper.Allocation) { a.EmptyHandle = true }, inUse},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			claim := webAllocation()
@@ -135,7 +135,7 @@ func TestInferredOwnerIsConfirmedByAListOfPods(t *testing.T) {
 		{"its pod is back", []reaper.Pod{{Ref: a.Owner.Pod}}, reaper.ErrReturned},
 		{"its pod is back and finished", []reaper.Pod{{Ref: a.Owner.Pod, Finished: true}}, reaper.ErrReturned},
 		{"another pod shows the address", []reaper.Pod{showing(other, a.IP)}, reaper.ErrReturned},
-		{"another pod is mute", []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
+		{"another pod does not show its addresses", []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {

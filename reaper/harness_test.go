@@ -23,7 +23,7 @@ import (
 // the real one, or that of a synctest bubble.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// The entry that most verdicts are about is 10.0.0.1, and pod web's.
+// The pods and addresses of most tests. Web has 10.0.0.1.
 var (
 	web   = reaper.PodRef{Namespace: "default", Name: "web"}
 	other = reaper.PodRef{Namespace: "default", Name: "other"}
@@ -31,8 +31,8 @@ var (
 	ip2   = netip.MustParseAddr("10.0.0.2")
 )
 
-// What a cluster answers: that the same question may succeed later, or that it never
-// will.
+// Errors of a cluster: after the first, the same request may succeed later. After the
+// second, it never will.
 var (
 	errConnection = errors.New("connect: connection refused")
 	forbidden     = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
@@ -119,7 +119,7 @@ func decisionOf(d reaper.Decision) decision { return decision{d.Verdict, d.Reaso
 // form.
 type memoryLedgers struct {
 	mu     sync.Mutex
-	stored []byte // nil where there is none
+	stored []byte // nil if none is stored
 	onLoad func() error
 	onSave func() error
 	saves  int
