@@ -23,13 +23,14 @@
 // The values that come in: allocation.go, pool.go, backend.go (the contract of a
 // store), inventory.go, census.go, ledger.go.
 //
-// The decisions, all of them pure: facts.go, rules.go, judge.go, replacement.go,
+// The decisions, all of them pure: facts.go, rules.go, replacement.go, judge.go,
 // groups.go, protections.go, plan.go, limits.go.
 //
-// The run: run.go is the whole way, from the lock to the report. Its steps are
-// confirm.go, warrant.go, record.go, journal.go and release.go. The result is in
-// report.go and counts.go.
+// The run: run.go is the whole way, from the lock to the report. Its steps are in
+// confirm.go, warrant.go, release.go, record.go and journal.go.
 //
-// Two other ways use the same parts: restore.go puts back what a run released, and
+// Two other ways use the same parts. restore.go puts back what a run released.
 // inspect.go decides on files in place of stores and a cluster.
+//
+// The results: report.go, counts.go, restorereport.go.
 package reaper
