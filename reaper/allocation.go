@@ -15,20 +15,20 @@ type PodRef struct {
 // String returns namespace/name.
 func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
 
-// An Owner is all that a store says of the owner of an address. Any field may be
-// empty.
+// An Owner is the owner of an address, as far as the store names it. Any field may
+// be empty.
 type Owner struct {
 	Pod       PodRef
 	UID       string // of the pod
 	Sandbox   string // container ID of the pod sandbox
 	Interface string // inside the sandbox, such as net1
 
-	// Node is where the sandbox is. Where the store does not say, Judge sets it to
-	// the node on which the pod was last seen.
+	// Node is the node of the sandbox. If the store does not name it, Judge sets it
+	// to the node on which the pod was last seen.
 	Node string
 }
 
-// String names the owner for people, as far as the store names it.
+// String names the owner for people: the pod, or else the sandbox.
 func (o Owner) String() string {
 	switch {
 	case o.Pod != PodRef{}:
@@ -48,62 +48,62 @@ type Allocation struct {
 	IP      netip.Addr
 	Owner   Owner
 
-	// Token is what the store compares before it lets the allocation go, so that it
-	// refuses when the allocation changed hands. An allocation without a token is
-	// never released.
+	// Token is the value that the store compares at the write. If the allocation
+	// changed hands, the value differs, and the store refuses. An allocation
+	// without a token is never released.
 	Token string
 
-	// Created is when the address was allocated; zero where the store does not say.
+	// Created is when the address was allocated; zero if the store does not say.
 	Created time.Time
 
 	// Unreadable says why the allocation could not be understood. An unreadable
 	// allocation is reported and never released; its other fields may be empty.
 	Unreadable string
 
-	// Foreign says what the address is for where that is no pod, such as a tunnel
-	// or a virtual machine. A foreign allocation is reported and never released.
+	// Foreign says what the address is for, if that is not a pod: a tunnel, or a
+	// virtual machine. A foreign allocation is reported and never released.
 	Foreign string
 
 	// Protected says what protects the address, such as a range that is excluded
-	// from a network. A protected allocation is not released when it has no owner.
+	// from a network. A protected allocation is kept although it has no owner.
 	Protected string
 
-	// Protects is set for an allocation that holds no address itself, but protects
-	// those of others while their pod is gone (Protector).
+	// Protects is set for an allocation that holds no address of its own: it
+	// protects the addresses of a pod that is gone (Protector).
 	Protects *Protection
 
-	// Inferred is set where the store does not name the pod, and the backend
-	// derived the name from something else.
+	// Inferred is set if the store does not name the pod, and the backend derived
+	// the name from another field.
 	Inferred bool
 
 	// Group names the allocations that one ADD made together, also in other pools
-	// of the same backend. They are released together or not at all. Empty for an
-	// allocation that stands alone.
+	// of the same backend. They are released together or not at all. It is empty
+	// for an allocation without siblings.
 	Group string
 
-	// SandboxOwned is set where each sandbox gets an allocation of its own and
-	// adopts none. There, an allocation of a sandbox that its pod does not show has
-	// been replaced.
+	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
+	// none. Then an allocation has been replaced as soon as the pod shows another
+	// sandbox.
 	SandboxOwned bool
 
 	// EmptyHandle is set for a handle that holds no address; IP is not valid. It is
 	// the rest of a release, or the beginning of an ADD.
 	EmptyHandle bool
 
-	// Interrupted is set for an allocation whose release a crash cut short. Its
-	// owner is the one it had before. It does not wait for a grace period: the run
-	// that began the release had proved that the grace period was over.
+	// Interrupted is set for an allocation whose release was cut short by a crash.
+	// Its owner is the one from before the release. It does not wait for a grace
+	// period: the run that began the release had proved that it was over.
 	Interrupted bool
 }
 
-// id is the identity that the ledger remembers. It contains the token, so that an
+// id is the identity that the ledger remembers. It contains the token, so an
 // allocation that changed hands is a new one.
 func (a Allocation) id() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
 }
 
-// place is where the allocation stands and for which pod, whichever of the pod's
-// sandboxes has it.
+// place identifies the allocation by pool, key and pod. It is the same for all
+// sandboxes of the pod.
 func (a Allocation) place() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Owner.Pod.String()
 }
@@ -111,9 +111,9 @@ func (a Allocation) place() string {
 // namesPod reports whether the allocation names a pod by namespace and name.
 func (a Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
 
-// saysWhose reports whether the store itself says that the named pod has the
+// provesOwner reports whether the store itself says that the named pod has the
 // address. Decisions on other allocations may rest on that.
-func (a Allocation) saysWhose() bool {
+func (a Allocation) provesOwner() bool {
 	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.holdsAddress()
 }
 

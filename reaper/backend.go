@@ -7,84 +7,87 @@ import (
 	"iter"
 )
 
-// MaxBatch is the most warrants that one call of Backend.Release gets. It
-// keeps the confirmation fresh until the write, and a JSON patch of two
-// operations an entry far below the 10,000 that an API server accepts
+// MaxBatch is the most warrants that one call of Backend.Release gets. It keeps the
+// confirmation fresh until the write. It also keeps a JSON patch of two operations
+// an allocation far below the 10,000 that an API server accepts
 // (maxJSONPatchOperations in k8s.io/apiserver).
 const MaxBatch = 1000
 
 // A Backend is a store of allocations.
 //
-// Methods are called from several goroutines, Release never twice at the same
-// time for one pool.
+// Its methods are called from several goroutines. Release is never called twice at
+// the same time for one pool.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
 
-	// List yields every pool with every entry, those that it cannot attribute
-	// included. A pool that cannot be read is yielded as a *PoolError and
-	// hides no other. Any other error means that the listing is incomplete,
-	// and ends it; ErrNotInstalled says that there is no such store here.
+	// List yields every pool with every allocation, also those that it cannot
+	// attribute to an owner. It yields a pool that cannot be read as a *PoolError
+	// and goes on with the next pool. Any other error ends the listing and means
+	// that it is incomplete. ErrNotInstalled says that the cluster has no such
+	// store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
-	// Release gives back the entries that the warrants name, all of one pool
-	// and at most MaxBatch, with as few writes as the store allows. It answers
-	// for each warrant, in the same order:
+	// Release removes the allocations that the warrants name from the store, with
+	// as few writes as the store allows. All of them are of one pool, and there are
+	// at most MaxBatch. It returns one error for each warrant, in the same order:
 	//
-	//   nil           the store does not hold the entry any more, also when
-	//                 somebody else removed it
-	//   ErrChanged    the entry is no longer what was listed, and stays
-	//   ErrReturned   the owner came back in the midst of it, and has it
+	//   nil           the store does not hold the allocation any more, also if
+	//                 another client removed it
+	//   ErrChanged    the allocation is no longer what was listed, and stays
+	//   ErrReturned   the owner came back during the release, and has it
 	//   ErrKept       the backend keeps it for a reason of its own
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
-	//   ErrUnfinished the store does not hold the entry any more, but something
-	//                 of it is left that a later run has to clean up
+	//   ErrUnfinished the store does not hold the allocation any more, but a later
+	//                 run has to remove a rest of it
 	//
-	// or any error that wraps one of them; every other error is final for this
-	// run. It changes nothing that no warrant names, keeps byte for byte what
-	// it does not understand, and writes nothing under a cancelled context.
+	// An error may wrap one of them. Every other error is final for this run.
+	//
+	// Release changes nothing that no warrant names. It keeps data that it does not
+	// understand byte for byte. It writes nothing under a cancelled context.
 	Release(ctx context.Context, pool string, ws []Warrant) []error
 }
 
-// A Mender is a Backend whose release takes several writes, so that a crash
-// can leave one half done (Allocation.Interrupted).
+// A Mender is a Backend whose release takes several writes, so that a crash can cut
+// it short (Allocation.Interrupted).
 type Mender interface {
 	Backend
 
-	// Mend gives an entry whose release is half done back to the owner it
-	// had. It answers nil when the entry is whole or gone.
-	Mend(ctx context.Context, r Allocation) error
+	// Mend gives an allocation whose release was cut short back to the owner that
+	// it had. It returns nil if the allocation is whole or gone.
+	Mend(ctx context.Context, a Allocation) error
 }
 
-// A Recorder is a Backend whose releases can be undone. What a backend that is
-// none lists is never released.
+// A Recorder is a Backend whose releases can be undone. Allocations of a Backend
+// that is not a Recorder are never released.
 type Recorder interface {
 	Backend
 
-	// Record returns what Restore needs of each allocation, in the same order:
-	// the entry as the store has it, whole. It is called before anything is
-	// released, and only reads. An entry that is gone, or is not what was listed,
-	// has nil instead.
-	Record(ctx context.Context, rs []Allocation) ([]json.RawMessage, error)
+	// Record returns the data that Restore needs of each allocation, in the same
+	// order: all that the store has of it. It is called before the first release,
+	// and only reads. The data is nil for an allocation that is gone or is not what
+	// was listed.
+	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
 
-	// Restore puts back the entries of one pool where their place is still free,
-	// with as few writes as the store allows, each on the condition that nobody
-	// else wrote meanwhile. It refuses what Record cannot have returned, and
-	// changes nothing else. It answers for each record, in the same order:
+	// Restore puts back the records of one pool whose places are still free, with
+	// as few writes as the store allows. Each write fails if another client wrote
+	// since the read. Restore refuses a record that Record cannot have returned,
+	// and changes nothing else. It returns one error for each record, in the same
+	// order:
 	//
-	//   nil         it is back
-	//   ErrPresent  it is there already, as it was
-	//   ErrTaken    its place was given to somebody else, or is gone; with whom
+	//   nil         the store holds it again
+	//   ErrPresent  the store held it already, as it was
+	//   ErrTaken    its place has another owner, whom the error names, or is gone
 	//
-	// or any error that wraps one of them, or another one.
+	// An error may wrap one of them, or be another one.
 	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
 // A Protector is a Backend whose allocations protect those of other backends
-// (Allocation.Protects). While it cannot be listed, no allocation is released: any
-// of them may be protected. A Protector releases after the backends that it
-// protects, so it comes after them in every list.
+// (Allocation.Protects). While it cannot be listed, no allocation is released,
+// because any of them may be protected. A Protector releases after the backends that
+// it protects, so it comes after them in every list.
 type Protector interface {
 	Backend
 
@@ -92,26 +95,26 @@ type Protector interface {
 	ProtectsOthers()
 }
 
-// What Release, List and Restore answer with; see there.
+// The errors of List, Release and Restore.
 var (
 	ErrNotInstalled = errors.New("the store is not installed in this cluster")
-	ErrChanged      = errors.New("the entry changed hands")
+	ErrChanged      = errors.New("the allocation changed hands")
 	ErrReturned     = errors.New("the owner came back")
 	ErrKept         = errors.New("kept")
 	ErrNoWarrant    = errors.New("no valid warrant")
 	ErrAgain        = errors.New("not decided")
-	ErrUnfinished   = errors.New("released, but something of it is left")
-	ErrPresent      = errors.New("it is there already")
+	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
+	ErrPresent      = errors.New("the store holds it already")
 	ErrTaken        = errors.New("its place is taken")
 )
 
-// A PoolError is a pool that could not be read. It hides no other pool.
+// A PoolError is a pool that could not be read. The other pools are listed.
 type PoolError struct {
 	Pool string
 	Err  error
 }
 
-// Error names the pool and what is wrong with it.
+// Error names the pool and the cause.
 func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.

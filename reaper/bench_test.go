@@ -44,27 +44,27 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// fixedStore lists what it is and releases nothing.
+// A fixedStore lists its pools and releases nothing.
 type fixedStore []reaper.Pool
 
 func (fixedStore) Name() string { return "fixed" }
 
 func (s fixedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for _, u := range s {
-			if !yield(u, nil) {
+		for _, pool := range s {
+			if !yield(pool, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (fixedStore) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	return written{}.Record(ctx, rs)
+func (fixedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	return tokenRecorder{}.Record(ctx, as)
 }
 
 func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, pool, rs)
+	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
 func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {

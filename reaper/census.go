@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A Pod is what verdicts need of a pod object.
+// A Pod has the fields of a pod object that rules look at.
 type Pod struct {
 	Ref  PodRef
 	UID  string
-	Node string // empty until it is placed
+	Node string // empty until it is scheduled
 
 	// Finished is set for phase Succeeded or Failed.
 	Finished bool
 
-	// Addresses are all that the pod shows, wherever it shows them: in its status,
-	// in Calico's annotations, in the Multus network-status of any interface. The
-	// first InStatus of them are from the status.
+	// Addresses are all addresses that the pod shows: in its status, in Calico's
+	// annotations, and in the Multus network-status of any interface. The first
+	// InStatus of them are from the status.
 	Addresses []netip.Addr
 	InStatus  int
 
@@ -29,18 +29,18 @@ type Pod struct {
 	// interface name.
 	Interfaces map[string][]netip.Addr
 
-	// Sandbox is the ID of the sandbox that the pod shows, if it does.
+	// Sandbox is the ID of the sandbox that the pod shows; empty if it shows none.
 	Sandbox string
 
-	// AddressUnknown is set for a pod that is not finished and ought to show an address
-	// but does not, or whose network-status cannot be read.
+	// AddressUnknown is set for a pod that is not finished and should show an
+	// address but does not, or whose network-status cannot be decoded.
 	AddressUnknown bool
 }
 
 // shows reports whether the pod shows the address.
 func (p Pod) shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
 
-// A StatefulSet is what verdicts need of a StatefulSet object.
+// A StatefulSet has the fields of a StatefulSet object that rules look at.
 type StatefulSet struct {
 	Namespace string
 	Name      string
@@ -48,33 +48,32 @@ type StatefulSet struct {
 	Replicas  int
 }
 
-// A Node is what verdicts need of a node object.
+// A Node has the fields of a node object that rules look at.
 type Node struct {
 	Name  string
 	Ready bool
 
-	// Since is when the node became ready or stopped being so; zero where the node
-	// does not say.
+	// Since is when Ready last changed; zero if the node does not say.
 	Since time.Time
 
-	// OutOfService is set where an administrator says, by the taint
-	// node.kubernetes.io/out-of-service, that nothing runs there any more.
+	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
+	// administrator states that nothing runs on the node any more.
 	OutOfService bool
 }
 
-// Presence is what is known about a pod. The zero value is ignorance.
+// Presence says whether a pod exists.
 type Presence int
 
-// The two kinds of knowledge, and their absence.
+// The presences. The zero value means that it is not known.
 const (
 	Unknown Presence = iota
 	Present
 	Absent
 )
 
-// A Cluster answers who is alive. Every answer is read from the API server's
-// store, never from a cache. An error that the same question
-// will meet again wraps ErrRefused.
+// A Cluster reads pods, StatefulSets and nodes. Every answer is from the API
+// server's store, never from a cache. If a second request would fail in the same
+// way, the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)
@@ -85,22 +84,23 @@ type Cluster interface {
 	// Nodes lists every node. It is complete or an error.
 	Nodes(ctx context.Context) ([]Node, error)
 
-	// Pod reads one pod. Absent means that the API server itself said that
-	// there is no such pod; whatever else went wrong is Unknown and an error.
+	// Pod reads one pod. Absent means that the API server itself answered that
+	// there is no such pod. After any other failure the pod is Unknown, and there
+	// is an error.
 	Pod(ctx context.Context, ref PodRef) (Pod, Presence, error)
 }
 
-// A Census is everyone who was alive at one time. It is complete: NewCensus is given
-// everything or is not called. The zero Census knows nothing and keeps everything. It
-// is safe for concurrent use.
+// A Census is a complete list of pods, StatefulSets and nodes, read after the
+// allocations were listed. The zero Census has no lists: by it, every allocation is
+// kept. A Census is safe for concurrent use.
 type Census struct {
 	population
 	sets  map[PodRef]StatefulSet
-	nodes map[string]Node // nil where they were not asked for
+	nodes map[string]Node // nil if nodes were not read
 	fresh map[PodRef]look // overrides the population
 }
 
-// A population is all that a list of pods tells.
+// A population is an index of a list of pods.
 type population struct {
 	began     time.Time // when the reading of the list began
 	pods      map[PodRef]Pod
@@ -110,7 +110,7 @@ type population struct {
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node that
-// is not among the nodes does not exist; nil means that they were not asked for.
+// is not among the nodes does not exist; nil means that nodes were not read.
 func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{population: newPopulation(began, pods), sets: make(map[PodRef]StatefulSet, len(sets))}
 	for _, s := range sets {
@@ -148,13 +148,14 @@ func newPopulation(began time.Time, pods []Pod) population {
 	return p
 }
 
-// A Scope says what a census asks for beside the pods.
+// A Scope says which lists a census has beside that of the pods.
 type Scope struct {
 	StatefulSets bool
 	Nodes        bool
 }
 
-// TakeCensus reads everything that verdicts need.
+// TakeCensus reads the pods and the lists of the scope. If one list fails, there is
+// no census.
 func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	pods, err := cluster.Pods(ctx)
@@ -173,7 +174,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 			return Census{}, fmt.Errorf("list nodes: %w", err)
 		}
 		if nodes == nil {
-			nodes = []Node{}
+			nodes = []Node{} // read, and there are none
 		}
 	}
 	return NewCensus(began, pods, sets, nodes...), nil
@@ -182,10 +183,11 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 // Size returns the number of pods.
 func (c Census) Size() int { return len(c.pods) }
 
-// figures returns how many pods and nodes it found.
+// figures returns the numbers of pods and nodes.
 func (c Census) figures() figures { return figures{len(c.pods), len(c.nodes)} }
 
-// pod answers from the lists.
+// pod returns the named pod, and whether it exists. A second look at the pod counts
+// more than the list.
 func (c Census) pod(ref PodRef) (Pod, Presence) {
 	if c.began.IsZero() {
 		return Pod{}, Unknown
@@ -199,8 +201,8 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	return Pod{}, Absent
 }
 
-// wants returns the StatefulSet that still wants a pod of this name, so that the pod
-// is coming back; false where there is none.
+// wants returns the StatefulSet that the name of a pod belongs to. It reports whether
+// the StatefulSet wants a pod of that ordinal, so that the pod comes back.
 func (c Census) wants(ref PodRef) (StatefulSet, bool) {
 	dash := strings.LastIndexByte(ref.Name, '-')
 	if dash < 0 {
@@ -238,7 +240,7 @@ func (c Census) showing(ip netip.Addr) []Pod {
 	return pods
 }
 
-// A look is what a second look at one pod found.
+// A look is the result of a second look at one pod.
 type look struct {
 	pod      Pod
 	presence Presence
@@ -246,7 +248,7 @@ type look struct {
 	err      error // why the presence is Unknown
 }
 
-// looked returns when the pod was looked at, or why it could not be.
+// looked returns when the pod was last read, or why it could not be read.
 func (c Census) looked(ref PodRef) (time.Time, error) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.began, l.err
@@ -254,13 +256,13 @@ func (c Census) looked(ref PodRef) (time.Time, error) {
 	return c.began, nil
 }
 
-// with returns the census after a second look at some of its pods.
+// with returns the census with the results of a second look at some pods.
 func (c Census) with(fresh map[PodRef]look) Census {
 	c.fresh = fresh
 	return c
 }
 
-// relisted returns the census after all pods were listed again.
+// relisted returns the census with a new list of all pods.
 func (c Census) relisted(began time.Time, pods []Pod) Census {
 	c.population, c.fresh = newPopulation(began, pods), nil
 	return c

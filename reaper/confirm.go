@@ -10,30 +10,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// How owners are looked at a second time: one by one where few are due, by
-// listing all pods where that is cheaper. A page of a list has 500 pods and
-// costs about as much as 20 reads of one.
+// The second look reads few owners one by one. For many owners, it lists all pods if
+// that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
+// one pod.
 const (
-	fewDue      = 50 // up to here, one by one
-	podsPerRead = 20 // above: list if there are fewer pods than this per owner
-	shareLook   = Freshness / 2
+	fewDue      = 50            // up to this many orphans: read one by one
+	podsPerRead = 20            // more orphans: list, if there are at most this many pods for each
+	shareLook   = Freshness / 2 // how long a list is shared
 	readsAtOnce = 16
 )
 
-// A Confirmer looks at owners again, just before their allocations go. It is
-// safe for concurrent use; concurrent callers share one listing.
+// A Confirmer looks at owners a second time, right before the write. It is safe for
+// concurrent use. Concurrent callers share one list.
 type Confirmer struct {
 	cluster Cluster
-	census  Census // the first look
-	bulk    bool
+	census  Census // of the first look
+	bulk    bool   // a list is cheaper than single reads
 
 	mu   sync.Mutex
-	last Census // the last listing
-	slow bool   // listing takes too long to be of use
+	last Census // with the last list of pods
+	slow bool   // the list took longer than it may be shared
 }
 
-// NewConfirmer prepares for confirming as many orphans as are due, which were judged by
-// this census.
+// NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
+// the census.
 func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 	return &Confirmer{
 		cluster: cluster,
@@ -42,12 +42,13 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 	}
 }
 
-// Confirm looks at the owners of the orphans again, and answers for each in the
-// same order: a Warrant where the same reason still holds, or the owner is gone
-// by now; else the zero Warrant and an error. It wraps ErrReturned where the
-// owner is there, ErrKept where something else speaks against the release, and
-// ErrAgain where a later look may tell; where none will, as when it is
-// forbidden, it wraps none of them.
+// Confirm looks at the owners of the orphans again. It returns a Warrant or an error
+// for each, in the same order.
+//
+// It returns a Warrant if the reason is still the same, or if the owner is absent by
+// now. The error wraps ErrReturned if the owner is there, ErrKept if the rules now give
+// another reason, and ErrAgain if a later look may succeed. It wraps none of them
+// if no later look can succeed, for example because reading pods is forbidden.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
 	census, err := c.look(ctx, orphans)
@@ -61,7 +62,7 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 	return warrants, errs
 }
 
-// warrant judges the orphan and its siblings again by the new census.
+// warrant decides again on the orphan and its siblings, by the new census.
 func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	if o.facts == nil {
 		return Warrant{}, ErrNoWarrant
@@ -73,7 +74,7 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	for _, sibling := range o.group {
 		at, err := stillOrphaned(sibling, census)
 		if err != nil {
-			return Warrant{}, fmt.Errorf("%w (of %s, with which it is released)", err, sibling.allocation.label())
+			return Warrant{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.label())
 		}
 		if at.Before(looked) {
 			looked = at
@@ -82,8 +83,9 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
 }
 
-// stillOrphaned asks the rules once more, about the same facts but for the new census.
-// It returns when the owner was looked at, or what speaks against the release by now.
+// stillOrphaned asks the same rules about the same facts, with the new census. It
+// returns when the owner was looked at, or an error that says why the allocation is
+// kept.
 func stillOrphaned(o Orphan, census Census) (time.Time, error) {
 	looked, err := census.looked(o.allocation.Owner.Pod)
 	if err != nil {
@@ -96,21 +98,21 @@ func stillOrphaned(o Orphan, census Census) (time.Time, error) {
 	case d.Verdict == InUse:
 		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, d.Reason)
 	case d.Reason == NoCensus:
-		return time.Time{}, fmt.Errorf("%w: its owner could not be looked at", ErrAgain)
+		return time.Time{}, fmt.Errorf("%w: its owner could not be read", ErrAgain)
 	default:
 		return time.Time{}, fmt.Errorf("%w: now %s", ErrKept, d.Reason)
 	}
 }
 
-// Forget has the next Confirm look anew, and share no listing that was made
-// before.
+// Forget makes the next Confirm list the pods again.
 func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = Census{}
 }
 
-// renew is Warrant.Renew: always a new look, of that one pod if it is known.
+// renew implements Warrant.Renew. It always looks again. If the store names the pod, it
+// reads that pod only.
 func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
 	if !needsList(o) {
 		return c.warrant(o, c.read(ctx, []Orphan{o}))
@@ -122,9 +124,8 @@ func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
 	return c.warrant(o, census)
 }
 
-// look returns a census in which every owner was looked at just now, well
-// within Freshness if that was at all possible. An entry that names no pod
-// calls for all of them.
+// look returns a census with a second look at every owner, which is within Freshness
+// unless the API server is slow. If an allocation names no pod, it lists all pods.
 func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (Census, error) {
 	needed := slices.ContainsFunc(orphans, needsList)
 	if c.bulk || needed {
@@ -136,8 +137,8 @@ func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (Census, error) 
 	return c.read(ctx, orphans), nil
 }
 
-// shared returns a listing that is not older than shareLook; the zero Census
-// where listing takes too long, unless it is needed.
+// shared returns a list of all pods that is not older than shareLook. If the list takes
+// longer than that and is not needed, it returns the zero Census.
 func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +155,8 @@ func (c *Confirmer) shared(ctx context.Context, needed bool) (Census, error) {
 	return c.last, nil
 }
 
-// needsList reports whether all pods are needed to judge the orphan or a sibling of it,
-// since the store names no pod.
+// needsList reports whether the rules need a list of all pods: the store does not name
+// the pod of the orphan, or that of a sibling.
 func needsList(o Orphan) bool {
 	namesNone := func(o Orphan) bool {
 		return o.allocation.Owner.Pod == PodRef{} || o.allocation.Inferred
@@ -163,7 +164,7 @@ func needsList(o Orphan) bool {
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
 
-// list looks at every pod.
+// list lists all pods.
 func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
@@ -173,8 +174,8 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	return c.census.relisted(began, pods), nil
 }
 
-// read reads the owners one by one. Each look has a time and an error of its
-// own, so that a slow or failing one spoils no other.
+// read reads the owners one by one. Each look has its own time and its own error, so a
+// slow or failed one does not affect the others.
 func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 	fresh := make(map[PodRef]look)
 	var mu sync.Mutex
@@ -196,14 +197,13 @@ func (c *Confirmer) read(ctx context.Context, orphans []Orphan) Census {
 	return c.census.with(fresh)
 }
 
-// refs returns the pods that the orphans name, and what they are bound to, each
-// once.
+// refs returns the pods that the orphans and their siblings name.
 func refs(orphans []Orphan) map[PodRef]struct{} {
 	set := make(map[PodRef]struct{}, len(orphans))
 	for _, o := range orphans {
 		set[o.allocation.Owner.Pod] = struct{}{}
-		for _, tied := range o.group {
-			set[tied.allocation.Owner.Pod] = struct{}{}
+		for _, sibling := range o.group {
+			set[sibling.allocation.Owner.Pod] = struct{}{}
 		}
 	}
 	return set

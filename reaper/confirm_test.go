@@ -12,50 +12,50 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A hearing is some orphans before they are confirmed.
-type hearing struct {
+// A secondLook has the orphans of a plan before they are confirmed.
+type secondLook struct {
 	policy  policy.Policy
 	pods    *backendtest.Pods
 	census  reaper.Census
 	orphans []reaper.Orphan
 }
 
-// newHearing judges the entries by the pods that there are.
-func newHearing(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocation) hearing {
+// newSecondLook makes the plan for the allocations, by the pods that exist.
+func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocation) secondLook {
 	t.Helper()
-	h := hearing{policy: backendtest.Impatient(), pods: pods}
-	h.policy.Pods.Unnamed, h.policy.Pods.Finished = policy.Release, policy.Release
+	look := secondLook{policy: backendtest.Impatient(), pods: pods}
+	look.policy.Pods.Unnamed, look.policy.Pods.Finished = policy.Release, policy.Release
 	inv := inventory(t, fixedStore{poolOf(entries...)})
 	var err error
-	if h.census, err = reaper.TakeCensus(t.Context(), pods, reaper.Scope{StatefulSets: true}); err != nil {
+	if look.census, err = reaper.TakeCensus(t.Context(), pods, reaper.Scope{StatefulSets: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.orphans = reaper.MakePlan(reaper.Judge(noon, h.policy, inv, h.census, reaper.Ledger{})).Orphans()
-	if len(h.orphans) != len(entries) {
-		t.Fatalf("%d of %d entries are orphans", len(h.orphans), len(entries))
+	look.orphans = reaper.MakePlan(reaper.Judge(noon, look.policy, inv, look.census, reaper.Ledger{})).Orphans()
+	if len(look.orphans) != len(entries) {
+		t.Fatalf("%d of %d allocations are orphans", len(look.orphans), len(entries))
 	}
-	h.pods.Calls()
-	return h
+	look.pods.Calls()
+	return look
 }
 
-// confirmer prepares for confirming that many.
-func (h hearing) confirmer(due int) *reaper.Confirmer {
-	return reaper.NewConfirmer(h.pods, h.census, due)
+// confirmer returns a Confirmer for a plan of that many orphans.
+func (look secondLook) confirmer(due int) *reaper.Confirmer {
+	return reaper.NewConfirmer(look.pods, look.census, due)
 }
 
-// entries returns entries of pods app-0, app-1 and so on.
-func entries(n int) []reaper.Allocation {
-	rs := make([]reaper.Allocation, n)
-	for i := range rs {
-		rs[i] = webEntry()
-		rs[i].Key, rs[i].Token = fmt.Sprint(i), fmt.Sprint("t", i)
-		rs[i].IP = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
-		rs[i].Owner.Pod.Name = fmt.Sprintf("app-%d", i)
+// allocations returns n allocations of the pods app-0, app-1 and so on.
+func allocations(n int) []reaper.Allocation {
+	as := make([]reaper.Allocation, n)
+	for i := range as {
+		as[i] = webAllocation()
+		as[i].Key, as[i].Token = fmt.Sprint(i), fmt.Sprint("t", i)
+		as[i].IP = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
+		as[i].Owner.Pod.Name = fmt.Sprintf("app-%d", i)
 	}
-	return rs
+	return as
 }
 
-// refused fails the test unless the answer is an error and no warrant.
+// refused fails the test unless there is the wanted error and no valid warrant.
 func refused(t *testing.T, w reaper.Warrant, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -67,22 +67,22 @@ func refused(t *testing.T, w reaper.Warrant, err, want error) {
 }
 
 // Promise 4.
-func TestConfirmWarrantsWhatIsStillGone(t *testing.T) {
-	h := newHearing(t, &backendtest.Pods{}, entries(2)...)
-	ws, errs := h.confirmer(2).Confirm(t.Context(), h.orphans)
-	for i := range h.orphans {
-		r, err := ws[i].Allocation()
+func TestConfirmGivesAWarrantIfTheOwnerIsStillGone(t *testing.T) {
+	look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
+	ws, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
+	for i := range look.orphans {
+		a, err := ws[i].Allocation()
 		if errs[i] != nil || err != nil {
 			t.Fatalf("confirm: %v, %v", errs[i], err)
 		}
-		equal(t, "reservation", r, h.orphans[i].Allocation(), asValues)
+		equal(t, "reservation", a, look.orphans[i].Allocation(), asValues)
 	}
 }
 
-// Promise 1, 4. The entry of app-0 was an orphan when it was judged.
-func TestConfirmRefusesWhatIsNoOrphanAnyMore(t *testing.T) {
+// Promise 1, 4. The allocation of app-0 was an orphan at the first look.
+func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
 	app := reaper.PodRef{Namespace: "default", Name: "app-0"}
-	ip := entries(1)[0].IP
+	ip := allocations(1)[0].IP
 	for _, tt := range []struct {
 		name  string
 		owner reaper.Owner
@@ -98,68 +98,67 @@ func TestConfirmRefusesWhatIsNoOrphanAnyMore(t *testing.T) {
 		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
 		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, reaper.ErrReturned},
 		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}, reaper.ErrReturned},
-		{"a pod is mute, beside a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
+		{"a pod does not show its addresses, and the allocation names a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				r := entries(1)[0]
-				r.Owner = tt.owner
+				a := allocations(1)[0]
+				a.Owner = tt.owner
 				pods := &backendtest.Pods{}
 				pods.Add(tt.first...)
-				h := newHearing(t, pods, r)
+				look := newSecondLook(t, pods, a)
 				pods.Add(tt.now...)
-				ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
+				ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 				refused(t, ws[0], errs[0], tt.want)
 			})
 		}
 	}
 }
 
-// A finished pod whose Job is cleaned up is gone, and not back.
-func TestConfirmWarrantsWhatIsGoneByNow(t *testing.T) {
-	r := entries(1)[0]
+// A finished pod that its Job cleaned up has not come back: it is gone.
+func TestConfirmGivesAWarrantIfTheOwnerIsGoneByNow(t *testing.T) {
+	a := allocations(1)[0]
 	pods := &backendtest.Pods{}
-	pods.Add(reaper.Pod{Ref: r.Owner.Pod, Finished: true})
-	h := newHearing(t, pods, r)
-	pods.Remove(r.Owner.Pod)
-	ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans)
+	pods.Add(reaper.Pod{Ref: a.Owner.Pod, Finished: true})
+	look := newSecondLook(t, pods, a)
+	pods.Remove(a.Owner.Pod)
+	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
 	if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 		t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 	}
 }
 
-// Promise 4. Each try looks for itself: a listing that an earlier one used is
-// not shared with it.
-func TestConfirmLooksAnewAfterForget(t *testing.T) {
+// Promise 4. An attempt does not share a list of pods with an earlier attempt.
+func TestConfirmListsAgainAfterForget(t *testing.T) {
 	pods := &backendtest.Pods{}
-	h := newHearing(t, pods, entries(1)...)
-	confirmer := h.confirmer(1000)
-	_, errs := confirmer.Confirm(t.Context(), h.orphans)
+	look := newSecondLook(t, pods, allocations(1)...)
+	confirmer := look.confirmer(1000)
+	_, errs := confirmer.Confirm(t.Context(), look.orphans)
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	pods.Add(reaper.Pod{Ref: h.orphans[0].Allocation().Owner.Pod})
+	pods.Add(reaper.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
 	confirmer.Forget()
-	ws, errs := confirmer.Confirm(t.Context(), h.orphans)
+	ws, errs := confirmer.Confirm(t.Context(), look.orphans)
 	refused(t, ws[0], errs[0], reaper.ErrReturned)
 }
 
-// Promise 1. The owners of a batch are looked at together, so that one of them
-// can protect what another left.
+// Promise 1. The owners of a batch are read together. So the second look sees that one
+// of them shows the address of another.
 func TestConfirmSeesAnotherOwnerWithTheAddress(t *testing.T) {
 	for _, due := range []int{2, 1000} {
-		rs := entries(2)
+		as := allocations(2)
 		pods := &backendtest.Pods{}
-		h := newHearing(t, pods, rs...)
-		pods.Add(showing(rs[1].Owner.Pod, rs[0].IP))
-		ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
+		look := newSecondLook(t, pods, as...)
+		pods.Add(showing(as[1].Owner.Pod, as[0].IP))
+		ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 		refused(t, ws[0], errs[0], reaper.ErrReturned)
 		refused(t, ws[1], errs[1], reaper.ErrReturned)
 	}
 }
 
 // Promise 2, 4.
-func TestConfirmSaysAgainWhereItCannotTell(t *testing.T) {
+func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 	failure := errors.New("etcd is slow")
 	for _, tt := range []struct {
 		name  string
@@ -172,63 +171,63 @@ func TestConfirmSaysAgainWhereItCannotTell(t *testing.T) {
 		{"a sandbox only", 1, func(o *reaper.Owner) { *o = reaper.Owner{Sandbox: "s1"} }, "list pods"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := entries(1)[0]
+			a := allocations(1)[0]
 			if tt.owner != nil {
-				tt.owner(&r.Owner)
+				tt.owner(&a.Owner)
 			}
-			h := newHearing(t, &backendtest.Pods{}, r)
-			c := h.confirmer(tt.due)
-			h.pods.OnCall(func(string) error { return failure })
-			ws, errs := c.Confirm(t.Context(), h.orphans)
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			c := look.confirmer(tt.due)
+			look.pods.OnCall(func(string) error { return failure })
+			ws, errs := c.Confirm(t.Context(), look.orphans)
 			refused(t, ws[0], errs[0], reaper.ErrAgain)
 			refused(t, ws[0], errs[0], failure)
-			equal(t, "calls", h.pods.Calls(), []string{tt.call})
+			equal(t, "calls", look.pods.Calls(), []string{tt.call})
 
-			h.pods.OnCall(nil)
-			if _, errs := c.Confirm(t.Context(), h.orphans); errs[0] != nil {
+			look.pods.OnCall(nil)
+			if _, errs := c.Confirm(t.Context(), look.orphans); errs[0] != nil {
 				t.Errorf("once it answers: %v", errs[0])
 			}
 		})
 	}
 }
 
-// Promise 9. One owner that cannot be looked at is no reason to keep another's.
-func TestOneFailingLookSpoilsNoOther(t *testing.T) {
-	h := newHearing(t, &backendtest.Pods{}, entries(3)...)
-	h.pods.OnCall(func(call string) error {
+// Promise 9. If one owner cannot be read, the allocations of the others are released.
+func TestFailedLookAffectsNoOtherOwner(t *testing.T) {
+	look := newSecondLook(t, &backendtest.Pods{}, allocations(3)...)
+	look.pods.OnCall(func(call string) error {
 		if call == "get pod default/app-1" {
 			return errors.New("no")
 		}
 		return nil
 	})
-	ws, errs := h.confirmer(3).Confirm(t.Context(), h.orphans)
+	ws, errs := look.confirmer(3).Confirm(t.Context(), look.orphans)
 	refused(t, ws[1], errs[1], reaper.ErrAgain)
 	if errs[0] != nil || errs[2] != nil {
 		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
 }
 
-// A mumbler is a cluster that contradicts itself, or says nothing.
-type mumbler struct {
+// A vagueCluster contradicts itself, or returns no clear answer.
+type vagueCluster struct {
 	reaper.Cluster
 	presence reaper.Presence
 	err      error
 }
 
-func (m *mumbler) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+func (m *vagueCluster) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	return reaper.Pod{}, m.presence, m.err
 }
 
 // Promise 2.
 func TestOnlyAClearAbsenceConfirms(t *testing.T) {
-	h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-	for _, m := range []*mumbler{
+	look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+	for _, m := range []*vagueCluster{
 		{presence: reaper.Unknown},
 		{presence: reaper.Absent, err: errors.New("404 page not found")},
 	} {
-		ws, errs := reaper.NewConfirmer(m, h.census, 1).Confirm(t.Context(), h.orphans)
+		ws, errs := reaper.NewConfirmer(m, look.census, 1).Confirm(t.Context(), look.orphans)
 		refused(t, ws[0], errs[0], reaper.ErrAgain)
 	}
-	ws, errs := reaper.NewConfirmer(h.pods, reaper.Census{}, 1).Confirm(t.Context(), h.orphans)
+	ws, errs := reaper.NewConfirmer(look.pods, reaper.Census{}, 1).Confirm(t.Context(), look.orphans)
 	refused(t, ws[0], errs[0], reaper.ErrAgain)
 }

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// A Release is one entry that a run released, and the object that it was in.
+// A Release is an allocation that a run released, and the object of its pool.
 type Release struct {
-	Object Object // zero where there is none
+	Object Object // zero if the pool has no object
 	Entry  Entry
 }
 
-// A EventRecorder tells the cluster what a run did, as events.
+// An EventRecorder writes the events of a run to the cluster.
 type EventRecorder interface {
-	// Announce tells of the run and of its releases. When it returns, everything
-	// is told. An error does not change what the run did.
+	// Announce writes the events for the run and for its releases. It returns when
+	// all of them are written, or with an error.
 	Announce(ctx context.Context, r Report, released []Release) error
 }
 
-// announce tells the cluster, also when the run was interrupted.
+// announce writes the events of the run, also if the run was interrupted. If it fails,
+// the run warns.
 func (r *run) announce(ctx context.Context, err error) {
 	var held *LockedError
 	if r.Events == nil || *r.Policy.DryRun || errors.As(err, &held) {
@@ -32,5 +33,5 @@ func (r *run) announce(ctx context.Context, err error) {
 	}
 }
 
-// announceTimeout bounds how long a run goes on for its events alone.
+// announceTimeout limits how long a run may take for its events.
 const announceTimeout = 15 * time.Second

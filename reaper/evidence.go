@@ -25,10 +25,10 @@ const (
 	fromProtection    = "protection"
 )
 
-// stamp is a time as evidence has it.
+// stamp formats a time for people.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// source says where the pod shows the address.
+// source returns the place in the pod where it shows the address.
 func (p Pod) source(ip netip.Addr) string {
 	if i := slices.Index(p.Addresses, ip); i >= 0 && i < p.InStatus {
 		return fromPodStatus
@@ -41,7 +41,8 @@ func (p Pod) source(ip netip.Addr) string {
 	return fromCalico
 }
 
-// evidence says in which state the pod is that gives an allocation up.
+// evidence says why the pod does not have the allocation any more: it has ended, or is
+// another pod of the same name.
 func (p Pod) evidence() Evidence {
 	if p.Finished {
 		return Evidence{fromPodStatus, "the pod has ended"}
@@ -57,7 +58,7 @@ func (s StatefulSet) evidence() Evidence {
 	}
 }
 
-// evidence says since when the node is not ready.
+// evidence says that the node is not ready, and since when.
 func (n Node) evidence() Evidence {
 	says := "it is not ready"
 	if !n.Since.IsZero() {
@@ -66,7 +67,7 @@ func (n Node) evidence() Evidence {
 	return Evidence{"node " + n.Name, says}
 }
 
-// silent says that some pods do not show their addresses.
-func (c Census) silent() Evidence {
+// hidden says how many pods do not show their addresses.
+func (c Census) hidden() Evidence {
 	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.unknown)}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// someFacts have every field set.
+// someFacts returns Facts with every field set.
 func someFacts() *Facts {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	pool := Pool{Name: "pool", Allocations: []Allocation{{Key: "1"}}}
@@ -18,9 +18,9 @@ func someFacts() *Facts {
 	return newFacts(now, policy.Default(), inv, census, ledger)
 }
 
-// Promise 4. A field that is added to Facts, or to Census, is carried over to the second
-// look, or this fails.
-func TestSecondLookForgetsNoFact(t *testing.T) {
+// Promise 4. The second look must get every field of Facts and of Census. The test
+// fails if a field is added and not carried over.
+func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	first := someFacts()
 	first.census.fresh = map[PodRef]look{{"default", "old"}: {}}
 	for _, facts := range []reflect.Value{reflect.ValueOf(*first), reflect.ValueOf(first.census)} {

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// A PartialError is a run that did what it could: some backend, pool or release
-// failed, the rest is done.
+// A PartialError has the failures of a run that did not stop it: some backend, pool or
+// release failed, and the rest is done.
 type PartialError struct{ failures *multierror.Error }
 
 // Error lists the failures on one line.
@@ -24,7 +24,7 @@ func (e *PartialError) Error() string {
 // Unwrap returns the failures.
 func (e *PartialError) Unwrap() []error { return e.failures.Errors }
 
-// fail remembers a failure that does not stop the run.
+// fail logs a failure that does not stop the run, and keeps it for the run's error.
 func (r *run) fail(err error) {
 	r.Logger.Error("failed", "err", err)
 	r.mu.Lock()
@@ -32,14 +32,15 @@ func (r *run) fail(err error) {
 	r.failures = multierror.Append(r.failures, err)
 }
 
-// failAndTell is fail for what no backend and no entry of the report can show.
-func (r *run) failAndTell(err error) {
+// failAndWarn is fail for a failure of the run as a whole: the report has it as a
+// warning, because it belongs to no backend and to no entry.
+func (r *run) failAndWarn(err error) {
 	r.fail(err)
-	r.tell(err.Error())
+	r.addWarning(err.Error())
 }
 
-// failed returns the failures as a *PartialError, or nil. What earlier looks
-// released and did not finish is not tried again, and stays one.
+// failed returns the failures as a *PartialError, or nil. A release that an earlier look
+// did not finish is among them, because no later look tries it again.
 func (r *run) failed() error {
 	for _, e := range r.earlier {
 		if e.Error != "" {
@@ -52,31 +53,31 @@ func (r *run) failed() error {
 	return &PartialError{r.failures}
 }
 
-// warn puts a sentence into log and report.
+// warn adds a sentence to the log and to the report.
 func (r *run) warn(sentence string) {
 	r.Logger.Warn("warning", "text", sentence)
-	r.tell(sentence)
+	r.addWarning(sentence)
 }
 
-// tell puts a sentence into the report, once for all looks.
-func (r *run) tell(sentence string) {
+// addWarning adds a sentence to the report, unless an earlier look has added it.
+func (r *run) addWarning(sentence string) {
 	if !slices.Contains(r.report.Warnings, sentence) {
 		r.report.Warnings = append(r.report.Warnings, sentence)
 	}
 }
 
-// progress tells whoever watches.
+// progress shows one line on the terminal, if there is one.
 func (r *run) progress(format string, args ...any) {
 	if r.Progress != nil {
 		r.Progress(fmt.Sprintf(format, args...))
 	}
 }
 
-// logVerdicts says why, one line a allocation.
+// logDecisions logs one line for each decision.
 func (r *run) logDecisions(decisions []Decision) {
-	for _, v := range decisions {
-		r.Logger.Debug("judged", "backend", v.Allocation.Backend, "pool", v.Allocation.Pool,
-			"key", v.Allocation.Key, "ip", v.Allocation.IP, "pod", v.Allocation.Owner.Pod,
-			"verdict", v.Verdict.String(), "reason", v.Reason, "note", v.Note)
+	for _, d := range decisions {
+		r.Logger.Debug("judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
+			"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,
+			"verdict", d.Verdict.String(), "reason", d.Reason, "note", d.Note)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // reservedIPsName is the name of a fakeStore as a backend.
 const reservedIPsName = "reservedIPs"
 
-// A reservedIP is an object on a fakeStore.
+// A reservedIP is an object of a fakeStore.
 type reservedIP struct {
 	Pool, Key     string
 	IPs           []netip.Addr
@@ -31,7 +31,7 @@ type reservedIP struct {
 	Stored        json.RawMessage
 }
 
-// allocation is the object as a backend lists it.
+// allocation returns the object as a backend lists it.
 func (o reservedIP) allocation() reaper.Allocation {
 	a := reaper.Allocation{
 		Key: o.Key, Token: o.Token, Owner: reaper.Owner{Pod: o.Pod},
@@ -53,10 +53,10 @@ type fakeStore struct {
 	hook    func(request string) error // of "list", "delete key" and "restore key"
 }
 
-// shelfUnit is the resource of all objects on a fakeStore.
+// fakeStorePool is the name of the pool of a fakeStore: the resource of its objects.
 const fakeStorePool = "reservedips.v1.example.com"
 
-// add puts objects on the fakeStore, or new versions of them.
+// add adds objects, or new versions of them.
 func (s *fakeStore) add(objects ...reservedIP) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *fakeStore) add(objects ...reservedIP) {
 	}
 }
 
-// keys are the names of what is on the fakeStore.
+// keys returns the names of the objects.
 func (s *fakeStore) keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *fakeStore) keys() []string {
 	return keys
 }
 
-// begin is the beginning of each request.
+// begin notes a request, and calls the hook.
 func (s *fakeStore) begin(ctx context.Context, request string) error {
 	s.mu.Lock()
 	s.asked = append(s.asked, request)
@@ -99,7 +99,7 @@ func (s *fakeStore) Name() string { return reservedIPsName }
 
 func (s *fakeStore) ProtectsOthers() {}
 
-// all is one request of the store for every object.
+// all lists every object in one request.
 func (s *fakeStore) all(ctx context.Context) ([]reservedIP, error) {
 	if err := s.begin(ctx, "list"); err != nil {
 		return nil, err
@@ -190,46 +190,47 @@ func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record
 	return errs
 }
 
-// hours returns a TTL.
+// hours returns a TTL of n hours.
 func hours(n int) *time.Duration {
 	ttl := time.Duration(n) * time.Hour
 	return &ttl
 }
 
-// keeping returns an object ns/key that keeps these addresses back.
-func keeping(key string, ttl *time.Duration, ips ...netip.Addr) reservedIP {
+// protecting returns an object ns/key that protects these addresses.
+func protecting(key string, ttl *time.Duration, ips ...netip.Addr) reservedIP {
 	return reservedIP{Key: "ns/" + key, IPs: ips, TTL: ttl}
 }
 
-// keepingOf returns one that keeps back what the pod has.
-func keepingOf(key string, ttl *time.Duration, pod string) reservedIP {
+// protectingPod returns an object ns/key that protects all addresses of the pod.
+func protectingPod(key string, ttl *time.Duration, pod string) reservedIP {
 	return reservedIP{Key: "ns/" + key, Pod: app(pod).Pod, TTL: ttl}
 }
 
-// expiring has the object deleted after what it kept back.
-func expiring(o reservedIP) reservedIP {
+// deletable returns the object as the policy lets it be deleted, after the allocations
+// that it protects.
+func deletable(o reservedIP) reservedIP {
 	o.DeleteExpired = true
 	return o
 }
 
-// deletedAt has the object tell when the pod went.
-func deletedAt(o reservedIP, at time.Time) reservedIP {
+// podDeletedAt returns the object with the time at which the pod was deleted.
+func podDeletedAt(o reservedIP, at time.Time) reservedIP {
 	o.Deleted = at
 	return o
 }
 
-// retaining is a world of the living live-1, which has 10.0.0.1, and the dead
-// gone-1, which had 10.0.0.2, with these objects on the fakeStore.
-func retaining(t *testing.T, objects ...reservedIP) (*world, *backendtest.Memory, *fakeStore) {
+// protectedHarness returns a harness with these objects in a fakeStore. The pod live-1
+// exists and has 10.0.0.1. The pod gone-1 does not exist and had 10.0.0.2.
+func protectedHarness(t *testing.T, objects ...reservedIP) (*harness, *backendtest.Memory, *fakeStore) {
 	t.Helper()
 	m, s := backendtest.NewMemory("memory"), &fakeStore{}
 	s.add(objects...)
-	w := newWorld(m.Backend(), s)
-	w.fill(t, m, "live-1", "gone-1")
-	return w, m, s
+	h := newHarness(m.Backend(), s)
+	h.addPods(t, m, "live-1", "gone-1")
+	return h, m, s
 }
 
-// entryOf returns the entry of that key.
+// entryOf returns the report's entry with that key.
 func entryOf(t *testing.T, r reaper.Report, key string) reaper.Entry {
 	t.Helper()
 	i := slices.IndexFunc(r.Entries, func(e reaper.Entry) bool { return e.Key == key })
@@ -239,9 +240,9 @@ func entryOf(t *testing.T, r reaper.Report, key string) reaper.Entry {
 	return r.Entries[i]
 }
 
-// told is the verdict of the entry of that key, as the report tells it.
-func told(t *testing.T, r reaper.Report, key string) finding {
+// reported returns the decision of the report's entry with that key.
+func reported(t *testing.T, r reaper.Report, key string) decision {
 	t.Helper()
 	e := entryOf(t, r, key)
-	return finding{e.Verdict, e.Reason, e.Note}
+	return decision{e.Verdict, e.Reason, e.Note}
 }

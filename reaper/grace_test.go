@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 4. The entry is first seen ownerless at noon; the grace period is the
+// Promise 4. A run first sees the allocation ownerless at noon. The grace period is the
 // default of 15 minutes.
 func TestGracePeriod(t *testing.T) {
 	const grace = 15 * time.Minute
@@ -17,7 +17,7 @@ func TestGracePeriod(t *testing.T) {
 		name   string
 		first  time.Duration // after noon
 		later  time.Duration // after noon
-		change func(*scene)
+		change func(*situation)
 		want   reaper.Verdict
 	}{
 		{"one nanosecond short", 0, grace - 1, nil, reaper.Suspected},
@@ -28,12 +28,12 @@ func TestGracePeriod(t *testing.T) {
 		{"a fraction of a second is not rounded away", 700 * time.Millisecond, grace + 699*time.Millisecond, nil, reaper.Suspected},
 		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, reaper.Orphaned},
 		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
-		{"the token changed", 0, grace, func(s *scene) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
-		{"it is another key", 0, grace, func(s *scene) { s.pools[0].Allocations[0].Key = "2" }, reaper.Suspected},
-		{"it is in another unit", 0, grace, func(s *scene) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
-		{"the policy's grace period grew", 0, grace, func(s *scene) { s.policy = longer(time.Hour) }, reaper.Suspected},
-		{"the policy's grace period shrank", 0, time.Minute, func(s *scene) { s.policy = longer(time.Minute) }, reaper.Orphaned},
-		{"a rule gives it a longer one", 0, grace, func(s *scene) {
+		{"the token changed", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
+		{"it is another key", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Key = "2" }, reaper.Suspected},
+		{"it is in another pool", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
+		{"the policy's grace period grew", 0, grace, func(s *situation) { s.policy = withGrace(time.Hour) }, reaper.Suspected},
+		{"the policy's grace period shrank", 0, time.Minute, func(s *situation) { s.policy = withGrace(time.Minute) }, reaper.Orphaned},
+		{"a rule gives it a longer one", 0, grace, func(s *situation) {
 			s.policy = func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{
 					Match:       policy.Match{Pods: []string{"web"}},
@@ -41,96 +41,96 @@ func TestGracePeriod(t *testing.T) {
 				}}
 			}
 		}, reaper.Suspected},
-		{"an earlier run had begun to release it", 0, 0, func(s *scene) {
+		{"an earlier run had begun to release it", 0, 0, func(s *situation) {
 			s.pools[0].Allocations[0].Interrupted = true
 		}, reaper.Orphaned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
+			s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
 			s.ledger = s.seen(t, noon.Add(tt.first))
 			if tt.change != nil {
-				s.pools = []reaper.Pool{poolOf(webEntry())}
+				s.pools = []reaper.Pool{poolOf(webAllocation())}
 				tt.change(&s)
 			}
-			equal(t, "standing", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
+			equal(t, "verdict", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
 		})
 	}
 }
 
-// longer sets the grace period.
-func longer(d time.Duration) func(*policy.Policy) {
+// withGrace returns a change of the policy that sets the grace period.
+func withGrace(d time.Duration) func(*policy.Policy) {
 	return func(p *policy.Policy) { p.GracePeriod = &policy.Duration{Duration: d} }
 }
 
-func TestWithoutGracePeriodTheFirstSightIsEnough(t *testing.T) {
-	s := scene{pools: []reaper.Pool{poolOf(webEntry())}, policy: longer(0)}
-	v := s.judge(t, noon)[0]
-	equal(t, "standing", v.Verdict, reaper.Orphaned)
-	equal(t, "due", v.Due, noon)
+func TestWithoutGracePeriodTheFirstRunReleases(t *testing.T) {
+	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}, policy: withGrace(0)}
+	d := s.judge(t, noon)[0]
+	equal(t, "verdict", d.Verdict, reaper.Orphaned)
+	equal(t, "due", d.Due, noon)
 }
 
-func TestDecisionTellsSinceWhenAndUntilWhen(t *testing.T) {
-	s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
+func TestDecisionHasFirstSeenAndDue(t *testing.T) {
+	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
 	s.ledger = s.seen(t, noon)
-	v := s.judge(t, noon.Add(time.Minute))[0]
-	equal(t, "first seen", v.FirstSeen, noon)
-	equal(t, "due", v.Due, noon.Add(15*time.Minute))
+	d := s.judge(t, noon.Add(time.Minute))[0]
+	equal(t, "first seen", d.FirstSeen, noon)
+	equal(t, "due", d.Due, noon.Add(15*time.Minute))
 
 	s.pods = []reaper.Pod{showing(web, ip1)}
-	v = s.judge(t, noon.Add(time.Minute))[0]
-	equal(t, "first seen of an entry in use", v.FirstSeen, time.Time{})
-	equal(t, "due of an entry in use", v.Due, time.Time{})
+	d = s.judge(t, noon.Add(time.Minute))[0]
+	equal(t, "first seen of an allocation in use", d.FirstSeen, time.Time{})
+	equal(t, "due of an allocation in use", d.Due, time.Time{})
 }
 
-// Promise 4. Whatever ends the suspicion starts it anew.
+// Promise 4. After every break, the grace period begins again.
 func TestBreakRestartsTheGracePeriod(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*scene)
+		change func(*situation)
 	}{
-		{"its pod was there", func(s *scene) { s.pods = []reaper.Pod{{Ref: web}} }},
-		{"another pod had the address", func(s *scene) { s.pods = []reaper.Pod{showing(other, ip1)} }},
-		{"a rule held it", func(s *scene) {
+		{"its pod was there", func(s *situation) { s.pods = []reaper.Pod{{Ref: web}} }},
+		{"another pod had the address", func(s *situation) { s.pods = []reaper.Pod{showing(other, ip1)} }},
+		{"a rule held it", func(s *situation) {
 			s.policy = func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
 			}
 		}},
-		{"it could not be read", func(s *scene) {
-			r := webEntry()
-			r.Unreadable = "no JSON"
-			s.pools = []reaper.Pool{poolOf(r)}
+		{"it could not be read", func(s *situation) {
+			a := webAllocation()
+			a.Unreadable = "no JSON"
+			s.pools = []reaper.Pool{poolOf(a)}
 		}},
-		{"it was not listed", func(s *scene) { s.pools = nil }},
+		{"it was not listed", func(s *situation) { s.pools = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			first := scene{pools: []reaper.Pool{poolOf(webEntry())}}
+			first := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
 			meanwhile := first
 			tt.change(&meanwhile)
 			last := first
 			meanwhile.ledger = first.seen(t, noon)
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
-			equal(t, "standing", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
+			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
 
 			last.ledger = last.seen(t, noon.Add(20*time.Minute))
-			equal(t, "standing later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }
 
-// Promise 2. What a damaged or edited ledger says is not believed where it
-// makes no sense, and a report can be printed whatever it says.
-func TestLedgerThatMakesNoSenseKeeps(t *testing.T) {
+// Promise 2. An impossible time in a damaged or edited ledger is not believed. The
+// report can be printed with any time.
+func TestImpossibleTimesInTheLedgerKeep(t *testing.T) {
 	for _, seconds := range []string{"-1", "-9223372036854775808", "9223372036854775807", "253402300800"} {
-		s := scene{pools: []reaper.Pool{poolOf(webEntry())}}
+		s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
 		id := onlyID(t, s.seen(t, noon))
 		damaged, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{%q:%s}}`, id, seconds))
 		if err == nil {
 			t.Errorf("a ledger of %s seconds is not found damaged", seconds)
 		}
 		s.ledger = damaged
-		v := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, "standing after "+seconds, v.Verdict, reaper.Suspected)
-		if _, err := v.Due.MarshalJSON(); err != nil {
+		d := s.judge(t, noon.Add(time.Hour))[0]
+		equal(t, "verdict after "+seconds, d.Verdict, reaper.Suspected)
+		if _, err := d.Due.MarshalJSON(); err != nil {
 			t.Errorf("after %s: %v", seconds, err)
 		}
 	}

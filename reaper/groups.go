@@ -2,8 +2,8 @@ package reaper
 
 import "time"
 
-// keepGroups has the allocations of one group share their fate. If one of them is
-// kept, its siblings are kept; if one of them has to wait, they wait with it.
+// keepGroups decides on the allocations of each group together. If one of them is
+// kept, its siblings are kept. If one of them has to wait, its siblings wait with it.
 func keepGroups(f *Facts, decisions []Decision) []Decision {
 	groups := make(map[[2]string][]int)
 	for i, d := range decisions {
@@ -42,19 +42,18 @@ func keepGroup(f *Facts, decisions []Decision, members []int, by map[int]Decisio
 	}
 }
 
-// keepSiblings holds the siblings of an allocation that is kept. If that is kept for a
-// time only, the siblings keep their FirstSeen; otherwise two of them would reset each
+// keepSiblings holds the siblings of an allocation that is kept. If the hold is
+// temporary, the siblings keep their FirstSeen; otherwise two of them would reset each
 // other for ever.
-func keepSiblings(decisions []Decision, members []int, keeper Decision, by map[int]Decision) {
+func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int]Decision) {
 	for _, i := range members {
 		d := decisions[i]
 		if !d.waits() {
 			continue
 		}
-		d.Verdict, d.Reason, d.remember = Held, SiblingKept, keeper.remember
-		d.Note = "its sandbox has " + keeper.Allocation.label() + " too: " + string(keeper.Reason)
-		says := "its sandbox has " + keeper.Allocation.label() + ", which is kept: " + string(keeper.Reason)
-		d.Evidence = append([]Evidence{{fromSiblings, says}}, keeper.Evidence...)
+		d.Verdict, d.Reason, d.remember = Held, SiblingKept, kept.remember
+		d.Note = "its sibling " + kept.Allocation.label() + " is kept: " + string(kept.Reason)
+		d.Evidence = append([]Evidence{{fromSiblings, d.Note}}, kept.Evidence...)
 		d.Due = time.Time{}
 		if !d.remember {
 			d.FirstSeen = time.Time{}

@@ -15,17 +15,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// boundEntries are n entries of one group, each of another pod.
-func boundEntries(n int) []reaper.Allocation {
-	rs := entries(n)
-	for i := range rs {
-		rs[i].Group = "b"
+// groupOf returns n allocations of one group, each of another pod.
+func groupOf(n int) []reaper.Allocation {
+	as := allocations(n)
+	for i := range as {
+		as[i].Group = "b"
 	}
-	return rs
+	return as
 }
 
-// Promise 1, 4. Whichever of them is asked about, all are looked at.
-func TestConfirmLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
+// Promise 1, 4. The second look at any allocation of a group reads the owners of all.
+func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	back := reaper.PodRef{Namespace: "default", Name: "app-1"}
 	for _, tt := range []struct {
 		name string
@@ -36,29 +36,29 @@ func TestConfirmLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
 		{"nothing changed", nil, false, nil},
 		{"the other's pod is back", []reaper.Pod{{Ref: back}}, false, reaper.ErrReturned},
 		{"the other's pod is back and finished", []reaper.Pod{{Ref: back, Finished: true}}, false, reaper.ErrKept},
-		{"the other's pod shows the other's address", []reaper.Pod{showing(back, entries(2)[1].IP)}, false, reaper.ErrReturned},
-		{"the other's pod cannot be looked at", nil, true, reaper.ErrAgain},
+		{"the other's pod shows the other's address", []reaper.Pod{showing(back, allocations(2)[1].IP)}, false, reaper.ErrReturned},
+		{"the other's pod cannot be read", nil, true, reaper.ErrAgain},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				h := newHearing(t, &backendtest.Pods{}, boundEntries(3)...)
-				if h.policy.Pods.Finished = "hold"; tt.fail {
-					h.pods.OnCall(func(call string) error {
+				look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
+				if look.policy.Pods.Finished = "hold"; tt.fail {
+					look.pods.OnCall(func(call string) error {
 						if call == "get pod default/app-1" || call == "list pods" {
 							return errConnection
 						}
 						return nil
 					})
 				}
-				h.pods.Add(tt.now...)
-				confirmer := h.confirmer(due)
-				for i := range h.orphans {
+				look.pods.Add(tt.now...)
+				confirmer := look.confirmer(due)
+				for i := range look.orphans {
 					if confirmer.Forget(); due == 1 {
-						h.pods.Calls()
+						look.pods.Calls()
 					}
-					ws, errs := confirmer.Confirm(t.Context(), h.orphans[i:i+1])
+					ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
 					if due == 1 {
-						calls := h.pods.Calls()
+						calls := look.pods.Calls()
 						slices.Sort(calls)
 						equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
 					}
@@ -73,62 +73,62 @@ func TestConfirmLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
 	}
 }
 
-// Promise 7. The outcome says which of them it was.
-func TestConfirmNamesWhatKeepsTheGroup(t *testing.T) {
-	rs := boundEntries(2)
-	h := newHearing(t, &backendtest.Pods{}, rs...)
-	h.pods.Add(reaper.Pod{Ref: rs[1].Owner.Pod})
-	_, errs := h.confirmer(1).Confirm(t.Context(), h.orphans[:1])
-	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of 10.1.0.1, with which it is released)")
+// Promise 7. The error names the sibling that has an owner again.
+func TestConfirmNamesTheSiblingThatKeepsTheGroup(t *testing.T) {
+	as := groupOf(2)
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	look.pods.Add(reaper.Pod{Ref: as[1].Owner.Pod})
+	_, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[:1])
+	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of its sibling 10.1.0.1)")
 }
 
-// Promise 1, 4. One that names no pod has all of them looked at, and one that is
-// guessed too.
-func TestGroupWithAnEntryThatNamesNoPodCallsForAList(t *testing.T) {
+// Promise 1, 4. If one allocation of the group names no pod, or its pod is inferred,
+// the second look lists all pods.
+func TestGroupWithAnAllocationThatNamesNoPodNeedsAList(t *testing.T) {
 	for name, change := range map[string]func(*reaper.Allocation){
-		"no pod":   func(r *reaper.Allocation) { r.Owner = reaper.Owner{Sandbox: "s1"} },
-		"inferred": func(r *reaper.Allocation) { r.Inferred = true },
+		"no pod":   func(a *reaper.Allocation) { a.Owner = reaper.Owner{Sandbox: "s1"} },
+		"inferred": func(a *reaper.Allocation) { a.Inferred = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rs := boundEntries(2)
-			change(&rs[1])
-			h := newHearing(t, &backendtest.Pods{}, rs...)
-			ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans[:1])
+			as := groupOf(2)
+			change(&as[1])
+			look := newSecondLook(t, &backendtest.Pods{}, as...)
+			ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[:1])
 			equal(t, "error", errs[0], nil)
-			equal(t, "calls", h.pods.Calls(), []string{"list pods"})
+			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 
-			h.pods.Add(showing(other, rs[1].IP))
+			look.pods.Add(showing(other, as[1].IP))
 			again, err := ws[0].Renew(t.Context())
 			refused(t, again, err, reaper.ErrReturned)
-			equal(t, "calls", h.pods.Calls(), []string{"list pods"})
+			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 		})
 	}
 }
 
 // Promise 1, 4.
-func TestRenewLooksAtWhatAnEntryIsBoundTo(t *testing.T) {
-	rs := boundEntries(2)
-	h := newHearing(t, &backendtest.Pods{}, rs...)
-	ws, _ := h.confirmer(1).Confirm(t.Context(), h.orphans)
+func TestRenewLooksAtTheOwnersOfAllSiblings(t *testing.T) {
+	as := groupOf(2)
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
 	fresh, err := ws[0].Renew(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.pods.Add(reaper.Pod{Ref: rs[1].Owner.Pod})
+	look.pods.Add(reaper.Pod{Ref: as[1].Owner.Pod})
 	again, err := fresh.Renew(t.Context())
 	refused(t, again, err, reaper.ErrReturned)
 }
 
-// Promise 4. A warrant rests on all the looks, and is as old as the oldest.
-// Sixteen pods are read at a time, so that here one is read after the others.
+// Promise 4. A warrant rests on the looks at all siblings, and is as old as the oldest.
+// Sixteen pods are read at a time, so here one pod is read after the others.
 func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, boundEntries(17)...)
-		h.pods.OnCall(func(string) error {
+		look := newSecondLook(t, &backendtest.Pods{}, groupOf(17)...)
+		look.pods.OnCall(func(string) error {
 			time.Sleep(reaper.Freshness / 2)
 			return nil
 		})
-		ws, errs := h.confirmer(1).Confirm(t.Context(), h.orphans)
+		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
 		for i := range ws {
 			if _, err := ws[i].Allocation(); errs[i] != nil || err != nil {
 				t.Fatal(errs[i], err)
@@ -137,13 +137,13 @@ func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		for i := range ws {
 			if _, err := ws[i].Allocation(); !errors.Is(err, reaper.ErrAgain) {
-				t.Errorf("the warrant for %s: %v, want ErrAgain", h.orphans[i].Allocation().IP, err)
+				t.Errorf("the warrant for %s: %v, want ErrAgain", look.orphans[i].Allocation().IP, err)
 			}
 		}
 	})
 }
 
-// hooked is a store of pools whose releases call the hook.
+// hooked returns a store of pools whose Release calls the hook first.
 func hooked(pools []reaper.Pool, hook func(pool string, ws []reaper.Warrant)) reaper.Backend {
 	return wrapped{fixedStore(pools), func(_ context.Context, pool string, ws []reaper.Warrant) []error {
 		hook(pool, ws)
@@ -151,35 +151,36 @@ func hooked(pools []reaper.Pool, hook func(pool string, ws []reaper.Warrant)) re
 	}}
 }
 
-// Promise 1, 4. Members in several pools, and in several batches of one.
+// Promise 1, 4. The group has allocations in several pools, and in several batches of
+// one pool.
 func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 	for name, split := range map[string]func([]reaper.Allocation) []reaper.Pool{
-		"in units": func(rs []reaper.Allocation) []reaper.Pool {
-			last := poolOf(rs[len(rs)-1])
+		"in pools": func(as []reaper.Allocation) []reaper.Pool {
+			last := poolOf(as[len(as)-1])
 			last.Name = "there"
-			return []reaper.Pool{poolOf(rs[:len(rs)-1]...), last}
+			return []reaper.Pool{poolOf(as[:len(as)-1]...), last}
 		},
-		"in batches": func(rs []reaper.Allocation) []reaper.Pool { return []reaper.Pool{poolOf(rs...)} },
+		"in batches": func(as []reaper.Allocation) []reaper.Pool { return []reaper.Pool{poolOf(as...)} },
 	} {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns %v", name, returns), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					rs := entries(reaper.MaxBatch + 1)
-					first, last := &rs[0], &rs[reaper.MaxBatch]
+					as := allocations(reaper.MaxBatch + 1)
+					first, last := &as[0], &as[reaper.MaxBatch]
 					first.Group, last.Group = "b", "b"
-					var w *world
+					var h *harness
 					writes := 0
-					w = newWorld(hooked(split(rs), func(string, []reaper.Warrant) {
+					h = newHarness(hooked(split(as), func(string, []reaper.Warrant) {
 						if writes++; returns && writes == 1 {
-							w.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
+							h.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
 						}
-						time.Sleep(reaper.Freshness) // a shared listing is over
+						time.Sleep(reaper.Freshness) // the shared list has expired
 					}))
 					one := 1.0
-					w.policy.Limits.MaxFraction = &one
-					w.pods.Add(reaper.Pod{Ref: other})
-					w.change = func(o *reaper.Options) { o.Concurrency = 1 }
-					report := w.run(t)
+					h.policy.Limits.MaxFraction = &one
+					h.pods.Add(reaper.Pod{Ref: other})
+					h.change = func(o *reaper.Options) { o.Concurrency = 1 }
+					report := h.run(t)
 					e := report.Entries[reaper.MaxBatch]
 					if !returns {
 						equal(t, "outcome", e.Outcome, reaper.Released)
@@ -187,7 +188,7 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 						return
 					}
 					equal(t, "outcome", e.Outcome, reaper.Returned)
-					if !strings.Contains(e.Error, "with which it is released") {
+					if !strings.Contains(e.Error, "of its sibling") {
 						t.Errorf("error %q, want the sibling", e.Error)
 					}
 					equal(t, "writes", writes, 1)
@@ -197,33 +198,33 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 	}
 }
 
-// Promise 1, 4. What the store did not decide is confirmed with all that it is
-// bound to, also with what is released already.
+// Promise 1, 4. An allocation that the store did not decide is confirmed again with all
+// of its siblings, also with those that are already released.
 func TestGroupIsLookedAtAgainForEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rs := boundEntries(2)
-		var w *world
+		as := groupOf(2)
+		var h *harness
 		attempts := 0
-		w = newWorld(wrapped{fixedStore{poolOf(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 			if attempts++; attempts == 3 {
 				t.Error("there was a third attempt")
 			}
-			w.pods.Add(reaper.Pod{Ref: rs[0].Owner.Pod})
+			h.pods.Add(reaper.Pod{Ref: as[0].Owner.Pod})
 			return []error{nil, reaper.ErrAgain}[:len(ws)]
 		}})
-		w.pods.Add(reaper.Pod{Ref: other})
-		report := w.run(t)
+		h.pods.Add(reaper.Pod{Ref: other})
+		report := h.run(t)
 		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"0": reaper.Released, "1": reaper.Returned})
 		equal(t, "attempts", attempts, 1)
 	})
 }
 
-// Promise 1. One sandbox has two addresses, and its pod shows only one of them.
-// The entry of the other names a pod that never was.
-func TestGroupKeepsWhatNobodyShows(t *testing.T) {
+// Promise 1. One sandbox has two addresses, and its pod shows only one of them. The
+// allocation of the other names a pod that never existed.
+func TestGroupKeepsAnAddressThatNoPodShows(t *testing.T) {
 	m := backendtest.NewHandled("memory")
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	w := newWorld(m.Backend())
+	h := newHarness(m.Backend())
 	shown, err := m.Reserve("a", app("live"))
 	if err != nil {
 		t.Fatal(err)
@@ -232,10 +233,10 @@ func TestGroupKeepsWhatNobodyShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.pods.Add(reaper.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
-	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "nobody"})
+	h.pods.Add(reaper.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
+	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "never-was"})
 	before := contentsOf(t, m)
-	report := w.run(t)
+	report := h.run(t)
 	equal(t, "verdict", report.Entries[1].Reason, reaper.SiblingKept)
 	equal(t, "store", contentsOf(t, m), before)
 }

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Inspect is a dry run over what files have: it contacts nothing, and reports
-// what a run would see. Of the options it takes no Ledgers, and no Cluster where
-// nobody knows who was alive; then every entry is held.
+// Inspect is a dry run on files. Backends and Cluster read files, and Inspect contacts
+// no API server and no store. It needs no Ledgers. If Cluster is nil, every allocation
+// is held.
 //
-// The Cluster, too, is what a file has. Two of the four things that a release
-// needs cannot be had from files, so the report warns of them: nothing says
-// which came first, the allocations or the pods; and there is no ledger, so
-// grace periods count as over. A limit is only warned of.
+// Files lack two of the four things that a release needs, and the report warns of them.
+// They do not say that the pods were listed after the allocations. They have no ledger,
+// so every grace period counts as over. If the plan is over a limit, the report warns of
+// that too.
 //
-// The error is a *PartialError where some pool could not be read.
+// The error is a *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o}
 	now := o.Now().UTC()
@@ -34,7 +34,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
 	}
 	r.logDecisions(decisions)
-	r.report.tell(decisions)
+	r.report.setEntries(decisions)
 	plan := MakePlan(decisions)
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned
@@ -43,36 +43,35 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	if errors.As(plan.Check(o.Policy.Limits, census), &limit) {
 		r.warn("a run would refuse this plan: " + limit.excess())
 	}
-	r.warnOfStrangers(plan, census)
+	r.warnOfMissingNamespaces(plan, census)
 	r.report.Run.FinishedAt = o.Now().UTC()
 	r.report.tally()
 	return r.report, r.failed()
 }
 
-// offlineCensus asks the dump, and warns of what it cannot tell. There is no
-// census without one.
+// offlineCensus takes the census of a dump, and warns of lists that the dump does not
+// have. Without a dump of pods, it returns the zero Census.
 func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) {
 	if r.Cluster == nil {
-		r.warn("no pods were given: nobody was asked who is alive, and every entry is held")
+		r.warn("no pods were given, so every allocation is held")
 		return Census{}, nil
 	}
-	r.warn("offline, grace periods count as over, and the pods as dumped after the stores")
+	r.warn("offline, every grace period counts as over, and the pods as listed after the allocations")
 	scope := scopeOf(r.Policy)
 	census, err := TakeCensus(ctx, r.Cluster, scope)
 	if err != nil {
 		return Census{}, err
 	}
 	if scope.StatefulSets && len(census.sets) == 0 {
-		r.warn("the dump has no StatefulSets: if the cluster has, what they keep is not known")
+		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}
 	if scope.Nodes && inv.namesNodes() && len(census.nodes) == 0 {
-		r.warn("the dump has no nodes: which of them are not ready, and keep their addresses, is not known")
+		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
 	}
 	return census, nil
 }
 
-// elapsed returns the ledger by which the grace periods of all that waits are
-// over.
+// elapsed returns a ledger by which the grace period of every decision is over.
 func elapsed(decisions []Decision) Ledger {
 	l := Ledger{}.next(decisions, Census{}, true)
 	for id := range l.seen {
@@ -81,28 +80,28 @@ func elapsed(decisions []Decision) Ledger {
 	return l
 }
 
-// warnOfStrangers names the namespaces of which the plan knows no pod at all: a
-// dump of one namespace looks like that.
-func (r *run) warnOfStrangers(plan Plan, c Census) {
+// warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod
+// at all. A dump of one namespace looks like that.
+func (r *run) warnOfMissingNamespaces(plan Plan, c Census) {
 	populated := make(map[string]bool)
 	for ref := range c.pods {
 		populated[ref.Namespace] = true
 	}
-	var strange []string
+	var missing []string
 	for _, o := range plan.Orphans() {
 		namespace := o.Allocation().Owner.Pod.Namespace
 		if namespace != "" && !populated[namespace] {
-			strange = append(strange, namespace)
+			missing = append(missing, namespace)
 		}
 	}
-	if len(strange) == 0 || c.Size() == 0 {
+	if len(missing) == 0 || c.Size() == 0 {
 		return
 	}
-	slices.Sort(strange)
-	strange = slices.Compact(strange)
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
 	more := ""
-	if n := len(strange) - 5; n > 0 {
-		strange, more = strange[:5], fmt.Sprintf(" and %d more", n)
+	if n := len(missing) - 5; n > 0 {
+		missing, more = missing[:5], fmt.Sprintf(" and %d more", n)
 	}
-	r.warn("the dump has no pod of " + strings.Join(strange, ", ") + more + ": was it taken of all namespaces?")
+	r.warn("the dump has no pod of the namespaces " + strings.Join(missing, ", ") + more + ": was it taken of all namespaces?")
 }

@@ -13,9 +13,9 @@ type Status int
 
 // The states of a backend, from worst to best.
 const (
-	StatusFailed  Status = iota // nothing is known of its store
+	StatusFailed  Status = iota // its store could not be listed
 	StatusPartial               // some pools or releases failed
-	StatusSkipped               // it was not looked at, and the message says why
+	StatusSkipped               // its store was not listed, and the message says why
 	StatusOK
 )
 
@@ -33,14 +33,13 @@ func (s Status) String() string {
 	}
 }
 
-// A Listing is what one backend listed.
+// A Listing has the pools of one backend.
 type Listing struct {
 	Backend string
 	Status  Status
-	Message string // why, where the status is not StatusOK
+	Message string // the cause, if the status is not StatusOK
 
-	// Protects is set where the allocations protect those of other backends
-	// (Protector).
+	// Protects is set if the backend is a Protector.
 	Protects bool
 
 	Pools []Pool
@@ -48,17 +47,17 @@ type Listing struct {
 	errs []error
 }
 
-// An Inventory is what all backends listed before the census was taken. Only
-// TakeInventory makes one that Judge believes.
+// An Inventory has the listings of all backends, read before the census. Judge
+// believes only an Inventory that TakeInventory made.
 type Inventory struct {
 	Listings []Listing
 
-	ended time.Time
+	ended time.Time // when the last listing was complete
 }
 
-// TakeInventory lists every backend, one after the other. What a backend could
-// not read is in its Listing and does not stop the others. A backend in
-// required must find its store; another is skipped where there is none.
+// TakeInventory lists every backend, one after the other. A failure is in the
+// Listing of its backend and does not stop the others. If a store is not installed,
+// its backend is skipped; if the backend is required, it failed.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool) Inventory {
 	inv := Inventory{Listings: make([]Listing, 0, len(backends))}
 	for _, b := range backends {
@@ -72,25 +71,26 @@ func TakeInventory(ctx context.Context, backends []Backend, required func(name s
 func (inv Inventory) size() int {
 	n := 0
 	for _, l := range inv.Listings {
-		for _, u := range l.Pools {
-			n += len(u.Allocations)
+		for _, pool := range l.Pools {
+			n += len(pool.Allocations)
 		}
 	}
 	return n
 }
 
-// complete reports whether every entry was listed of every backend that was asked.
+// complete reports whether every backend that was not skipped listed all of its
+// allocations.
 func (inv Inventory) complete() bool {
 	return !slices.ContainsFunc(inv.Listings, func(l Listing) bool {
 		return l.Status != StatusOK && l.Status != StatusSkipped
 	})
 }
 
-// namesNodes reports whether any allocation says on which node it is.
+// namesNodes reports whether the owner of any allocation has a node.
 func (inv Inventory) namesNodes() bool {
 	for _, l := range inv.Listings {
-		for _, u := range l.Pools {
-			if slices.ContainsFunc(u.Allocations, func(r Allocation) bool { return r.Owner.Node != "" }) {
+		for _, pool := range l.Pools {
+			if slices.ContainsFunc(pool.Allocations, func(a Allocation) bool { return a.Owner.Node != "" }) {
 				return true
 			}
 		}
@@ -98,7 +98,7 @@ func (inv Inventory) namesNodes() bool {
 	return false
 }
 
-// list reads one backend to its end.
+// list lists all pools of one backend.
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := listingOf(b, StatusOK, "")
 	for pool, err := range b.List(ctx) {
@@ -106,17 +106,7 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 		switch {
 		case err == nil:
 			for i := range pool.Allocations {
-				r := &pool.Allocations[i]
-				r.Backend, r.Pool = l.Backend, pool.Name
-				r.IP = asShown(r.IP)
-				if r.Protects != nil {
-					protects := *r.Protects
-					protects.IPs = slices.Clone(protects.IPs)
-					for n, ip := range protects.IPs {
-						protects.IPs[n] = asShown(ip)
-					}
-					r.Protects = &protects
-				}
+				pool.Allocations[i].listedIn(l.Backend, pool.Name)
 			}
 			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
@@ -136,11 +126,27 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 	return l
 }
 
-// listingOf is the listing of a backend without pools.
+// listedIn sets the backend and the pool of the allocation, and brings its addresses
+// into the form in which pods show them.
+func (a *Allocation) listedIn(backend, pool string) {
+	a.Backend, a.Pool = backend, pool
+	a.IP = asShown(a.IP)
+	if a.Protects == nil {
+		return
+	}
+	protects := *a.Protects // the backend may keep its own
+	protects.IPs = slices.Clone(protects.IPs)
+	for i, ip := range protects.IPs {
+		protects.IPs[i] = asShown(ip)
+	}
+	a.Protects = &protects
+}
+
+// listingOf returns a listing without pools.
 func listingOf(b Backend, status Status, message string) Listing {
 	_, protects := b.(Protector)
 	return Listing{Backend: b.Name(), Status: status, Message: message, Protects: protects}
 }
 
-// asShown returns an address as pods show it.
+// asShown returns an address in the form in which pods show it.
 func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }

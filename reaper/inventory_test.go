@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A script is a store whose listing yields these, in this order.
-type script struct {
+// A scriptedStore lists its steps, in their order.
+type scriptedStore struct {
 	name  string
 	steps []step
 }
@@ -22,17 +22,17 @@ type step struct {
 	err  error
 }
 
-func (script) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	return written{}.Record(ctx, rs)
+func (scriptedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	return tokenRecorder{}.Record(ctx, as)
 }
 
-func (script) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, pool, rs)
+func (scriptedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
-func (s script) Name() string { return s.name }
+func (s scriptedStore) Name() string { return s.name }
 
-func (s script) List(context.Context) iter.Seq2[reaper.Pool, error] {
+func (s scriptedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, st := range s.steps {
 			if !yield(st.pool, st.err) {
@@ -42,13 +42,13 @@ func (s script) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (s script) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (s scriptedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
 	return make([]error, len(ws))
 }
 
 // Promise 2, 9, 11.
 func TestListing(t *testing.T) {
-	one, two := step{pool: poolOf(webEntry())}, step{pool: poolOf(webEntry())}
+	one, two := step{pool: poolOf(webAllocation())}, step{pool: poolOf(webAllocation())}
 	two.pool.Name = "two"
 	torn := step{poolOf(), &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}
 	bent := step{poolOf(), fmt.Errorf("read: %w", &reaper.PoolError{Pool: "bent", Err: errors.New("no spec")})}
@@ -63,8 +63,8 @@ func TestListing(t *testing.T) {
 		pools    []string
 	}{
 		{"an empty store", nil, false, reaper.StatusOK, "", nil},
-		{"two units", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
-		{"a unit that cannot be read hides no other", []step{one, torn, two, bent}, false,
+		{"two pools", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
+		{"a pool that cannot be read hides no other", []step{one, torn, two, bent}, false,
 			reaper.StatusPartial, "torn: no range", []string{"pool", "two"}},
 		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
@@ -73,27 +73,27 @@ func TestListing(t *testing.T) {
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
 		{"a store that is removed while it is listed", []step{one, absent}, true,
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
-		{"a store that is removed after a unit that cannot be read", []step{torn, absent}, true,
+		{"a store that is removed after a pool that cannot be read", []step{torn, absent}, true,
 			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{script{"store", tt.steps}, fixedStore{poolOf(webEntry())}},
+			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{scriptedStore{"store", tt.steps}, fixedStore{poolOf(webAllocation())}},
 				func(string) bool { return !tt.optional })
 			l := inv.Listings[0]
 			var pools []string
-			for _, u := range l.Pools {
-				pools = append(pools, u.Name)
+			for _, pool := range l.Pools {
+				pools = append(pools, pool.Name)
 			}
 			equal(t, "backend", l.Backend, "store")
 			equal(t, "status", l.Status, tt.status)
 			equal(t, "message", l.Message, tt.message)
-			equal(t, "units", pools, tt.pools)
+			equal(t, "pools", pools, tt.pools)
 			equal(t, "status of the next store", inv.Listings[1].Status, reaper.StatusOK)
 		})
 	}
 }
 
-func TestWordsOfStatusAndVerdict(t *testing.T) {
+func TestStatusAndVerdictAsText(t *testing.T) {
 	var words []string
 	for s := reaper.StatusFailed; s <= reaper.StatusOK; s++ {
 		words = append(words, s.String())
@@ -103,5 +103,5 @@ func TestWordsOfStatusAndVerdict(t *testing.T) {
 	for s := reaper.Held; s <= reaper.Orphaned; s++ {
 		words = append(words, s.String())
 	}
-	equal(t, "standings", words, []string{"held", "inUse", "suspected", "orphan"})
+	equal(t, "verdicts", words, []string{"held", "inUse", "suspected", "orphan"})
 }

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A Record is an entry as its store had it before it was released.
+// A Record is a copy of an allocation, as its store had it before the release.
 type Record struct {
 	Backend string     `json:"backend"`
 	Pool    string     `json:"pool"`
 	Key     string     `json:"key"`
-	IP      string     `json:"ip,omitzero"` // empty where it has none
+	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
 	Owner   EntryOwner `json:"owner"`
 
-	// Stored is what Recorder.Record returned.
+	// Stored is the data that Recorder.Record returned.
 	Stored json.RawMessage `json:"stored"`
 }
 
-// String names the entry for people.
+// String names the record for people.
 func (r Record) String() string {
 	return fmt.Sprintf("the record of backend %q, pool %q, key %q", r.Backend, r.Pool, r.Key)
 }
 
-// A JournalRun says which run a journal is of.
+// A JournalRun identifies the run that wrote a journal.
 type JournalRun struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"startedAt"`
@@ -40,15 +40,16 @@ func (r JournalRun) Equal(other JournalRun) bool {
 	return same && r == other
 }
 
-// A Journal is what one run wrote down before it released it. Not all of it has
-// been released: the run may have ended, or found an owner, in between.
+// A Journal has the records of one run, which the run wrote before its first release.
+// Some of them may never have been released: the run may have ended before, or the
+// second look found an owner.
 type Journal struct {
 	Run     JournalRun
 	Records []Record // in the order in which they were written
-	Writes  []int    // how many of them the run wrote at a time; nil where that was once
+	Writes  []int    // the number of records in each write; nil if there was one write
 }
 
-// writeOf returns the number of the write of a record, from 0.
+// writeOf returns the index of the write that had a record, from 0.
 func (j Journal) writeOf(record int) int {
 	for n, size := range j.Writes {
 		if record < size {
@@ -59,25 +60,24 @@ func (j Journal) writeOf(record int) int {
 	return len(j.Writes)
 }
 
-// Journals keeps what one run is about to release. Its methods are for one
-// goroutine.
+// Journals stores the journals of runs. Its methods are for one goroutine.
 type Journals interface {
-	// Write stores the records of a run, all or none that a reader would take for
-	// all. Nothing of them is released before. A run may call it several times,
-	// each time with more of them.
+	// Write stores records of a run, before any of them is released. If it fails, a
+	// reader can tell that the journal is not whole. A run may call it several times,
+	// each time with further records.
 	Write(ctx context.Context, run JournalRun, records []Record) error
 
-	// Prune removes the journals of the oldest runs that are more than have to be
-	// kept, but never that of this run or of one that began later. It does nothing
-	// before a Write. Its error does not keep anything from being released.
+	// Prune removes the journals of the oldest runs beyond the number to keep. It
+	// never removes that of this run or of a run that began later. It does nothing
+	// before a Write. Its error stops no release.
 	Prune(ctx context.Context) error
 }
 
 var (
-	// ErrJournalDamaged says that a journal, or a part of it, could not be
-	// understood. Nothing of that part can be restored.
+	// ErrJournalDamaged says that a journal, or a part of it, could not be decoded.
+	// The records of that part cannot be restored.
 	ErrJournalDamaged = errors.New("the journal is damaged")
 
-	// ErrNoJournal says that there is no journal of the run that was asked for.
+	// ErrNoJournal says that no journal of the run exists.
 	ErrNoJournal = errors.New("no journal")
 )

@@ -6,14 +6,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A Verdict says in one word what a decision concludes. The zero value keeps.
+// A Verdict is the result of a decision, in one word. The zero value keeps the
+// allocation.
 type Verdict int
 
-// The verdicts, in the order in which an allocation loses its protection.
+// The verdicts.
 const (
-	Held      Verdict = iota // kept, for the reason that is given
+	Held      Verdict = iota // it is kept, for the reason of the decision
 	InUse                    // an owner has it
-	Suspected                // it is ownerless, but not for long enough
+	Suspected                // it is ownerless, and its grace period is not over
 	Orphaned                 // it is ownerless, and its grace period is over
 )
 
@@ -31,42 +32,43 @@ func (v Verdict) String() string {
 	}
 }
 
-// A Decision is what is concluded of one allocation, and why.
+// A Decision is the verdict on one allocation, its reason and its evidence.
 type Decision struct {
 	Allocation Allocation
 	Verdict    Verdict
 	Reason     Reason
 
-	// Evidence is what the decision rests on, the most important first. It may be
-	// empty.
+	// Evidence has the sources of the decision, the most important one first. It may
+	// be empty.
 	Evidence []Evidence
 
-	// Note adds what the reason does not say, such as which other pod shows the
-	// address. An allocation in use with a note is a disagreement that an operator
-	// should see.
+	// Note adds a detail to the reason, such as the name of the pod that shows the
+	// address. If an allocation in use has a note, store and pods disagree, and an
+	// operator should look.
 	Note string
 
 	// FirstSeen is when a run first saw the allocation ownerless, without a break
-	// since; Due is when its grace period is over, or its protection. Both are zero
+	// since. Due is when its grace period or its protection ends. Both are zero
 	// unless the allocation is suspected, an orphan, protected for a time, or a
-	// sibling of such an allocation. Due is also zero where it is kept for good.
+	// sibling of such an allocation. Due is also zero if it is kept for good.
 	FirstSeen time.Time
 	Due       time.Time
 
 	facts     *Facts
-	ownerless bool   // it has no owner, whether it is kept or not
-	remember  bool   // FirstSeen, in the ledger
-	node      string // where the pod is, for the ledger; empty if the store tells
+	ownerless bool   // the allocation has no owner, whether it is kept or not
+	remember  bool   // the ledger keeps FirstSeen
+	node      string // of the pod, for the ledger; empty if the store names it
 	after     []int  // the decisions whose allocations must be released first
 }
 
-// Judge makes one decision for every allocation of the inventory, in its order. It is
-// pure: the same arguments give the same decisions. A census that began before the
-// inventory was complete is not believed.
+// Judge makes one decision for every allocation of the inventory, in the order of the
+// inventory. It is pure: the same arguments give the same decisions. A census that
+// began before the inventory was complete is not believed.
 //
-// The decisions come from the rules. Three steps follow, each from decisions to
-// decisions: protections keep addresses of other allocations, groups share their
-// fate, and protections themselves go after all that they protect.
+// The decisions come from the rules. Then there are three steps, each from decisions
+// to decisions. First, protections keep addresses of other allocations. Second, the
+// allocations of a group are kept together. Third, an allocation that protects others
+// waits until they are released.
 func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Decision {
 	f := newFacts(now, p, inv, c, l)
 	decisions := make([]Decision, 0, inv.size())
@@ -83,11 +85,10 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 	return protections.release(f, decisions)
 }
 
-// table is made once: rules do not change.
 var table = Rules()
 
-// decide asks the rules, one after the other. An allocation that none of them matches
-// is kept.
+// decide asks the rules one after the other. If no rule matches, the allocation is
+// kept.
 func (f *Facts) decide(a *Allocation) Decision {
 	node := f.node(a)
 	if node != "" {
@@ -99,7 +100,7 @@ func (f *Facts) decide(a *Allocation) Decision {
 		rule := &table[i]
 		if d, ok := rule.Match(f, a); ok {
 			d.Allocation, d.Reason, d.ownerless = *a, rule.Reason, rule.Ownerless
-			if rule.Gives != Orphaned { // time decides on the others
+			if rule.Gives != Orphaned { // else Match has set it, by the grace period
 				d.Verdict = rule.Gives
 			}
 			d.facts, d.node = f, node
@@ -109,9 +110,9 @@ func (f *Facts) decide(a *Allocation) Decision {
 	return Decision{Allocation: *a, Verdict: Held, Reason: OwnerUnknown, facts: f, node: node}
 }
 
-// ripen decides by time on an allocation that is ownerless: suspected until its grace
-// period is over, and at least that long; an orphan from then on. A release that was
-// interrupted does not wait.
+// ripen decides by time on an ownerless allocation. It is suspected until its grace
+// period is over, and at least as long as the given time. Then it is an orphan. An
+// interrupted release does not wait.
 func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Decision, bool) {
 	wait := max(f.terms(a).Grace, atLeast)
 	if a.Interrupted {
@@ -126,12 +127,12 @@ func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidenc
 	return d, true
 }
 
-// waits reports whether the allocation is ownerless and nothing keeps it but time, if
-// anything.
+// waits reports whether the allocation is ownerless and nothing but its grace period
+// may keep it.
 func (d Decision) waits() bool { return d.Verdict == Suspected || d.Verdict == Orphaned }
 
-// changed returns the decisions with some of them replaced, by index. The argument
-// stays as it is.
+// changed returns the decisions with some of them replaced, by index. It does not write
+// to its argument.
 func changed(decisions []Decision, by map[int]Decision) []Decision {
 	if len(by) == 0 {
 		return decisions

@@ -10,7 +10,7 @@ import (
 )
 
 // Promise 1, 2.
-func TestDecisionOnEntryOfPod(t *testing.T) {
+func TestDecisionOnAllocationOfPod(t *testing.T) {
 	hold := func(p *policy.Policy) {
 		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 	}
@@ -20,177 +20,177 @@ func TestDecisionOnEntryOfPod(t *testing.T) {
 		entry  func(*reaper.Allocation)
 		policy func(*policy.Policy)
 		pods   []reaper.Pod
-		want   finding
+		want   decision
 	}{
 		{
 			name: "its pod shows the address",
 			pods: []reaper.Pod{showing(web, ip1)},
-			want: finding{reaper.InUse, reaper.PodPresent, ""},
+			want: decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "its pod exists and shows nothing yet",
 			pods: []reaper.Pod{{Ref: web, AddressUnknown: true}},
-			want: finding{reaper.InUse, reaper.PodPresent, ""},
+			want: decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "its pod exists and shows an address of another store",
 			pods: []reaper.Pod{showing(web, netip.MustParseAddr("192.0.2.1"))},
-			want: finding{reaper.InUse, reaper.PodPresent, ""},
+			want: decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "another pod shows the address",
 			pods: []reaper.Pod{showing(other, ip1)},
-			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name: "another pod shows the address on another interface",
 			pods: []reaper.Pod{{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: map[string][]netip.Addr{"eth7": {ip1}}}},
-			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name: "its pod exists, and another one shows the address",
 			pods: []reaper.Pod{showing(web), showing(other, ip1)},
-			want: finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name: "its pod does not exist",
 			pods: []reaper.Pod{showing(other, ip2)},
-			want: finding{reaper.Suspected, reaper.PodAbsent, ""},
+			want: decision{reaper.Suspected, reaper.PodAbsent, ""},
 		}, {
 			name: "a pod of that name exists in another namespace",
 			pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "prod", Name: "web"}}},
-			want: finding{reaper.Suspected, reaper.PodAbsent, ""},
+			want: decision{reaper.Suspected, reaper.PodAbsent, ""},
 		}, {
 			name:  "a pod of that name exists, with another UID",
-			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
+			entry: func(a *reaper.Allocation) { a.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web, UID: "new"}},
-			want:  finding{reaper.Suspected, reaper.PodReplaced, ""},
+			want:  decision{reaper.Suspected, reaper.PodReplaced, ""},
 		}, {
 			name:  "a pod with another UID shows the address",
-			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
+			entry: func(a *reaper.Allocation) { a.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}},
-			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+			want:  decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name: "the store does not know the UID",
 			pods: []reaper.Pod{{Ref: web, UID: "new"}},
-			want: finding{reaper.InUse, reaper.PodPresent, ""},
+			want: decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:  "the pod's UID is not known",
-			entry: func(r *reaper.Allocation) { r.Owner.UID = "old" },
+			entry: func(a *reaper.Allocation) { a.Owner.UID = "old" },
 			pods:  []reaper.Pod{{Ref: web}},
-			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+			want:  decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:   "out of the policy's namespaces",
 			policy: exclude,
-			want:   finding{reaper.Held, reaper.OutOfScope, ""},
+			want:   decision{reaper.Held, reaper.OutOfScope, ""},
 		}, {
 			name:   "out of the policy's namespaces and in use",
 			policy: exclude,
 			pods:   []reaper.Pod{showing(web, ip1)},
-			want:   finding{reaper.InUse, reaper.PodPresent, ""},
+			want:   decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:   "a rule holds it",
 			policy: hold,
-			want:   finding{reaper.Held, reaper.RuleHold, ""},
+			want:   decision{reaper.Held, reaper.RuleHold, ""},
 		}, {
 			name:   "a rule holds another pod's",
-			entry:  func(r *reaper.Allocation) { r.Owner.Pod = other },
+			entry:  func(a *reaper.Allocation) { a.Owner.Pod = other },
 			policy: hold,
-			want:   finding{reaper.Suspected, reaper.PodAbsent, ""},
+			want:   decision{reaper.Suspected, reaper.PodAbsent, ""},
 		}, {
 			name:  "the store could not notice that it changed hands",
-			entry: func(r *reaper.Allocation) { r.Token = "" },
-			want:  finding{reaper.Held, reaper.NoToken, ""},
+			entry: func(a *reaper.Allocation) { a.Token = "" },
+			want:  decision{reaper.Held, reaper.NoToken, ""},
 		}, {
 			name:  "without a token and in use",
-			entry: func(r *reaper.Allocation) { r.Token = "" },
+			entry: func(a *reaper.Allocation) { a.Token = "" },
 			pods:  []reaper.Pod{showing(web, ip1)},
-			want:  finding{reaper.InUse, reaper.PodPresent, ""},
+			want:  decision{reaper.InUse, reaper.PodPresent, ""},
 		}, {
 			name:  "it could not be understood, although a pod shows its address",
-			entry: func(r *reaper.Allocation) { r.Unreadable = "no JSON" },
+			entry: func(a *reaper.Allocation) { a.Unreadable = "no JSON" },
 			pods:  []reaper.Pod{showing(web, ip1)},
-			want:  finding{reaper.Held, reaper.Unreadable, "no JSON"},
+			want:  decision{reaper.Held, reaper.Unreadable, "no JSON"},
 		}, {
 			name:  "it has no address",
-			entry: func(r *reaper.Allocation) { r.IP = netip.Addr{} },
-			want:  finding{reaper.Held, reaper.Unreadable, "the entry has no address"},
+			entry: func(a *reaper.Allocation) { a.IP = netip.Addr{} },
+			want:  decision{reaper.Held, reaper.Unreadable, "the allocation has no address"},
 		}, {
 			name:  "its address is an IPv4 address in the clothes of IPv6",
-			entry: func(r *reaper.Allocation) { r.IP = netip.MustParseAddr("::ffff:10.0.0.1") },
+			entry: func(a *reaper.Allocation) { a.IP = netip.MustParseAddr("::ffff:10.0.0.1") },
 			pods:  []reaper.Pod{showing(other, ip1)},
-			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			want:  decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name:  "its address has a zone",
-			entry: func(r *reaper.Allocation) { r.IP = netip.MustParseAddr("fd00::1%eth0") },
+			entry: func(a *reaper.Allocation) { a.IP = netip.MustParseAddr("fd00::1%eth0") },
 			pods:  []reaper.Pod{showing(other, netip.MustParseAddr("fd00::1"))},
-			want:  finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			want:  decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := webEntry()
+			a := webAllocation()
 			if tt.entry != nil {
-				tt.entry(&r)
+				tt.entry(&a)
 			}
-			decisions := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods}.judge(t, noon)
-			equal(t, "verdict", found(decisions[0]), tt.want)
+			decisions := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 2.
-func TestDecisionOnEntryOfAge(t *testing.T) {
+func TestDecisionByAge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		entry func(*reaper.Allocation)
-		want  finding
+		want  decision
 	}{
-		{"one second too young", func(r *reaper.Allocation) { r.Created = noon.Add(-5*time.Minute + time.Second) },
-			finding{reaper.Held, reaper.TooYoung, ""}},
-		{"old enough", func(r *reaper.Allocation) { r.Created = noon.Add(-5 * time.Minute) },
-			finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"created in the future", func(r *reaper.Allocation) { r.Created = noon.Add(time.Hour) },
-			finding{reaper.Held, reaper.TooYoung, ""}},
+		{"one second too young", func(a *reaper.Allocation) { a.Created = noon.Add(-5*time.Minute + time.Second) },
+			decision{reaper.Held, reaper.TooYoung, ""}},
+		{"old enough", func(a *reaper.Allocation) { a.Created = noon.Add(-5 * time.Minute) },
+			decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"created in the future", func(a *reaper.Allocation) { a.Created = noon.Add(time.Hour) },
+			decision{reaper.Held, reaper.TooYoung, ""}},
 		{"the store does not tell", func(*reaper.Allocation) {},
-			finding{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"young, but an earlier run had begun to release it", func(r *reaper.Allocation) { r.Created, r.Interrupted = noon, true },
-			finding{reaper.Orphaned, reaper.PodAbsent, ""}},
+			decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"young, but an earlier run had begun to release it", func(a *reaper.Allocation) { a.Created, a.Interrupted = noon, true },
+			decision{reaper.Orphaned, reaper.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := webEntry()
-			tt.entry(&r)
-			decisions := scene{pools: []reaper.Pool{poolOf(r)}}.judge(t, noon)
-			equal(t, "verdict", found(decisions[0]), tt.want)
+			a := webAllocation()
+			tt.entry(&a)
+			decisions := situation{pools: []reaper.Pool{poolOf(a)}}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}
 }
 
-// Promise 1. An interrupted release proves nothing about today.
-func TestInterruptedEntryIsJudgedLikeAnyOther(t *testing.T) {
+// Promise 1. An interrupted release proves nothing about the owner now.
+func TestInterruptedAllocationIsJudgedLikeAnyOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy func(*policy.Policy)
 		pods   []reaper.Pod
-		want   finding
+		want   decision
 	}{
-		{"its pod is back", nil, []reaper.Pod{{Ref: web}}, finding{reaper.InUse, reaper.PodPresent, ""}},
-		{"another pod has the address", nil, []reaper.Pod{showing(other, ip1)}, finding{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
+		{"its pod is back", nil, []reaper.Pod{{Ref: web}}, decision{reaper.InUse, reaper.PodPresent, ""}},
+		{"another pod has the address", nil, []reaper.Pod{showing(other, ip1)}, decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 		{"a rule holds it now", func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
-		}, nil, finding{reaper.Held, reaper.RuleHold, ""}},
-		{"its pod is still gone", nil, nil, finding{reaper.Orphaned, reaper.PodAbsent, ""}},
+		}, nil, decision{reaper.Held, reaper.RuleHold, ""}},
+		{"its pod is still gone", nil, nil, decision{reaper.Orphaned, reaper.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := webEntry()
-			r.Interrupted = true
-			decisions := scene{policy: tt.policy, pools: []reaper.Pool{poolOf(r)}, pods: tt.pods}.judge(t, noon)
-			equal(t, "verdict", found(decisions[0]), tt.want)
+			a := webAllocation()
+			a.Interrupted = true
+			decisions := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 7.
 func TestDecisionsComeOneForEachAllocationInOrder(t *testing.T) {
-	first, second := poolOf(webEntry(), webEntry()), poolOf(webEntry())
+	first, second := poolOf(webAllocation(), webAllocation()), poolOf(webAllocation())
 	first.Allocations[1].Key, second.Name = "2", "second"
-	s := scene{pools: []reaper.Pool{first, second}}
+	s := situation{pools: []reaper.Pool{first, second}}
 	var got []string
-	for _, v := range s.judge(t, noon) {
-		got = append(got, v.Allocation.Backend+" "+v.Allocation.Pool+" "+v.Allocation.Key)
+	for _, d := range s.judge(t, noon) {
+		got = append(got, d.Allocation.Backend+" "+d.Allocation.Pool+" "+d.Allocation.Key)
 	}
 	equal(t, "order", got, []string{"fixed pool 1", "fixed pool 2", "fixed second 1"})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// ledgerOf decodes a ledger of these seconds by identity.
+// ledgerOf decodes a ledger with these seconds, by hash.
 func ledgerOf(t testing.TB, seen map[string]int64) reaper.Ledger {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"version": 1, "seen": seen})
@@ -26,7 +26,7 @@ func ledgerOf(t testing.TB, seen map[string]int64) reaper.Ledger {
 	return l
 }
 
-// contents are the seconds by identity.
+// contents returns the ledger's seconds, by hash.
 func contents(t testing.TB, l reaper.Ledger) map[string]int64 {
 	t.Helper()
 	var file struct{ Seen map[string]int64 }
@@ -36,7 +36,7 @@ func contents(t testing.TB, l reaper.Ledger) map[string]int64 {
 	return file.Seen
 }
 
-// onlyID returns the identity of the only entry.
+// onlyID returns the hash of the ledger's only allocation.
 func onlyID(t *testing.T, l reaper.Ledger) string {
 	t.Helper()
 	equal(t, "entries", l.Len(), 1)
@@ -52,10 +52,10 @@ func TestLedgerForm(t *testing.T) {
 	equal(t, "two entries", string(l.Encode()), `{"version":1,"seen":{"a":1,"b":2}}`)
 }
 
-func TestLedgerRemembersAHashOfTheIdentity(t *testing.T) {
-	r := webEntry()
-	r.Token = string(make([]byte, 100_000))
-	s := scene{pools: []reaper.Pool{poolOf(r)}}
+func TestLedgerHasAHashOfTheIdentity(t *testing.T) {
+	a := webAllocation()
+	a.Token = string(make([]byte, 100_000))
+	s := situation{pools: []reaper.Pool{poolOf(a)}}
 	if id := onlyID(t, s.seen(t, noon)); len(id) != 22 {
 		t.Errorf("the identity is %q, want 128 bits in base64", id)
 	}
@@ -90,7 +90,8 @@ func TestLedgersOfOneSizeDiffer(t *testing.T) {
 	}
 }
 
-// Promise 2. Of two memories the one that makes an entry wait longer counts.
+// Promise 2. If two ledgers have an allocation, the time by which it waits longer
+// counts.
 func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	a := ledgerOf(t, map[string]int64{"a": 1, "both": 5})
 	b := ledgerOf(t, map[string]int64{"b": 2, "both": 7})
@@ -135,8 +136,8 @@ func mustJSON(t *rapid.T, v any) []byte {
 	return data
 }
 
-// Promise 2. Whatever is stored: no panic, and what is read is written as it
-// was.
+// Promise 2. No stored data makes DecodeLedger panic. A ledger that it decodes is
+// encoded as it was.
 func FuzzDecodeLedger(f *testing.F) {
 	f.Add(reaper.Ledger{}.Encode())
 	f.Add(ledgerOf(f, map[string]int64{"0123456789abcdefghijkl": noon.Unix(), "": 0}).Encode())

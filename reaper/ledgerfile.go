@@ -10,12 +10,12 @@ import (
 // ledgerVersion is the format that Encode writes and Decode reads.
 const ledgerVersion = 1
 
-// lastSecond is the last that has a form in RFC 3339, in seconds since 1970.
-// Later ones wrap around to the past somewhere.
+// lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
+// later times overflow and become times in the past.
 const lastSecond = 253_402_300_799
 
-// A ledgerFile is the stored form: times in seconds since 1970, and entries by
-// the node that their pods were seen on.
+// A ledgerFile is the stored form: times in seconds since 1970, and hashes by the node
+// on which their pods were last seen.
 type ledgerFile struct {
 	Version int                 `json:"version"`
 	Seen    map[string]int64    `json:"seen"`
@@ -45,8 +45,8 @@ func (l Ledger) Encode() []byte {
 	return data
 }
 
-// DecodeLedger reads what Encode wrote. It returns an error that wraps
-// ErrLedgerDamaged for anything else, what a newer version wrote included.
+// DecodeLedger reads the form that Encode returns. For any other data, also for that of
+// another version of the form, the error wraps ErrLedgerDamaged.
 func DecodeLedger(data []byte) (Ledger, error) {
 	var file ledgerFile
 	if err := json.Unmarshal(data, &file); err != nil {

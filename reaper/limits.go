@@ -8,24 +8,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A LimitError is a plan that is too large to be believed. Nothing of it was
-// carried out.
+// A LimitError refuses a plan: the plan is over a limit, or its census is not believed.
+// Nothing of the plan was released.
 type LimitError struct {
-	Limit       string // the policy's field, or what else refused
-	Planned     int    // with what earlier looks of the run released
+	Limit       string // the policy's field, or a description if there is no field
+	Planned     int    // addresses, with those that earlier looks of the run released
 	Allocations int
 	Allowed     string
 
-	// Released is how many entries earlier looks of the run released, which
-	// waited.
+	// Released is how many allocations earlier looks of the same run released.
 	Released int
 
-	// Census says in words what is not believed of who is alive; empty where it
-	// is the plan that is too large.
+	// Census says why the census is not believed; empty if the plan is over a limit.
 	Census string
 }
 
-// Error says what was refused, with the figures.
+// Error names the limit, the figures, and the number of releases so far.
 func (e *LimitError) Error() string {
 	if e.Released > 0 {
 		return e.excess() + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
@@ -33,7 +31,7 @@ func (e *LimitError) Error() string {
 	return e.excess() + "; nothing was released"
 }
 
-// excess gives the figures.
+// excess names the limit and the figures.
 func (e *LimitError) excess() string {
 	if e.Census != "" {
 		return e.Limit + ": " + e.Census
@@ -42,12 +40,10 @@ func (e *LimitError) excess() string {
 		e.Limit, e.Planned, e.Allocations, e.Allowed)
 }
 
-// Check compares the plan with the limits and the census it rests on. It
-// returns a *LimitError, or nil.
+// Check returns a *LimitError if the plan is over a limit, or nil.
 //
-// A census without a single pod beside allocations that name pods is refused
-// too: an API server that answers for another cluster, or from an empty store,
-// looks like that.
+// It also refuses a plan whose census has no pods. An API server that answers for
+// another cluster, or from an empty store, looks like that.
 func (p Plan) Check(limits policy.Limits, c Census) error {
 	planned, all := p.addresses()
 	refuse := func(limit, allowed string) error {
@@ -57,7 +53,7 @@ func (p Plan) Check(limits policy.Limits, c Census) error {
 		return nil
 	}
 	if c.Size() == 0 {
-		return refuse("a cluster without a single pod", "none")
+		return refuse("the cluster has no pods", "none")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
 		return refuse("limits.maxReleases", fmt.Sprint(most))
@@ -69,36 +65,36 @@ func (p Plan) Check(limits policy.Limits, c Census) error {
 	return nil
 }
 
-// fewNodes is how many nodes there must have been for a drop to say anything: of
-// two, one may well have been replaced.
+// fewNodes is how many nodes the last run must have found before a drop counts. Of two
+// nodes, one may well be missing because it is being replaced.
 const fewNodes = 3
 
-// Believe compares the census with what the last run found. It returns a
-// *LimitError where so many pods or nodes are gone that the lists may not be whole,
-// and something has lost its owner; or nil.
+// Believe compares the census with that of the last run. It returns a *LimitError if
+// so many pods or nodes vanished that the lists may be incomplete, and any allocation
+// is ownerless; or nil.
 func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
-	ownerless := slices.ContainsFunc(p.decisions, func(v Decision) bool { return v.ownerless })
+	ownerless := slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless })
 	now, then := c.figures(), last.figures
 	for _, list := range []struct {
-		what              string
+		kind              string
 		now, then, enough int
 	}{
 		{"pods", now.Pods, then.Pods, *limits.MinEntries},
 		{"nodes", now.Nodes, then.Nodes, fewNodes},
 	} {
 		most := *limits.MaxPodDrop
-		asked := list.what == "pods" || c.nodes != nil
-		if ownerless && asked && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
+		read := list.kind == "pods" || c.nodes != nil
+		if ownerless && read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
 			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
-				"%d %s were found, and %d in the last run; believed is a drop by a fraction of %g",
-				list.now, list.what, list.then, most)}
+				"the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
+				list.now, list.kind, list.then, most)}
 		}
 	}
 	return nil
 }
 
-// refuse returns a *LimitError where the census is not to be believed, or the plan
-// too large, unless limits are ignored.
+// refuse returns a *LimitError if the census is not believed or the plan is over a
+// limit. If the run ignores limits, it warns instead.
 func (r *run) refuse(plan Plan, census Census, last Ledger) error {
 	for _, err := range []error{plan.Believe(r.Policy.Limits, census, last), plan.Check(r.Policy.Limits, census)} {
 		var limit *LimitError

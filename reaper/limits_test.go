@@ -22,7 +22,7 @@ func planOf(t *testing.T, planned, all int) reaper.Plan {
 }
 
 func TestLimits(t *testing.T) {
-	somebody := censusOf(reaper.Pod{Ref: web})
+	onePod := censusOf(reaper.Pod{Ref: web})
 	for _, tt := range []struct {
 		name         string
 		planned, all int
@@ -33,22 +33,22 @@ func TestLimits(t *testing.T) {
 		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), nil},
 		{"nothing to do without a census", 0, 100, nil, reaper.Census{}, nil},
 		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
-			&reaper.LimitError{Limit: "a cluster without a single pod", Planned: 1, Allocations: 1, Allowed: "none"}},
-		{"a single release in a cluster of one pod", 1, 1, nil, somebody, nil},
-		{"no limit of releases", 50, 100, nil, somebody, nil},
-		{"as many releases as allowed", 10, 100, maxReleases(10), somebody, nil},
-		{"one release too many", 11, 100, maxReleases(10), somebody,
+			&reaper.LimitError{Limit: "the cluster has no pods", Planned: 1, Allocations: 1, Allowed: "none"}},
+		{"a single release in a cluster of one pod", 1, 1, nil, onePod, nil},
+		{"no limit of releases", 50, 100, nil, onePod, nil},
+		{"as many releases as allowed", 10, 100, maxReleases(10), onePod, nil},
+		{"one release too many", 11, 100, maxReleases(10), onePod,
 			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 11, Allocations: 100, Allowed: "10"}},
-		{"exactly the fraction", 10, 20, nil, somebody, nil},
-		{"more than the fraction", 11, 20, nil, somebody,
+		{"exactly the fraction", 10, 20, nil, onePod, nil},
+		{"more than the fraction", 11, 20, nil, onePod,
 			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 20, Allowed: "a fraction of 0.5"}},
-		{"more than the fraction of an odd number", 11, 21, nil, somebody,
+		{"more than the fraction of an odd number", 11, 21, nil, onePod,
 			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 21, Allowed: "a fraction of 0.5"}},
-		{"more than the fraction of too few", 19, 19, nil, somebody, nil},
-		{"all, where all are allowed", 40, 40, maxFraction(1), somebody, nil},
-		{"a tiny fraction", 1, 1000, maxFraction(0.0001), somebody,
+		{"more than the fraction of too few", 19, 19, nil, onePod, nil},
+		{"all, where all are allowed", 40, 40, maxFraction(1), onePod, nil},
+		{"a tiny fraction", 1, 1000, maxFraction(0.0001), onePod,
 			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1000, Allowed: "a fraction of 0.0001"}},
-		{"the fraction counts however few", 1, 1, minEntries(0), somebody,
+		{"the fraction counts however few", 1, 1, minEntries(0), onePod,
 			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1, Allowed: "a fraction of 0.5"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,17 +78,17 @@ func minEntries(n int) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MinEntries = &n }
 }
 
-// Promise 1. Limits are shares of addresses: what holds none is no part of them, on
-// neither side.
+// Promise 1. Limits are fractions of addresses. An allocation without an address counts
+// on neither side.
 func TestLimitsCountAddressesOnly(t *testing.T) {
-	somebody := censusOf(reaper.Pod{Ref: web})
+	onePod := censusOf(reaper.Pod{Ref: web})
 	decisions := func(orphans, kept, orphanedEmptyHandles, keptEmptyHandles int) reaper.Plan {
 		var all []reaper.Decision
 		add := func(n int, verdict reaper.Verdict, emptyHandle bool) {
 			for range n {
-				v := reaper.Decision{Verdict: verdict}
-				v.Allocation.EmptyHandle = emptyHandle
-				all = append(all, v)
+				d := reaper.Decision{Verdict: verdict}
+				d.Allocation.EmptyHandle = emptyHandle
+				all = append(all, d)
 			}
 		}
 		add(orphanedEmptyHandles, reaper.Orphaned, true)
@@ -104,16 +104,16 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 		census reaper.Census
 		want   *reaper.LimitError
 	}{
-		{"many remnants to release", decisions(0, 30, 1000, 0), maxReleases(1), somebody, nil},
-		{"many remnants and as many addresses as allowed", decisions(1, 30, 1000, 0), maxReleases(1), somebody, nil},
-		{"many remnants and one address too many", decisions(2, 30, 1000, 0), maxReleases(1), somebody,
+		{"many empty handles to release", decisions(0, 30, 1000, 0), maxReleases(1), onePod, nil},
+		{"many empty handles and as many addresses as allowed", decisions(1, 30, 1000, 0), maxReleases(1), onePod, nil},
+		{"many empty handles and one address too many", decisions(2, 30, 1000, 0), maxReleases(1), onePod,
 			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 2, Allocations: 32, Allowed: "1"}},
-		{"many remnants that stay do not make the share smaller", decisions(16, 15, 0, 1000), nil, somebody,
+		{"many empty handles that stay do not make the fraction smaller", decisions(16, 15, 0, 1000), nil, onePod,
 			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 16, Allocations: 31, Allowed: "a fraction of 0.5"}},
-		{"remnants do not make the entries many", decisions(5, 1, 5, 1000), nil, somebody, nil},
-		{"remnants only", decisions(0, 0, 1000, 0), minEntries(0), somebody, nil},
-		{"remnants only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
-			&reaper.LimitError{Limit: "a cluster without a single pod", Allowed: "none"}},
+		{"empty handles do not count for minEntries", decisions(5, 1, 5, 1000), nil, onePod, nil},
+		{"empty handles only", decisions(0, 0, 1000, 0), minEntries(0), onePod, nil},
+		{"empty handles only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
+			&reaper.LimitError{Limit: "the cluster has no pods", Allowed: "none"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -130,7 +130,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestRefusalTellsTheFigures(t *testing.T) {
+func TestLimitErrorHasTheFigures(t *testing.T) {
 	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
 	want := "limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5; nothing was released"
 	equal(t, "message", fmt.Sprint(err), want)

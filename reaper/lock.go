@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// A Lock keeps two runs of one installation from going on at the same time.
-// They would do no harm, but disturb each other. Nothing that is safe rests on
-// it.
+// A Lock keeps two runs of one installation from going on at the same time. Two such
+// runs would do no harm, but each would disturb the other. No promise rests on the lock.
 type Lock interface {
-	// Acquire takes the lock for a holder, whose name no other has, and keeps it
-	// until release is called, which gives it back. It returns a *LockedError where
-	// somebody else has it.
+	// Acquire takes the lock for a holder with a unique name, and keeps it until
+	// release is called. It returns a *LockedError if another holder has the lock.
 	Acquire(ctx context.Context, holder string) (release func(), err error)
 }
 
@@ -24,14 +22,15 @@ type LockedError struct {
 	Lock   string    // the object, for people
 }
 
-// Error says who has the lock, and since when.
+// Error names the holder of the lock, and since when it has it.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s has been running since %s (%s); nothing was done",
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)
 }
 
-// lock keeps other runs away, if this one may write. Where that fails, for another
-// reason than that there is one, this goes on: what is safe does not rest on it.
+// lock takes the lock if this run may write. If another run has it, lock returns a
+// *LockedError. After any other failure, the run warns and goes on: every write is
+// conditional, so two runs do no harm.
 func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	none := func() {}
 	if r.Lock == nil || *r.Policy.DryRun {
@@ -43,7 +42,7 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	case errors.As(err, &held):
 		return none, err
 	case err != nil:
-		r.warn("nothing keeps another run away: " + err.Error())
+		r.warn("the lock could not be taken, so another run may go on at the same time: " + err.Error())
 		return none, nil
 	}
 	return unlock, nil

@@ -12,15 +12,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// An action is one thing that happens in the cluster, drawn before it does.
+// An action is one event in the cluster, drawn before it takes place.
 type action struct {
 	What  string
 	Pod   int
 	Store int
-	Call  string // what becomes of the call that it happens at
+	Call  string // the fault of the call at which it takes place
 }
 
-// Deleted pods and those that return are what matters most.
+// Deleted pods and pods that come back are drawn most often.
 var actions = []string{
 	"return", "return", "return", "delete", "delete", "restart", "inherit", "show", "create", "add", "late del", "del", "mistake",
 	"begin", "annotate", "away", "back", "run", "run",
@@ -48,8 +48,8 @@ func drawMoment(t *rapid.T) string {
 
 func moment(kind string, n int) string { return fmt.Sprintf("%s %d", kind, n) }
 
-// do carries out an action, if it makes sense. It is called with the lock held.
-func (m *modelled) do(a action) {
+// do carries out an action, if it is possible. The caller holds the lock.
+func (m *model) do(a action) {
 	name := fmt.Sprintf("app-%d", a.Pod)
 	pod := m.alive[name]
 	switch {
@@ -73,7 +73,7 @@ func (m *modelled) do(a action) {
 		}
 		m.add(pod, a.Store)
 	case a.What == "back":
-		m.back()
+		m.nodesReturn()
 	case pod == nil:
 	case a.What == "delete":
 		if m.away[pod.owner.Node] {
@@ -121,7 +121,7 @@ func (m *modelled) do(a action) {
 		m.show(pod)
 	case a.What == "mistake" && pod.pending.IsZero():
 		if g, ok := pod.grants[a.Store]; ok {
-			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "nobody"})
+			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "never-was"})
 			g.renamed, g.noted = true, false
 			pod.grants[a.Store] = g
 		}
@@ -129,9 +129,9 @@ func (m *modelled) do(a action) {
 	m.check(fmt.Sprint(a))
 }
 
-// call is the hook of every call of cluster and stores: other things happen
-// meanwhile, the call or its answer may get lost, and the run may be killed.
-func (m *modelled) call(what string) error {
+// call is the hook of every call to cluster and stores. Actions take place before it,
+// the call or its answer may get lost, and the run may be killed.
+func (m *model) call(what string) error {
 	m.mu.Lock()
 	if m.within {
 		m.check("before another run's " + what)
@@ -154,16 +154,16 @@ func (m *modelled) call(what string) error {
 	}
 	m.check("before " + what)
 	if released := kind == "release" || kind == "bury" || kind == "remove"; released && m.journal.Read().Run.ID != m.runID() {
-		m.harmed(what + " came before the journal") // Promise 10
+		m.violated(what + " came before the journal") // Promise 10
 	}
 	m.killed = m.killed || m.crashAt == at
 	killed := m.killed
 	another := slices.ContainsFunc(now, func(a action) bool { return a.What == "run" }) &&
-		!slices.Contains([]string{"load", "save", "journal"}, kind) // those are locked
+		!slices.Contains([]string{"load", "save", "journal"}, kind) // the lock is held during these
 	m.within = another
 	m.mu.Unlock()
 	if another {
-		m.another()
+		m.concurrentRun()
 	}
 	var failure error
 	if kind == m.broken {

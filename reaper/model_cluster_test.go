@@ -17,29 +17,29 @@ import (
 // inFlight is the longest time from an ADD to the address in the pod's status.
 const inFlight = 4 * time.Minute
 
-// A modelled is a small cluster with its stores, and the truth about it: which
-// pods exist, and what the plugin gave to their sandboxes. A run knows nothing
-// of the truth but what pods and nodes show and stores hold.
-type modelled struct {
-	*world
+// A model is a small cluster with its stores, and the truth about it: which pods exist,
+// and which addresses the plugin gave to their sandboxes. A run sees only what pods and
+// nodes show and what the stores hold.
+type model struct {
+	*harness
 	stores []*backendtest.Memory
 
 	mu        sync.Mutex
 	alive     map[string]*modelPod // by name
-	zombies   []*modelPod          // were deleted, and still run on a node that is away
-	away      map[string]bool      // the nodes that are
-	past      []grant              // of sandboxes that are no more
+	zombies   []*modelPod          // deleted pods whose sandboxes run on a node that is away
+	away      map[string]bool      // nodes that are not ready
+	past      []grant              // of sandboxes that have ended
 	made      int
 	runs      int
 	unsaved   bool                // the current run could not read or write its ledger
-	within    bool                // another run goes on in the midst of it
+	within    bool                // another run goes on during it
 	ctx       context.Context     // of the test
-	harm      string              // what went wrong first
+	violation string              // the first one; empty if there is none
 	calls     map[string]int      // of the current run, by kind
 	last      string              // the kind of the last call
-	meanwhile map[string][]action // at these moments
-	broken    string              // calls of this kind fail, if it is not empty
-	crashAt   string              // this moment, if it is not empty
+	meanwhile map[string][]action // actions by moment
+	broken    string              // the kind of calls that fail; empty: none
+	crashAt   string              // the moment at which the run is killed; empty: none
 	killed    bool
 	crash     func()
 }
@@ -48,19 +48,19 @@ type modelled struct {
 type modelPod struct {
 	owner   reaper.Owner
 	grants  map[int]grant // of its current sandbox, by store
-	begun   bool          // half an ADD in the store with handles
+	begun   bool          // an ADD has written the handle, and not the block
 	pending time.Time     // of the first ADD that its status does not show; zero if none
 	shown   reaper.Pod
 }
 
-// A grant is what the plugin gave to a sandbox: one address, or in the store with
-// handles two, of which the pod shows the first.
+// A grant has the addresses that the plugin gave to a sandbox: one, or two in the store
+// with handles. The pod shows the first.
 type grant struct {
 	store   int
 	asks    reaper.Owner
 	got     []reaper.Allocation
-	renamed bool // one of them, by mistake
-	noted   bool // in the ledger: on which node it is
+	renamed bool // one of the addresses names a wrong pod, by mistake
+	noted   bool // a run saved its node in the ledger
 }
 
 // The stores that tell apart what the sandboxes of one pod have, by index: the one
@@ -70,8 +70,8 @@ const (
 	withHandles  = 3
 )
 
-func newModelled() *modelled {
-	m := &modelled{
+func newModel() *model {
+	m := &model{
 		alive: make(map[string]*modelPod), away: make(map[string]bool), calls: make(map[string]int),
 		stores: []*backendtest.Memory{
 			backendtest.NewMemory("adopting"), backendtest.NewTwoStep("two-step"),
@@ -79,14 +79,14 @@ func newModelled() *modelled {
 		},
 	}
 	m.stores[withHandles].SetClock(func() time.Time { return m.now })
-	m.world = newWorld()
+	m.harness = newHarness()
 	one, many := 1.0, 1_000_000
 	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
 	m.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(m.call)
 	m.journal.OnWrite(func() error { return m.call("journal") })
-	m.notes.onLoad = func() error { return m.remembering("load") }
-	m.notes.onSave = func() error { return m.remembering("save") }
+	m.ledgers.onLoad = func() error { return m.onLedger("load") }
+	m.ledgers.onSave = func() error { return m.onLedger("save") }
 	for i, s := range m.stores {
 		s.OnRequest(m.call)
 		m.backends = append(m.backends, s.Backend())
@@ -103,8 +103,8 @@ func newModelled() *modelled {
 	return m
 }
 
-// create makes a pod of that name exist.
-func (m *modelled) create(name string) *modelPod {
+// create creates a pod of that name.
+func (m *model) create(name string) *modelPod {
 	m.made++
 	owner := app(name)
 	owner.UID, owner.Node = fmt.Sprintf("uid-%d", m.made), fmt.Sprintf("node-%d", m.made)
@@ -116,8 +116,9 @@ func (m *modelled) create(name string) *modelPod {
 	return pod
 }
 
-// back has all nodes return, which end what they should not run any more.
-func (m *modelled) back() {
+// nodesReturn makes all nodes ready again. They end the sandboxes whose pods were
+// deleted.
+func (m *model) nodesReturn() {
 	for node := range m.away {
 		m.pods.AddNodes(reaper.Node{Name: node, Ready: true})
 	}
@@ -128,15 +129,15 @@ func (m *modelled) back() {
 	m.zombies = nil
 }
 
-// sandbox gives the owner a new one.
-func (m *modelled) sandbox(owner reaper.Owner) reaper.Owner {
+// sandbox returns the owner with a new sandbox.
+func (m *model) sandbox(owner reaper.Owner) reaper.Owner {
 	m.made++
 	owner.Sandbox = fmt.Sprintf("<sandbox-%d>", m.made)
 	return owner
 }
 
 // end ends the pod's sandbox without a DEL.
-func (m *modelled) end(pod *modelPod) {
+func (m *model) end(pod *modelPod) {
 	for store := range m.stores {
 		if g, ok := pod.grants[store]; ok {
 			m.past = append(m.past, g)
@@ -144,8 +145,8 @@ func (m *modelled) end(pod *modelPod) {
 	}
 }
 
-// add lets the plugin reserve an address for the pod's sandbox, once.
-func (m *modelled) add(pod *modelPod, store int) {
+// add makes the plugin allocate addresses for the pod's sandbox, once.
+func (m *model) add(pod *modelPod, store int) {
 	if _, has := pod.grants[store]; has {
 		return
 	}
@@ -157,16 +158,16 @@ func (m *modelled) add(pod *modelPod, store int) {
 	for _, pool := range poolNames(store) {
 		got, err := m.stores[store].Reserve(pool, owner)
 		if err != nil {
-			m.harmed(err.Error())
+			m.violated(err.Error())
 			return
 		}
 		g.got = append(g.got, got)
 	}
 	for _, p := range m.alive {
 		other, ok := p.grants[store]
-		for _, r := range other.got {
-			if ok && p != pod && g.has(r.IP) {
-				m.harmed(fmt.Sprintf("%s was given to %s and to %s", r.IP, other.asks.Pod, pod.owner.Pod))
+		for _, a := range other.got {
+			if ok && p != pod && g.has(a.IP) {
+				m.violated(fmt.Sprintf("%s was given to %s and to %s", a.IP, other.asks.Pod, pod.owner.Pod))
 			}
 		}
 	}
@@ -174,14 +175,14 @@ func (m *modelled) add(pod *modelPod, store int) {
 	m.inFlight(pod)
 }
 
-// inFlight remembers that an ADD has begun of which the pod shows nothing yet.
-func (m *modelled) inFlight(pod *modelPod) {
+// inFlight notes the beginning of an ADD whose address the pod does not show yet.
+func (m *model) inFlight(pod *modelPod) {
 	if pod.pending.IsZero() {
 		pod.pending = m.now
 	}
 }
 
-// pools are where a sandbox gets addresses at one time.
+// poolNames returns the pools of a store from which one ADD allocates.
 func poolNames(store int) []string {
 	if store == withHandles {
 		return []string{"a", "b"}
@@ -189,19 +190,19 @@ func poolNames(store int) []string {
 	return []string{"a"}
 }
 
-// free does what a DEL does.
-func (m *modelled) free(g grant) {
+// free carries out a DEL.
+func (m *model) free(g grant) {
 	for _, pool := range poolNames(g.store) {
 		_ = m.stores[g.store].Free(pool, g.asks)
 	}
 }
 
 func (g grant) has(ip netip.Addr) bool {
-	return slices.ContainsFunc(g.got, func(r reaper.Allocation) bool { return r.IP == ip })
+	return slices.ContainsFunc(g.got, func(a reaper.Allocation) bool { return a.IP == ip })
 }
 
-// show ends the pod's ADDs and writes what it has into its status.
-func (m *modelled) show(pod *modelPod) {
+// show ends the pod's ADDs and writes its addresses into its status.
+func (m *model) show(pod *modelPod) {
 	if pod.begun {
 		m.add(pod, withHandles)
 		pod.begun = false
@@ -223,10 +224,10 @@ func (m *modelled) show(pod *modelPod) {
 	pod.shown, pod.pending = shown, time.Time{}
 }
 
-// check looks whether the stores hold what the plugin gave to existing pods, and
-// what runs on a node that is away where the store names that, or a run noted it.
-// Promise 1.
-func (m *modelled) check(after string) {
+// Promise 1. check fails unless the stores hold all addresses of existing pods. They
+// must also hold those of sandboxes on a node that is away, if the store names the node
+// or a run noted it.
+func (m *model) check(after string) {
 	for store, s := range m.stores {
 		snapshot, _ := s.Snapshot()
 		running := slices.Collect(maps.Values(m.alive))
@@ -236,20 +237,20 @@ func (m *modelled) check(after string) {
 			}
 		}
 		for _, pod := range running {
-			for _, r := range pod.grants[store].got {
-				content := snapshot[backendtest.Place(r)]
+			for _, a := range pod.grants[store].got {
+				content := snapshot[backendtest.Place(a)]
 				if !strings.Contains(content, " of "+pod.owner.Sandbox+" ") || strings.Contains(content, "without a handle") {
-					m.harmed(fmt.Sprintf("after %s: %s runs, and %s does not hold %s for it but %q",
-						after, pod.owner.Pod, s.Backend().Name(), r.IP, content))
+					m.violated(fmt.Sprintf("after %s: %s runs, and %s does not hold %s for it but %q",
+						after, pod.owner.Pod, s.Backend().Name(), a.IP, content))
 				}
 			}
 		}
 	}
 }
 
-// harmed remembers what went wrong first.
-func (m *modelled) harmed(what string) {
-	if m.harm == "" {
-		m.harm = what
+// violated keeps the first violation of a promise.
+func (m *model) violated(what string) {
+	if m.violation == "" {
+		m.violation = what
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 1, 8, 10. Whatever happens before, between, during and in place of the
-// calls of a run, another run included, no address of an existing pod is released,
-// and nothing that is not written down; and when it is over, runs leave nothing of
-// the dead.
+// Promise 1, 8, 10. Events take place before, between and during the calls of a run, or
+// in place of them. Another run may be among them. No run releases an address of an
+// existing pod, or an allocation that is not in its journal. In the end, runs leave no
+// allocation of a pod that is gone.
 func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
-	// A hundred sequences, as rapid has it, would miss what is rare.
+	// The hundred sequences of one rapid.Check would miss rare ones.
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			// The bubble's T must not be asked for a deadline.
@@ -30,10 +30,10 @@ func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
 	}
 }
 
-// someDaysOfACluster lets things happen and runs, several times, and looks what
-// is left in the end.
+// someDaysOfACluster draws events and runs, several times. In the end it checks that
+// nothing leaks.
 func someDaysOfACluster(t *rapid.T) {
-	m := newModelled()
+	m := newModel()
 	m.ctx = t.Context()
 	if rapid.IntRange(0, 9).Draw(t, "an outage") == 0 {
 		m.outage()
@@ -46,24 +46,24 @@ func someDaysOfACluster(t *rapid.T) {
 		}
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "runs") {
-		m.happen(t)
+		m.betweenRuns(t)
 		m.runOnce(t)
-		if m.harm != "" {
-			t.Fatal(m.harm)
+		if m.violation != "" {
+			t.Fatal(m.violation)
 		}
 	}
-	m.quiet(t)
+	m.rest(t)
 }
 
-// outage leaves so many addresses behind that owners are looked at in bulk.
-func (m *modelled) outage() {
+// outage leaves so many orphans that owners are looked at by a list.
+func (m *model) outage() {
 	for n := range 60 {
 		_, _ = m.stores[0].Reserve("a", app(fmt.Sprintf("lost-%d", n)))
 	}
 }
 
-// happen lets things happen between runs, and time pass.
-func (m *modelled) happen(t *rapid.T) {
+// betweenRuns lets events take place between runs, and time pass.
+func (m *model) betweenRuns(t *rapid.T) {
 	for range rapid.IntRange(0, 8).Draw(t, "actions") {
 		a := drawAction(t)
 		m.mu.Lock()
@@ -75,7 +75,7 @@ func (m *modelled) happen(t *rapid.T) {
 }
 
 // pass lets time pass. No ADD stays in flight for longer than inFlight.
-func (m *modelled) pass(d time.Duration) {
+func (m *model) pass(d time.Duration) {
 	m.now = m.now.Add(d)
 	for _, pod := range m.alive {
 		if !pod.pending.IsZero() && !m.now.Before(pod.pending.Add(inFlight)) {
@@ -84,8 +84,8 @@ func (m *modelled) pass(d time.Duration) {
 	}
 }
 
-// runOnce runs while other things happen, and may kill the run.
-func (m *modelled) runOnce(t *rapid.T) {
+// runOnce runs while events take place, and may kill the run.
+func (m *model) runOnce(t *rapid.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	m.calls, m.meanwhile = make(map[string]int), make(map[string][]action)
@@ -100,23 +100,23 @@ func (m *modelled) runOnce(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "killed") == 0 {
 		m.crashAt = drawMoment(t)
 	}
-	m.ended(reaper.Run(ctx, m.options()))
+	m.checkReport(reaper.Run(ctx, m.options()))
 	m.check("the run")
 }
 
-// runID is that of the current run.
-func (m *modelled) runID() string { return fmt.Sprint("run-", m.runs) }
+// runID returns the ID of the current run.
+func (m *model) runID() string { return fmt.Sprint("run-", m.runs) }
 
-// ended looks at the report of a run that has ended: what it released is in its
-// journal, Promise 10; and what it remembers of nodes is from now on kept.
-func (m *modelled) ended(r reaper.Report, err error) {
+// checkReport checks the report of a run that has ended. All releases must be in its
+// journal (Promise 10). From now on, addresses on the nodes that it saved must be kept.
+func (m *model) checkReport(r reaper.Report, err error) {
 	journal := m.journal.Read()
 	for _, e := range r.Entries {
 		written := slices.ContainsFunc(journal.Records, func(rec reaper.Record) bool {
 			return rec.Backend == e.Backend && rec.Pool == e.Pool && rec.Key == e.Key && rec.Owner == e.Owner
 		})
 		if e.Outcome == reaper.Released && (!written || journal.Run.ID != m.runID()) {
-			m.harmed(fmt.Sprintf("%s released %s of %s, which its journal does not have", m.runID(), e.Key, e.Owner.Pod))
+			m.violated(fmt.Sprintf("%s released %s of %s, which its journal does not have", m.runID(), e.Key, e.Owner.Pod))
 		}
 		partial := (*reaper.PartialError)(nil)
 		if m.killed || m.unsaved || err != nil && !errors.As(err, &partial) || e.Backend != m.stores[withoutNodes].Backend().Name() {
@@ -131,9 +131,9 @@ func (m *modelled) ended(r reaper.Report, err error) {
 	}
 }
 
-// another is a run from beginning to end in the midst of the first one, which no
-// lock kept away.
-func (m *modelled) another() {
+// concurrentRun runs from beginning to end during another run, as if there were no
+// lock.
+func (m *model) concurrentRun() {
 	m.mu.Lock()
 	o := m.options()
 	m.runs--
@@ -145,94 +145,95 @@ func (m *modelled) another() {
 	m.within = false
 }
 
-// remembering is the hook of the ledger.
-func (m *modelled) remembering(what string) error {
+// onLedger is the hook of the ledger.
+func (m *model) onLedger(what string) error {
 	err := m.call(what)
 	m.unsaved = m.unsaved || err != nil
 	return err
 }
 
-// quiet lets the cluster come to rest, runs twice, and looks what is left.
-func (m *modelled) quiet(t *rapid.T) {
+// rest lets the cluster come to rest, runs twice, and checks that nothing leaks.
+func (m *model) rest(t *rapid.T) {
 	m.meanwhile, m.broken, m.crashAt, m.killed = nil, "", "", false
-	m.back()
+	m.nodesReturn()
 	for _, pod := range m.alive {
 		m.show(pod)
 	}
 	for range 2 {
-		m.quietRun(t)
+		m.undisturbedRun(t)
 		m.pass(20 * time.Minute)
 	}
-	m.quietRun(t)
+	m.undisturbedRun(t)
 	m.check("the last run")
-	if m.harm != "" {
-		t.Fatal(m.harm)
+	if m.violation != "" {
+		t.Fatal(m.violation)
 	}
 	for store, s := range m.stores {
 		listed := make(map[string]reaper.Allocation)
-		for u, err := range s.Backend().List(t.Context()) {
+		for pool, err := range s.Backend().List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range u.Allocations {
-				r.Pool = u.Name
-				listed[backendtest.Place(r)] = r
+			for _, a := range pool.Allocations {
+				a.Pool = pool.Name
+				listed[backendtest.Place(a)] = a
 			}
 		}
-		for _, r := range listed {
-			if why := m.emptyHandle(store, r, listed); why != "" && !m.boundToKept(store, r, listed) {
-				t.Errorf("%s %s is left in the %s store: %s", r.Key, r.IP, s.Backend().Name(), why)
+		for _, a := range listed {
+			if why := m.whyLeaked(store, a, listed); why != "" && !m.siblingStays(store, a, listed) {
+				t.Errorf("%s %s is left in the %s store: %s", a.Key, a.IP, s.Backend().Name(), why)
 			}
 		}
 	}
 }
 
-// quietRun runs while nothing else happens.
-func (m *modelled) quietRun(t *rapid.T) {
+// undisturbedRun runs without events.
+func (m *model) undisturbedRun(t *rapid.T) {
 	report, err := reaper.Run(t.Context(), m.options())
 	if err != nil {
 		t.Fatalf("a quiet run: %v", err)
 	}
-	m.ended(report, err)
+	m.checkReport(report, err)
 }
 
-// boundToKept reports whether the entry is bound to one that stays.
-func (m *modelled) boundToKept(store int, r reaper.Allocation, listed map[string]reaper.Allocation) bool {
+// siblingStays reports whether a sibling of the allocation is rightly kept.
+func (m *model) siblingStays(store int, a reaper.Allocation, listed map[string]reaper.Allocation) bool {
 	for _, tied := range listed {
-		if r.Group != "" && tied.Group == r.Group && m.emptyHandle(store, tied, listed) == "" {
+		if a.Group != "" && tied.Group == a.Group && m.whyLeaked(store, tied, listed) == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// empty handle says why an entry should not be there any more.
-func (m *modelled) emptyHandle(store int, r reaper.Allocation, listed map[string]reaper.Allocation) string {
+// whyLeaked says why an allocation should have been released; it returns nothing if it
+// should not.
+func (m *model) whyLeaked(store int, a reaper.Allocation, listed map[string]reaper.Allocation) string {
 	switch {
-	case r.Interrupted:
+	case a.Interrupted:
 		return "its release is half done"
-	case r.EmptyHandle:
+	case a.EmptyHandle:
 		return "it is a handle without an address"
 	}
-	pod, exists := m.alive[r.Owner.Pod.Name]
+	pod, exists := m.alive[a.Owner.Pod.Name]
 	if !exists {
 		for _, other := range m.alive {
-			if other.grants[store].has(r.IP) {
-				return "" // it names nobody by mistake
+			if other.grants[store].has(a.IP) {
+				return "" // it names a pod that never existed, by mistake
 			}
 		}
-		return fmt.Sprintf("%s does not exist", r.Owner.Pod)
+		return fmt.Sprintf("%s does not exist", a.Owner.Pod)
 	}
-	// Only where sandboxes get addresses of their own does a newer entry prove
-	// that an older one is left over.
+	// A newer allocation proves that an older one leaked only if each sandbox
+	// gets allocations of its own.
 	g, has := pod.grants[store]
-	if !has || g.has(r.IP) {
+	if !has || g.has(a.IP) {
 		return ""
 	}
-	said := listed[backendtest.Place(g.got[0])].Owner.Pod == r.Owner.Pod
+	said := listed[backendtest.Place(g.got[0])].Owner.Pod == a.Owner.Pod
 	switch name := m.stores[store].Backend().Name(); {
 	case name == "handled", name == "forgetful" && said:
-		return fmt.Sprintf("the sandbox of %s that had it is no more", r.Owner.Pod)
+		return fmt.Sprintf("the sandbox of %s that had it is no more", a.Owner.Pod)
 	}
 	return ""
 }

@@ -1,24 +1,24 @@
 package reaper
 
-// An Orphan is an allocation that a complete census has no owner for, and whose grace
-// period is over. Only MakePlan makes one. It is a suspicion: only Confirm makes a
-// permission of it.
+// An Orphan is an allocation for which a complete census has no owner, and whose grace
+// period is over. Only MakePlan makes one. It is a suspicion, not a permission: that
+// is the Warrant.
 type Orphan struct {
-	facts      *Facts // by which it was judged
+	facts      *Facts // of the decision
 	allocation Allocation
 	reason     Reason
-	group      []Orphan // all that it is released together with, itself included
+	group      []Orphan // the orphans of its group, itself included
 }
 
 // Allocation returns the suspected allocation; the zero Allocation for a zero Orphan.
 func (o Orphan) Allocation() Allocation { return o.allocation }
 
-// A Plan is what a run is about to release.
+// A Plan has the orphans that a run is about to release.
 type Plan struct {
 	decisions []Decision
-	due       []int // indices of the orphans among the decisions
-	orphans   map[int]Orphan
-	before    int // addresses that earlier looks of the same run released
+	due       []int          // the indices of the orphans among the decisions
+	orphans   map[int]Orphan // by the same indices
+	before    int            // addresses that earlier looks of the same run released
 }
 
 // MakePlan collects the orphans among the decisions.
@@ -53,14 +53,14 @@ func MakePlan(decisions []Decision) Plan {
 	return p
 }
 
-// after returns the plan as one that follows the release of this many addresses in the
-// same run. Limits are those of the run.
+// after returns the plan of a run that has already released this many addresses. The
+// limits apply to all looks of a run together.
 func (p Plan) after(released int) Plan {
 	p.before = released
 	return p
 }
 
-// Orphans returns what the plan releases, in the order of the decisions.
+// Orphans returns the orphans that the plan releases, in the order of the decisions.
 func (p Plan) Orphans() []Orphan {
 	orphans := make([]Orphan, len(p.due))
 	for n, i := range p.due {
@@ -69,13 +69,13 @@ func (p Plan) Orphans() []Orphan {
 	return orphans
 }
 
-// object returns the object of the API that holds an allocation, by index.
+// object returns the API object of the pool of a decision, by index.
 func (p Plan) object(i int) Object {
 	d := p.decisions[i]
 	return d.facts.pool(&d.Allocation).Object
 }
 
-// of returns what the plan releases of a backend, by index.
+// of returns the indices of the orphans of one backend.
 func (p Plan) of(backend string) []int {
 	var due []int
 	for _, i := range p.due {
@@ -86,11 +86,11 @@ func (p Plan) of(backend string) []int {
 	return due
 }
 
-// only returns the plan that releases nothing but these of its allocations.
-func (p Plan) only(these map[int]bool) Plan {
+// only returns the plan without the orphans that are not in the set.
+func (p Plan) only(set map[int]bool) Plan {
 	var due []int
 	for _, i := range p.due {
-		if these[i] {
+		if set[i] {
 			due = append(due, i)
 		}
 	}
@@ -98,9 +98,9 @@ func (p Plan) only(these map[int]bool) Plan {
 	return p
 }
 
-// addresses returns how many addresses the run releases with the plan, and of how many.
-// An allocation that holds no address endangers no pod, and is not counted: there may be
-// more of these than of all addresses.
+// addresses returns how many addresses the run releases by the end of the plan, and how
+// many there are. An allocation that holds no address is not counted: it endangers no
+// pod, and there may be more of these than of addresses.
 func (p Plan) addresses() (planned, all int) {
 	planned, all = p.before, p.before
 	for _, d := range p.decisions {

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// An Object names an object of the Kubernetes API. Namespace is empty for an object
-// of the cluster.
+// An Object names an object of the Kubernetes API. Namespace is empty for a
+// cluster-scoped object.
 type Object struct {
 	APIVersion string
 	Kind       string
@@ -20,20 +20,19 @@ type Object struct {
 type Pool struct {
 	Name string // unique within the backend, such as kube-system/10.0.0.0-24
 
-	// Range is what the pool hands addresses out of. It is not valid for an object
-	// that hands out none; such a pool is left out of the report's pools.
+	// Range is the prefix that the pool allocates from. It is not valid for an
+	// object that allocates nothing. Such a pool is left out of the report's pools.
 	Range netip.Prefix
 
 	// Capacity is how many addresses Range can give to pods; nil if unknown.
 	Capacity *big.Int
 
-	// Object is the pool in the Kubernetes API. It is zero where the pool is not
-	// there, or is gone when its allocations are released.
+	// Object is the pool in the Kubernetes API. It is zero if the pool is not in the
+	// API, or if the release of its allocations deletes it.
 	Object Object
 
-	// Network names the network that the addresses belong to. Two networks may use
-	// the same address at once, and their pools never compete for it. Empty means
-	// that the store does not tell.
+	// Network names the network of the addresses. Two pools of different networks
+	// may hold the same address. It is empty if the store does not name a network.
 	Network string
 
 	Allocations []Allocation

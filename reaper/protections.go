@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// A Protection says which addresses an allocation protects, beside those of the pod
-// that it names: these, until their pod has been gone for longer than the TTL; for good
-// where the TTL is nil.
+// A Protection says which addresses an allocation protects: its IPs, and all addresses
+// of the pod that the allocation names. It ends when the pod has been gone for longer
+// than the TTL. If the TTL is nil, it never ends.
 type Protection struct {
 	IPs     []netip.Addr
 	TTL     *time.Duration
-	Deleted time.Time // when the pod went; zero where the object does not say
+	Deleted time.Time // when the pod was deleted; zero if the object does not say
 
-	// Deletable is set where the policy has the allocation released after all that
-	// it protects.
+	// Deletable is set if the policy lets the allocation be released, after the
+	// allocations that it protects.
 	Deletable bool
 }
 
-// until returns when the protection ends, for a pod that was first seen gone at this
-// time; false where it never does.
-func (t Protection) until(firstSeen time.Time) (time.Time, bool) {
-	if t.TTL == nil {
+// until returns when the protection ends, if a run first saw the pod gone at the given
+// time. It reports false if the protection never ends.
+func (p Protection) until(firstSeen time.Time) (time.Time, bool) {
+	if p.TTL == nil {
 		return time.Time{}, false
 	}
 	from := firstSeen
-	if !t.Deleted.IsZero() {
-		from = t.Deleted
+	if !p.Deleted.IsZero() {
+		from = p.Deleted
 	}
-	return from.Add(*t.TTL), true
+	return from.Add(*p.TTL), true
 }
 
 // protections are the allocations that protect others.
 type protections struct {
-	unread     string // why they could not be listed; empty if they were
-	incomplete bool   // not every store was listed: they may protect unlisted allocations
+	unread     string // why a Protector could not be listed; empty if all were listed
+	incomplete bool   // some store was not listed: its allocations may be protected
 	byIP       map[netip.Addr][]Allocation
 	byPod      map[PodRef][]Allocation
 }
 
-// protectionsOf finds them in an inventory.
+// protectionsOf indexes the allocations of an inventory that protect others.
 func protectionsOf(inv Inventory) protections {
 	p := protections{
 		byIP: make(map[netip.Addr][]Allocation), byPod: make(map[PodRef][]Allocation),
@@ -71,7 +71,7 @@ func (p *protections) add(a Allocation) {
 	}
 }
 
-// none reports whether nothing is protected, for sure.
+// none reports whether it is certain that no address is protected.
 func (p *protections) none() bool { return p.unread == "" && len(p.byIP)+len(p.byPod) == 0 }
 
 // over returns the allocations that protect this one.
@@ -79,9 +79,9 @@ func (p *protections) over(a Allocation) []Allocation {
 	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod])
 }
 
-// hold keeps protected addresses, however long they have been ownerless. If several
-// allocations protect an address, the longest TTL wins. An interrupted release goes on:
-// the address was not protected when the release began.
+// hold keeps protected addresses, no matter how long they have been ownerless. If
+// several allocations protect an address, the longest TTL wins. An interrupted release
+// goes on, because the address was not protected when the release began.
 func (p *protections) hold(f *Facts, decisions []Decision) []Decision {
 	if p.none() {
 		return decisions
@@ -103,7 +103,7 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 	}
 	waiting := d
 	for _, protector := range p.over(d.Allocation) {
-		waiting.remember = true // a release that fails does not begin the TTL anew
+		waiting.remember = true // if its release fails, the TTL does not begin again
 		d.remember = true
 		until, ends := protector.Protects.until(d.FirstSeen)
 		switch name := protector.Pool + " " + protector.Key; {
@@ -117,16 +117,16 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 	return d
 }
 
-// protected returns the decision to hold the allocation until then; for good where that
-// is the zero time. It goes on to count since when the allocation has been ownerless.
+// protected returns the decision to hold the allocation until the given time; for good
+// if that is the zero time. The ledger keeps FirstSeen.
 func (d Decision) protected(note string, until time.Time) Decision {
 	d.Verdict, d.Reason, d.Note, d.Due, d.remember = Held, Protected, note, until, true
 	d.Evidence = []Evidence{{fromProtection, note}}
 	return d
 }
 
-// release decides on the allocations that protect others: they go after all that they
-// protect, not before.
+// release decides on the allocations that protect others. They are released after the
+// allocations that they protect, never before.
 func (p *protections) release(f *Facts, decisions []Decision) []Decision {
 	if len(p.byIP)+len(p.byPod) == 0 {
 		return decisions
@@ -149,16 +149,17 @@ func (p *protections) release(f *Facts, decisions []Decision) []Decision {
 	return changed(decisions, by)
 }
 
-// releaseOne decides on one allocation that protects those others.
+// releaseOne is release for one decision. The others are the decisions on the
+// allocations that this one protects.
 func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision, others []int) Decision {
 	until, ends := d.Allocation.Protects.until(d.FirstSeen)
 	switch {
 	case !ends:
 		return d.protected("it has no TTL", time.Time{})
 	case !d.Allocation.Protects.Deletable:
-		return d.protected("the policy has it stay", time.Time{})
+		return d.protected("the policy does not allow its release", time.Time{})
 	case p.incomplete:
-		return d.protected("not every store could be read", time.Time{})
+		return d.protected("not every store could be listed", time.Time{})
 	}
 	due := latest(d.Due, until)
 	for _, i := range others {

@@ -4,7 +4,7 @@ package reaper
 // script against.
 type Reason string
 
-// The reasons. Rules says when each of them is given.
+// The reasons. Rules, groups and protections give them; docs/verdicts.md says when.
 const (
 	PodPresent      Reason = "PodPresent"
 	AddressInUse    Reason = "AddressInUse"

@@ -10,11 +10,11 @@ import (
 	"github.com/sethvargo/go-retry"
 )
 
-// errNoRecorder is a backend whose releases could not be undone.
-var errNoRecorder = errors.New("the backend cannot put back what it releases")
+// errNoRecorder says that the releases of a backend could not be undone.
+var errNoRecorder = errors.New("the backend cannot restore its releases")
 
-// journal writes down what the plan releases, and returns the plan without what
-// could not be written down.
+// journal writes the records of the plan's orphans. It returns the plan without those
+// that are not in the journal.
 func (r *run) journal(ctx context.Context, plan Plan) Plan {
 	if len(plan.due) == 0 {
 		return plan
@@ -28,14 +28,14 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 		}
 		answers, err := record(ctx, b, plan, due)
 		if err != nil {
-			r.fail(fmt.Errorf("%s: write down what is to be released: %w", b.Name(), err))
+			r.fail(fmt.Errorf("%s: record allocations before their release: %w", b.Name(), err))
 		}
 		for n, i := range due {
 			switch {
 			case err != nil:
 				r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
 			case len(answers[n]) == 0:
-				r.settle(i, Changed, fmt.Errorf("%w, or is gone, before it was written down", ErrChanged))
+				r.settle(i, Changed, fmt.Errorf("%w, or is gone, before it was recorded", ErrChanged))
 			default:
 				stored[i], recorded[i] = answers[n], true
 			}
@@ -48,7 +48,7 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 	}
 	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Cluster}
 	if err := r.Journals.Write(ctx, run, r.records(plan, stored)); err != nil {
-		r.failAndTell(fmt.Errorf("no journal, no release: %w", err))
+		r.failAndWarn(fmt.Errorf("nothing is released without a journal: %w", err))
 		for _, i := range plan.due {
 			r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
 		}
@@ -57,53 +57,54 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 	return plan
 }
 
-// records returns what the plan releases as it is stored, by index.
+// records returns one record for each orphan of the plan. The stored data is by index.
 func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
 	records := make([]Record, len(plan.due))
 	for n, i := range plan.due {
-		res, e := plan.decisions[i].Allocation, r.report.Entries[i]
-		records[n] = Record{Backend: res.Backend, Pool: res.Pool, Key: res.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
+		a, e := plan.decisions[i].Allocation, r.report.Entries[i]
+		records[n] = Record{Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
 	}
 	return records
 }
 
-// record asks the backend for as many records as there are entries.
+// record asks the backend for the stored data of its orphans, one for each of the
+// indices.
 func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMessage, error) {
 	recorder, ok := b.(Recorder)
 	if !ok {
 		return nil, errNoRecorder
 	}
-	rs := make([]Allocation, len(due))
+	allocations := make([]Allocation, len(due))
 	for n, i := range due {
-		rs[n] = plan.decisions[i].Allocation
+		allocations[n] = plan.decisions[i].Allocation
 	}
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) (err error) {
-		if stored, err = recorder.Record(ctx, rs); errors.Is(err, ErrAgain) {
+		if stored, err = recorder.Record(ctx, allocations); errors.Is(err, ErrAgain) {
 			return retry.RetryableError(err)
 		}
 		return err
 	})
-	if err == nil && len(stored) != len(rs) {
+	if err == nil && len(stored) != len(allocations) {
 		err = errNoAnswer
 	}
 	return stored, err
 }
 
-// dropBonds takes out what is bound to an entry that is not written down: they go
-// together or not at all.
+// dropGroups removes an allocation from the recorded ones if one of its siblings is not
+// recorded. A group is released together or not at all.
 func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
 	broken := make(map[[2]string]bool)
 	for _, i := range plan.due {
-		if res := plan.decisions[i].Allocation; !recorded[i] && res.Group != "" {
-			broken[[2]string{res.Backend, res.Group}] = true
+		if a := plan.decisions[i].Allocation; !recorded[i] && a.Group != "" {
+			broken[[2]string{a.Backend, a.Group}] = true
 		}
 	}
 	for _, i := range plan.due {
-		if res := plan.decisions[i].Allocation; recorded[i] && broken[[2]string{res.Backend, res.Group}] {
+		if a := plan.decisions[i].Allocation; recorded[i] && broken[[2]string{a.Backend, a.Group}] {
 			delete(recorded, i)
-			r.settle(i, Kept, fmt.Errorf("%w: another address of its sandbox is not in the journal", ErrKept))
+			r.settle(i, Kept, fmt.Errorf("%w: a sibling is not in the journal", ErrKept))
 		}
 	}
 }

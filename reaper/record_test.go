@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// records are the places that the journal has, as backend/pool/key.
+// records returns the places of the journal's records, as backend/pool/key.
 func records(j *backendtest.Journal) []string {
 	var all []string
 	for _, r := range j.Read().Records {
@@ -23,12 +23,12 @@ func records(j *backendtest.Journal) []string {
 	return all
 }
 
-// Promise 10. Of several backends all is written down before anything goes.
+// Promise 10. The journal has the orphans of all backends before the first release.
 func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
-	w := newWorld(one.Backend(), two.Backend())
-	w.fill(t, one, "live-1", "gone-1")
-	w.fill(t, two, "live-1", "gone-2")
+	h := newHarness(one.Backend(), two.Backend())
+	h.addPods(t, one, "live-1", "gone-1")
+	h.addPods(t, two, "live-1", "gone-2")
 	var order []string
 	note := func(what string) error {
 		order = append(order, what)
@@ -36,29 +36,28 @@ func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 	}
 	one.OnRequest(func(request string) error { return note("one: " + request) })
 	two.OnRequest(func(request string) error { return note("two: " + request) })
-	w.notes.onSave = func() error { return note("ledger") }
-	w.journal.OnWrite(func() error { return note("journal") })
-	w.run(t)
+	h.ledgers.onSave = func() error { return note("ledger") }
+	h.journal.OnWrite(func() error { return note("journal") })
+	h.run(t)
 	equal(t, "order", order, []string{
 		"one: list", "two: list", "ledger", "one: record", "two: record", "journal",
 		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2",
 	})
-	equal(t, "records", records(w.journal), []string{"one/a/2", "two/a/10.0.0.2/10.0.0.2"})
+	equal(t, "records", records(h.journal), []string{"one/a/2", "two/a/10.0.0.2/10.0.0.2"})
 }
 
-// Promise 10. What is written down is what the store has, byte for byte, and whose
-// it was.
-func TestJournalHasTheEntryAsItWas(t *testing.T) {
+// Promise 10. A record has the stored allocation, byte for byte, and its owner.
+func TestJournalHasTheAllocationAsItWas(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
 	var asked []json.RawMessage
-	w.backends[0] = spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage {
+	h.backends[0] = spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage {
 		asked = slices.Clone(stored)
 		return stored
 	}}
-	w.run(t)
-	equal(t, "journal", w.journal.Read(), reaper.Journal{
+	h.run(t)
+	equal(t, "journal", h.journal.Read(), reaper.Journal{
 		Run: reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"},
 		Records: []reaper.Record{{
 			Backend: "memory", Pool: "a", Key: "2", IP: "10.0.0.2",
@@ -68,35 +67,35 @@ func TestJournalHasTheEntryAsItWas(t *testing.T) {
 	})
 }
 
-// A spied backend lets what it writes down be seen, and changed.
-type spied struct {
+// A spyRecorder is a backend whose records a test can see and change.
+type spyRecorder struct {
 	reaper.Recorder
 	see func(stored []json.RawMessage) []json.RawMessage
 }
 
-func (s spied) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	stored, err := s.Recorder.Record(ctx, rs)
+func (s spyRecorder) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	stored, err := s.Recorder.Record(ctx, as)
 	return s.see(stored), err
 }
 
-func TestNothingDueIsNothingWrittenDown(t *testing.T) {
-	w, m := patient(t)
+func TestRunWithoutOrphansWritesNoJournal(t *testing.T) {
+	h, m := waitingHarness(t)
 	asked := requests(m)
-	w.journal.OnWrite(func() error { t.Error("a journal was written"); return nil })
-	w.run(t)
+	h.journal.OnWrite(func() error { t.Error("a journal was written"); return nil })
+	h.run(t)
 	equal(t, "requests", *asked, []string{"list"})
 }
 
 // Promise 7, 10.
 func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
-	w := newWorld(one.Backend(), two.Backend())
-	w.fill(t, one, "live-1", "gone-1")
-	w.fill(t, two, "live-1", "gone-2")
+	h := newHarness(one.Backend(), two.Backend())
+	h.addPods(t, one, "live-1", "gone-1")
+	h.addPods(t, two, "live-1", "gone-2")
 	askedOne, askedTwo := requests(one), requests(two)
-	w.journal.OnWrite(func() error { return forbidden })
-	report, failures := w.partial(t)
-	why := "no journal, no release: " + forbidden.Error()
+	h.journal.OnWrite(func() error { return forbidden })
+	report, failures := h.partial(t)
+	why := "nothing is released without a journal: " + forbidden.Error()
 	equal(t, "failures", failures, []string{why})
 	equal(t, "warnings", report.Warnings, []string{why})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
@@ -105,7 +104,7 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 }
 
 // Promise 9, 10.
-func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
+func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		first  func(m *backendtest.Memory) reaper.Backend
@@ -121,28 +120,28 @@ func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
 			return m.Backend()
 		}, "not decided: " + errConnection.Error()},
 		{"it is no Recorder", func(m *backendtest.Memory) reaper.Backend { return unrecorded{m.Backend()} },
-			"the backend cannot put back what it releases"},
+			"the backend cannot restore its releases"},
 		{"it answers for too few", func(m *backendtest.Memory) reaper.Backend {
-			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
-		}, "the backend did not answer for it"},
+			return spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
+		}, "the backend did not answer for every allocation"},
 		{"it answers for too many", func(m *backendtest.Memory) reaper.Backend {
-			return spied{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
-		}, "the backend did not answer for it"},
+			return spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
+		}, "the backend did not answer for every allocation"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				one, two := backendtest.NewMemory("one"), backendtest.NewMemory("two")
-				w := newWorld(tt.first(one), two.Backend())
-				w.fill(t, one, "live-1", "gone-1")
-				w.fill(t, two, "live-1", "gone-2")
+				h := newHarness(tt.first(one), two.Backend())
+				h.addPods(t, one, "live-1", "gone-1")
+				h.addPods(t, two, "live-1", "gone-2")
 				before := contentsOf(t, one)
-				report, failures := w.partial(t)
-				equal(t, "failures", failures, []string{"one: write down what is to be released: " + tt.reason})
+				report, failures := h.partial(t)
+				equal(t, "failures", failures, []string{"one: record allocations before their release: " + tt.reason})
 				equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
 				equal(t, "error", report.Entries[1].Error, "it is not in the journal: "+tt.reason)
 				equal(t, "store", contentsOf(t, one), before)
-				equal(t, "records", records(w.journal), []string{"two/a/2"})
-				equal(t, "entries of the other", len(contentsOf(t, two)), 1)
+				equal(t, "records", records(h.journal), []string{"two/a/2"})
+				equal(t, "allocations of the other", len(contentsOf(t, two)), 1)
 			})
 		})
 	}
@@ -150,8 +149,8 @@ func TestBackendThatCannotWriteDownStopsNoOther(t *testing.T) {
 
 func TestRecordIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, m := patient(t)
-		w.policy = backendtest.Impatient()
+		h, m := waitingHarness(t)
+		h.policy = backendtest.Impatient()
 		left := 4
 		m.OnRequest(func(request string) error {
 			if request == "record" && left > 0 {
@@ -160,34 +159,35 @@ func TestRecordIsAskedForAgain(t *testing.T) {
 			}
 			return nil
 		})
-		equal(t, "released", w.run(t).Summary.Released, 2)
+		equal(t, "released", h.run(t).Summary.Released, 2)
 	})
 }
 
-// Promise 7, 10. What is not what was listed is not written down, and stays.
-func TestEntryThatChangedBeforeItWasWrittenDownStays(t *testing.T) {
-	w, m := patient(t)
-	w.policy = backendtest.Impatient()
+// Promise 7, 10. An allocation that is no longer what was listed is not recorded, and
+// stays.
+func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy = backendtest.Impatient()
 	m.OnRequest(func(request string) error {
 		if request == "record" {
 			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
 		}
 		return nil
 	})
-	report := w.run(t)
+	report := h.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
-	equal(t, "error", entryOf(t, report, "2").Error, "the entry changed hands, or is gone, before it was written down")
-	equal(t, "records", records(w.journal), []string{"memory/a/3"})
-	equal(t, "entries left", len(contentsOf(t, m)), 2)
+	equal(t, "error", entryOf(t, report, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
+	equal(t, "records", records(h.journal), []string{"memory/a/3"})
+	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
-// Promise 1, 7, 10. Addresses of one sandbox go together: where one of them is not
-// written down, none goes. That is no failure.
-func TestGroupThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
+// Promise 1, 7, 10. A group is released as a whole. If one allocation of it is not
+// recorded, none is released. That is no failure.
+func TestGroupThatIsNotRecordedAsAWholeIsKept(t *testing.T) {
 	m := backendtest.NewHandled("handled")
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	if _, err := m.Reserve("b", app("gone-1")); err != nil {
 		t.Fatal(err)
 	}
@@ -197,38 +197,38 @@ func TestGroupThatIsNotWrittenDownAsAWholeIsKept(t *testing.T) {
 		}
 		return nil
 	})
-	report := w.run(t)
+	report := h.run(t)
 	var got []string
 	for _, e := range report.Entries {
 		got = append(got, fmt.Sprintf("%s/%s %s %s", e.Pool, e.Key, e.Outcome, e.Error))
 	}
 	equal(t, "outcomes", got, []string{
-		"a/1 kept ", "a/2 kept kept: another address of its sandbox is not in the journal", "a/3 released ",
-		"b/1 changed the entry changed hands, or is gone, before it was written down",
+		"a/1 kept ", "a/2 kept kept: a sibling is not in the journal", "a/3 released ",
+		"b/1 changed the allocation changed hands, or is gone, before it was recorded",
 	})
-	equal(t, "records", records(w.journal), []string{"handled/a/3"})
+	equal(t, "records", records(h.journal), []string{"handled/a/3"})
 	equal(t, "statuses", statuses(report), map[string]string{"handled": "ok"})
 }
 
-// A pruning journal is one whose old runs are removed, or not.
-type pruning struct {
+// A pruningJournals is a journal with its own Prune.
+type pruningJournals struct {
 	*backendtest.Journal
 	prune func() error
 }
 
-func (p pruning) Prune(context.Context) error { return p.prune() }
+func (p pruningJournals) Prune(context.Context) error { return p.prune() }
 
-// What is old is removed after what is new was written and done, and may stay.
+// Old journals are removed after the releases. They may stay.
 func TestOldJournalsThatStayAreAWarning(t *testing.T) {
-	w, m := patient(t)
-	w.policy = backendtest.Impatient()
+	h, m := waitingHarness(t)
+	h.policy = backendtest.Impatient()
 	left := -1
-	w.change = func(o *reaper.Options) {
-		o.Journals = pruning{w.journal, func() error {
+	h.change = func(o *reaper.Options) {
+		o.Journals = pruningJournals{h.journal, func() error {
 			left = len(contentsOf(t, m))
 			return errors.New("no such right")
 		}}
 	}
-	equal(t, "warnings", w.run(t).Warnings, []string{"old journals stay: no such right"})
-	equal(t, "entries left when they were pruned", left, 1)
+	equal(t, "warnings", h.run(t).Warnings, []string{"old journals were not removed: no such right"})
+	equal(t, "allocations left when they were pruned", left, 1)
 }

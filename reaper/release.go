@@ -11,38 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// errNoAnswer is a backend that broke its contract.
-var errNoAnswer = errors.New("the backend did not answer for it")
+// errNoAnswer says that a backend broke its contract.
+var errNoAnswer = errors.New("the backend did not answer for every allocation")
 
-// release carries out the plan: backend by backend in their order, since one
-// store's release may rest on another's, and the pools of each concurrently.
+// release carries out the plan, backend by backend in their order, because the release
+// of one store may rest on that of another. Pools of one backend are released
+// concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
 	for _, b := range r.Backends {
-		var due []int
-		for _, i := range plan.of(b.Name()) {
-			if err := r.afterProtected(plan.decisions[i]); err != nil {
-				r.settle(i, Kept, err)
-				continue
-			}
-			due = append(due, i)
-		}
-		poolOf := func(i int) string { return plan.decisions[i].Allocation.Pool }
-		pools := byPool(due, poolOf)
-		if len(pools) > 0 {
-			r.progress("releasing in %s: %d pools", b.Name(), len(pools))
-		}
-		var g errgroup.Group
-		g.SetLimit(max(1, r.Concurrency))
-		for _, pool := range pools {
-			g.Go(func() error {
-				for batch := range slices.Chunk(pool, MaxBatch) {
-					r.releaseBatch(ctx, b, poolOf(batch[0]), plan, confirmer, batch)
-				}
-				return nil
-			})
-		}
-		_ = g.Wait() // every failure is already in the report
+		r.releaseBackend(ctx, b, plan, confirmer)
 		r.mend(ctx, b, plan)
 	}
 	for _, i := range plan.due {
@@ -55,8 +33,36 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	}
 }
 
-// byUnit groups indices by the pool of what they stand for; pools and indices stay
-// in their order.
+// releaseBackend releases the orphans of one backend.
+func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer) {
+	var due []int
+	for _, i := range plan.of(b.Name()) {
+		if err := r.afterProtected(plan.decisions[i]); err != nil {
+			r.settle(i, Kept, err)
+			continue
+		}
+		due = append(due, i)
+	}
+	poolOf := func(i int) string { return plan.decisions[i].Allocation.Pool }
+	pools := byPool(due, poolOf)
+	if len(pools) > 0 {
+		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
+	}
+	var g errgroup.Group
+	g.SetLimit(max(1, r.Concurrency))
+	for _, pool := range pools {
+		g.Go(func() error {
+			for batch := range slices.Chunk(pool, MaxBatch) {
+				r.releaseBatch(ctx, b, poolOf(batch[0]), plan, confirmer, batch)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // every failure is already in the report
+}
+
+// byPool groups indices by pool. The pools are in the order of their first index, and
+// the indices of each pool stay in their order.
 func byPool(indices []int, poolOf func(i int) string) [][]int {
 	var pools [][]int
 	place := make(map[string]int)
@@ -72,22 +78,23 @@ func byPool(indices []int, poolOf func(i int) string) [][]int {
 	return pools
 }
 
-// outlived returns an error unless everything was released that has to go before.
-func (r *run) afterProtected(v Decision) error {
-	for _, i := range v.after {
+// afterProtected returns an error unless all allocations that this one protects have
+// been released.
+func (r *run) afterProtected(d Decision) error {
+	for _, i := range d.after {
 		if r.report.Entries[i].Outcome != Released {
-			return fmt.Errorf("%w: %s, which it keeps back, was not released", ErrKept, r.report.Entries[i].IP)
+			return fmt.Errorf("%w: %s, which it protects, was not released", ErrKept, r.report.Entries[i].IP)
 		}
 	}
 	return nil
 }
 
-// releaseBatch releases some entries of one pool, and tries again for those
-// that were not decided, each time with fresh warrants.
+// releaseBatch releases allocations of one pool. It tries again for those that were not
+// decided, each time with fresh warrants.
 func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) {
 	undecided := batch
 	var last []error
-	var asked time.Duration // to wait, by the store
+	var asked time.Duration // the wait for which the store asked
 	backoff := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
 		wait, stop := backoff.Next()
@@ -97,7 +104,8 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 		if last != nil {
 			confirmer.Forget()
 		}
-		undecided, last = r.attempt(ctx, b, pool, plan, confirmer, undecided)
+		answers := attempt(ctx, b, pool, plan, confirmer, undecided)
+		undecided, last = r.settleAll(b, pool, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -106,7 +114,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 	})
 	for n, i := range undecided {
 		if last == nil {
-			r.settle(i, Kept, err) // it was never begun
+			r.settle(i, Kept, err) // its release had not begun
 			continue
 		}
 		r.settle(i, Failed, last[n])
@@ -116,57 +124,55 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 	}
 }
 
-// attempt confirms and releases once. It settles what was decided and returns
-// the rest, with an error for each.
-func (r *run) attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) ([]int, []error) {
+// attempt confirms and releases a batch once. It returns one answer for each of the
+// indices, in their order: that of the second look, or else that of the store.
+func attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) []error {
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
 		orphans[n] = plan.orphans[i]
 	}
-	warrants, errs := confirmer.Confirm(ctx, orphans)
-	var sure []Warrant
-	var where []int
-	for n, err := range errs {
+	warrants, answers := confirmer.Confirm(ctx, orphans)
+	var valid []Warrant
+	var where []int // the place of each valid warrant in the batch
+	for n, err := range answers {
 		if err == nil {
-			sure = append(sure, warrants[n])
-			where = append(where, n)
+			valid, where = append(valid, warrants[n]), append(where, n)
 		}
 	}
-	if len(sure) > 0 {
-		answers := b.Release(ctx, pool, sure)
-		for n := range sure {
-			errs[where[n]] = errNoAnswer
-			if n < len(answers) {
-				errs[where[n]] = answers[n]
-			}
+	if len(valid) == 0 {
+		return answers
+	}
+	released := b.Release(ctx, pool, valid)
+	for n := range valid {
+		answers[where[n]] = errNoAnswer
+		if n < len(released) {
+			answers[where[n]] = released[n]
 		}
 	}
+	return answers
+}
 
-	var undecided []int
-	var why, final, unfinished []error
+// settleAll settles the allocations of a batch that were decided. It returns the others,
+// with an error for each.
+func (r *run) settleAll(b Backend, pool string, batch []int, answers []error) (undecided []int, why []error) {
+	var failed, unfinished []error
 	for n, i := range batch {
-		switch err := errs[n]; {
-		case err == nil:
-			r.settle(i, Released, nil)
-		case errors.Is(err, ErrUnfinished):
-			r.settle(i, Released, err)
+		err := answers[n]
+		outcome, decided := outcomeOf(err)
+		if !decided {
+			undecided, why = append(undecided, i), append(why, err)
+			continue
+		}
+		r.settle(i, outcome, err)
+		switch {
+		case outcome == Failed:
+			failed = append(failed, err)
+		case outcome == Released && err != nil:
 			unfinished = append(unfinished, err)
-		case errors.Is(err, ErrReturned):
-			r.settle(i, Returned, err)
-		case errors.Is(err, ErrChanged):
-			r.settle(i, Changed, err)
-		case errors.Is(err, ErrKept):
-			r.settle(i, Kept, err)
-		case errors.Is(err, ErrAgain):
-			undecided = append(undecided, i)
-			why = append(why, err)
-		default:
-			r.settle(i, Failed, err)
-			final = append(final, err)
 		}
 	}
-	if len(final) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(final), final[0]))
+	if len(failed) > 0 {
+		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(failed), failed[0]))
 	}
 	if len(unfinished) > 0 {
 		r.fail(fmt.Errorf("%s: %s: %d: %w", b.Name(), pool, len(unfinished), unfinished[0]))
@@ -174,8 +180,25 @@ func (r *run) attempt(ctx context.Context, b Backend, pool string, plan Plan, co
 	return undecided, why
 }
 
-// settle writes down what became of one allocation. Pools are released
-// concurrently, but each entry belongs to one pool.
+// outcomeOf returns the outcome that an answer of the second look or of a store means.
+// It reports false if nothing was decided.
+func outcomeOf(err error) (outcome Outcome, decided bool) {
+	switch {
+	case err == nil, errors.Is(err, ErrUnfinished):
+		return Released, true
+	case errors.Is(err, ErrReturned):
+		return Returned, true
+	case errors.Is(err, ErrChanged):
+		return Changed, true
+	case errors.Is(err, ErrKept):
+		return Kept, true
+	default:
+		return Failed, !errors.Is(err, ErrAgain)
+	}
+}
+
+// settle sets the outcome of one allocation in the report, and logs it. Pools are
+// released concurrently, but each entry belongs to one pool.
 func (r *run) settle(i int, outcome Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
@@ -186,23 +209,24 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
 }
 
-// mend gives entries back to their owners that turned out not to be orphans:
-// those whose release an earlier run left half done, and those whose owner came
-// back in the midst of it now. An entry that names no owner stays as it is.
+// mend gives allocations back to their owners: those whose owner came back during the
+// release, and those whose interrupted release must not go on. An allocation that names
+// no pod stays as it is.
 func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	mender, ok := b.(Mender)
 	if !ok {
 		return
 	}
-	for i, v := range plan.decisions {
-		owner, outcome := v.Allocation.Owner.Pod, r.report.Entries[i].Outcome
-		half := outcome == Returned || outcome == Kept && v.Allocation.Interrupted
-		if v.Allocation.Backend != b.Name() || !half || owner.Namespace == "" || owner.Name == "" || ctx.Err() != nil {
+	for i, d := range plan.decisions {
+		outcome := r.report.Entries[i].Outcome
+		half := outcome == Returned || outcome == Kept && d.Allocation.Interrupted
+		if d.Allocation.Backend != b.Name() || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
 			continue
 		}
-		if err := mender.Mend(ctx, v.Allocation); err != nil {
+		if err := mender.Mend(ctx, d.Allocation); err != nil {
 			r.settle(i, Failed, err)
-			r.fail(fmt.Errorf("%s: give %s back: %w", b.Name(), v.Allocation.Key, err))
+			r.fail(fmt.Errorf("%s: %s: give it back to pod %s: %w",
+				b.Name(), d.Allocation.Key, d.Allocation.Owner.Pod, err))
 			continue
 		}
 		r.settle(i, Returned, nil)

@@ -16,17 +16,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 4. The owners are looked at again for every attempt, and warrants are
-// never used twice.
+// Promise 4. Every attempt looks at the owners again, and uses no warrant twice.
 func TestEachAttemptHasFreshWarrants(t *testing.T) {
 	for _, bulk := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			rs := entries(4)
+			as := allocations(4)
 			if bulk {
-				rs = entries(60)
+				as = allocations(60)
 			}
 			var attempts [][]reaper.Warrant
-			s := wrapped{fixedStore{poolOf(rs...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 				attempts = append(attempts, ws)
 				for _, w := range ws {
 					if _, err := w.Allocation(); err != nil {
@@ -40,21 +39,21 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				}
 				return answers
 			}}
-			w := newWorld(s)
+			h := newHarness(s)
 			one := 1.0
-			w.policy.Limits.MaxFraction = &one
-			w.pods.Add(reaper.Pod{Ref: other})
+			h.policy.Limits.MaxFraction = &one
+			h.pods.Add(reaper.Pod{Ref: other})
 			var looks atomic.Int64
-			w.pods.OnCall(func(string) error {
+			h.pods.OnCall(func(string) error {
 				looks.Add(1)
 				return nil
 			})
 			began := time.Now()
-			w.run(t)
+			h.run(t)
 			if len(attempts) != 4 {
 				t.Fatalf("%d attempts, want 4", len(attempts))
 			}
-			for n, want := range []int{len(rs), len(rs) - 1, len(rs) - 2, len(rs) - 3} {
+			for n, want := range []int{len(as), len(as) - 1, len(as) - 2, len(as) - 3} {
 				equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
 			}
 			for _, ws := range attempts[:3] {
@@ -72,21 +71,21 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 	}
 }
 
-// What a busy API server asks for is waited, and not less.
+// A retry waits at least as long as a busy API server asks.
 func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		s := wrapped{fixedStore{poolOf(entries(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
+		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
 			attempts++
 			if attempts == 1 {
 				return []error{&reaper.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
 			}
 			return []error{nil}
 		}}
-		w := newWorld(s)
-		w.pods.Add(reaper.Pod{Ref: other})
+		h := newHarness(s)
+		h.pods.Add(reaper.Pod{Ref: other})
 		began := time.Now()
-		w.run(t)
+		h.run(t)
 		if pause := time.Since(began); attempts != 2 || pause < 7*time.Second || pause > 8*time.Second {
 			t.Errorf("%d attempts with %v between them, want 2 with 7s", attempts, pause)
 		}
@@ -94,21 +93,21 @@ func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 }
 
 // Promise 1. The pod comes back between two attempts.
-func TestOwnerWhoReturnsBetweenAttemptsKeepsItsEntry(t *testing.T) {
+func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := backendtest.NewMemory("memory")
-		w := newWorld(m.Backend())
-		w.fill(t, m, "live-1", "gone-1", "gone-2")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1", "gone-2")
 		before := contentsOf(t, m)
 		m.OnRequest(func(request string) error {
 			if request != "release a" {
 				return nil
 			}
 			m.OnRequest(nil)
-			w.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+			h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
 			return errConnection
 		})
-		report := w.run(t)
+		report := h.run(t)
 		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Returned, "3": reaper.Released})
 		delete(before, "a/3")
 		equal(t, "store", contentsOf(t, m), before)
@@ -136,10 +135,10 @@ func TestOutcomes(t *testing.T) {
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
 			}
-			s := wrapped{fixedStore{poolOf(webEntry())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
-			w := newWorld(s)
-			w.pods.Add(reaper.Pod{Ref: other})
-			report, err := reaper.Run(t.Context(), w.options())
+			s := wrapped{fixedStore{poolOf(webAllocation())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
+			h := newHarness(s)
+			h.pods.Add(reaper.Pod{Ref: other})
+			report, err := reaper.Run(t.Context(), h.options())
 			if (err != nil) != (tt.want == reaper.Failed || errors.Is(tt.answer, reaper.ErrUnfinished)) {
 				t.Errorf("run: %v", err)
 			}
@@ -155,10 +154,10 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A store is written once for many entries of a unit, and never twice at the
-// same time.
-func TestPoolsAreReleasedInBatchesSideBySide(t *testing.T) {
-	all := entries(2*reaper.MaxBatch + 200)
+// A store is written once for many allocations of a pool, and never twice at the same
+// time.
+func TestPoolsAreReleasedInBatchesConcurrently(t *testing.T) {
+	all := allocations(2*reaper.MaxBatch + 200)
 	first, second := poolOf(all[:2*reaper.MaxBatch+100]...), poolOf(all[2*reaper.MaxBatch+100:]...)
 	second.Name = "second"
 	var mu sync.Mutex
@@ -172,8 +171,8 @@ func TestPoolsAreReleasedInBatchesSideBySide(t *testing.T) {
 		batches[pool] = append(batches[pool], len(ws))
 		mu.Unlock()
 		for _, w := range ws {
-			if r, err := w.Allocation(); err != nil || r.Pool != pool {
-				t.Errorf("a warrant of %s for %s: %v", r.Pool, pool, err)
+			if a, err := w.Allocation(); err != nil || a.Pool != pool {
+				t.Errorf("a warrant of %s for %s: %v", a.Pool, pool, err)
 			}
 		}
 		mu.Lock()
@@ -181,11 +180,11 @@ func TestPoolsAreReleasedInBatchesSideBySide(t *testing.T) {
 		mu.Unlock()
 		return make([]error, len(ws))
 	}}
-	w := newWorld(s)
-	w.pods.Add(reaper.Pod{Ref: other})
+	h := newHarness(s)
+	h.pods.Add(reaper.Pod{Ref: other})
 	one := 1.0
-	w.policy.Limits.MaxFraction = &one
-	equal(t, "released", w.run(t).Summary.Released, len(all))
+	h.policy.Limits.MaxFraction = &one
+	equal(t, "released", h.run(t).Summary.Released, len(all))
 	equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
 }
 
@@ -193,10 +192,10 @@ func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
 		synctest.Test(t, func(t *testing.T) {
 			var pools []reaper.Pool
-			for i, r := range entries(10) {
-				u := poolOf(r)
-				u.Name = fmt.Sprint(i)
-				pools = append(pools, u)
+			for i, a := range allocations(10) {
+				pool := poolOf(a)
+				pool.Name = fmt.Sprint(i)
+				pools = append(pools, pool)
 			}
 			var mu sync.Mutex
 			running, most := 0, 0
@@ -211,31 +210,32 @@ func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 				mu.Unlock()
 				return []error{nil}
 			}}
-			w := newWorld(s)
-			w.pods.Add(reaper.Pod{Ref: other})
-			w.change = func(o *reaper.Options) { o.Concurrency = concurrency }
-			w.run(t)
-			equal(t, fmt.Sprintf("units at a time with concurrency %d", concurrency), most, want)
+			h := newHarness(s)
+			h.pods.Add(reaper.Pod{Ref: other})
+			h.change = func(o *reaper.Options) { o.Concurrency = concurrency }
+			h.run(t)
+			equal(t, fmt.Sprintf("pools at a time with concurrency %d", concurrency), most, want)
 		})
 	}
 }
 
-// Promise 7, 9. What was released is in the report, what was not begun is kept.
-func TestCancelledRunKeepsWhatItHadNotBegun(t *testing.T) {
+// Promise 7, 9. The report has the releases. The allocations that were not begun are
+// kept.
+func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	one, two := backendtest.NewMemory("one"), backendtest.NewMemory("two")
-	w := newWorld(nil, two.Backend())
-	w.fill(t, one, "live-1", "gone-1")
-	w.fill(t, two, "live-1", "gone-2")
+	h := newHarness(nil, two.Backend())
+	h.addPods(t, one, "live-1", "gone-1")
+	h.addPods(t, two, "live-1", "gone-2")
 	beforeTwo := contentsOf(t, two)
 	askedTwo := requests(two)
 	store := one.Backend()
-	w.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 		defer cancel()
 		return store.Release(ctx, pool, ws)
 	}}
-	report, err := reaper.Run(ctx, w.options())
+	report, err := reaper.Run(ctx, h.options())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want it cancelled", err)
 	}
@@ -254,15 +254,15 @@ func TestRunThatIsCancelledBeforeItBeganWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
 	before := contentsOf(t, m)
-	report, err := reaper.Run(ctx, w.options())
+	report, err := reaper.Run(ctx, h.options())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want it cancelled", err)
 	}
 	equal(t, "store", contentsOf(t, m), before)
-	equal(t, "writes of the ledger", w.notes.saves, 0)
+	equal(t, "writes of the ledger", h.ledgers.saves, 0)
 	if s := statuses(report)["memory"]; !strings.HasPrefix(s, "failed") {
 		t.Errorf("status %s, want failed", s)
 	}

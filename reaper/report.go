@@ -9,9 +9,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A Report is what a run saw, decided and did. It is true whatever failed:
-// what was released is in it even when a later step failed. Its JSON form is a
-// contract that users script against.
+// A Report has what a run listed, decided and released. It is true with any error: it
+// has every release, also if a later step failed. Its JSON form is a contract that users
+// script against.
 type Report struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -25,7 +25,7 @@ type Report struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// RunInfo says which run this was.
+// RunInfo identifies a run.
 type RunInfo struct {
 	ID         string    `json:"id"`
 	StartedAt  time.Time `json:"startedAt"`
@@ -35,8 +35,8 @@ type RunInfo struct {
 	Cluster    string    `json:"cluster"` // the API server's address
 }
 
-// Counts are numbers of allocations. Every allocation is in exactly one of
-// InUse, Held, Suspected and Planned; what was planned may also be Released,
+// Counts are numbers of allocations. Every allocation is counted in exactly one of
+// InUse, Held, Suspected and Planned. One in Planned may also be counted in Released,
 // Changed or Failed.
 type Counts struct {
 	Entries   int `json:"entries"`
@@ -45,11 +45,11 @@ type Counts struct {
 	Suspected int `json:"suspected"`
 	Planned   int `json:"planned"`
 	Released  int `json:"released"`
-	Changed   int `json:"changed"` // also those whose owner came back
+	Changed   int `json:"changed"` // with those whose owner came back
 	Failed    int `json:"failed"`
 }
 
-// BackendReport is how one backend did.
+// A BackendReport has the status and the counts of one backend.
 type BackendReport struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
@@ -57,9 +57,8 @@ type BackendReport struct {
 	Counts
 }
 
-// PoolReport is how full one pool was, and is as far as this run's releases
-// go: what others took or gave back meanwhile is not in it. In a dry run the
-// planned releases count.
+// A PoolReport says how full one pool was before and after this run's releases.
+// Changes by other clients are not in it. In a dry run, the planned releases count.
 type PoolReport struct {
 	Backend         string   `json:"backend"`
 	Name            string   `json:"name"`
@@ -69,25 +68,25 @@ type PoolReport struct {
 	AllocatedAfter  int      `json:"allocatedAfter"`
 }
 
-// An Outcome is what became of a allocation.
+// An Outcome is the result of a run for one allocation.
 type Outcome string
 
 // The outcomes.
 const (
 	Kept     Outcome = "kept"
-	Planned  Outcome = "planned"  // a real run would release it
+	Planned  Outcome = "planned"  // in a dry run: a real run would release it
 	Released Outcome = "released" // the store does not hold it any more
-	Changed  Outcome = "changed"  // it changed hands meanwhile, and stays
-	Returned Outcome = "returned" // its owner came back meanwhile, and has it
-	Failed   Outcome = "failed"   // not known to be released
+	Changed  Outcome = "changed"  // it changed hands during the run, and stays
+	Returned Outcome = "returned" // its owner came back during the run, and has it
+	Failed   Outcome = "failed"   // it is not known to be released
 )
 
-// An Entry is one allocation with its verdict.
+// An Entry is one allocation with its decision and its outcome.
 type Entry struct {
 	Backend   string     `json:"backend"`
 	Pool      string     `json:"pool"`
 	Key       string     `json:"key"`
-	IP        string     `json:"ip"` // empty where it could not be read
+	IP        string     `json:"ip"` // empty if it has none, or could not be decoded
 	Owner     EntryOwner `json:"owner"`
 	Verdict   Verdict    `json:"verdict"`
 	Reason    Reason     `json:"reason"`
@@ -99,7 +98,7 @@ type Entry struct {
 	Error     string     `json:"error,omitempty"`
 }
 
-// EntryOwner is whom the store gave the address to, as far as it says.
+// An EntryOwner is the owner of an allocation, as far as the store names it.
 type EntryOwner struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
@@ -108,8 +107,8 @@ type EntryOwner struct {
 	Node      string `json:"node,omitempty"`
 }
 
-// Brief returns the report without the entries that are in use, on which
-// everybody agrees and with which nothing was done.
+// Brief returns the report without the entries that are in use and were kept, if they
+// have no note.
 func (r Report) Brief() Report {
 	brief := make([]Entry, 0, len(r.Entries))
 	for _, e := range r.Entries {
@@ -125,9 +124,9 @@ func (r Report) Brief() Report {
 func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // MarshalJSON writes the verdict as its word.
-func (s Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+func (v Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 
-// newReport tells what was listed.
+// newReport returns the report of an inventory, without entries.
 func newReport(info RunInfo, inv Inventory) Report {
 	r := Report{
 		APIVersion: policy.APIVersion,
@@ -139,11 +138,11 @@ func newReport(info RunInfo, inv Inventory) Report {
 	}
 	for _, l := range inv.Listings {
 		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message})
-		for _, u := range l.Pools {
-			if u.Range.IsValid() {
+		for _, p := range l.Pools {
+			if p.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
-					Backend: l.Backend, Name: u.Name, Range: u.Range.String(),
-					Capacity: u.Capacity, AllocatedBefore: len(u.Allocations),
+					Backend: l.Backend, Name: p.Name, Range: p.Range.String(),
+					Capacity: p.Capacity, AllocatedBefore: len(p.Allocations),
 				})
 			}
 		}
@@ -151,16 +150,16 @@ func newReport(info RunInfo, inv Inventory) Report {
 	return r
 }
 
-// tell adds what the verdicts were, with nothing done yet.
-func (r *Report) tell(decisions []Decision) {
+// setEntries makes one entry for each decision, with the outcome kept.
+func (r *Report) setEntries(decisions []Decision) {
 	r.Entries = make([]Entry, 0, len(decisions))
-	for _, v := range decisions {
-		r.Entries = append(r.Entries, newEntry(v))
+	for _, d := range decisions {
+		r.Entries = append(r.Entries, newEntry(d))
 	}
 }
 
-// resume puts what earlier looks of the same run released before the entries. The
-// pools were fuller by that before.
+// resume puts the releases of earlier looks before the entries. It adds them to the
+// addresses that the pools had before the run.
 func (r *Report) resume(earlier []Entry) {
 	if len(earlier) == 0 {
 		return
@@ -176,22 +175,22 @@ func (r *Report) resume(earlier []Entry) {
 	}
 }
 
-// newEntry is a verdict as the report tells it; zero times are left out.
-func newEntry(v Decision) Entry {
-	res := v.Allocation
+// newEntry returns the entry of a decision. It leaves out zero times.
+func newEntry(d Decision) Entry {
+	a := d.Allocation
 	e := Entry{
-		Backend: res.Backend, Pool: res.Pool, Key: res.Key,
+		Backend: a.Backend, Pool: a.Pool, Key: a.Key,
 		Owner: EntryOwner{
-			res.Owner.Pod.Namespace, res.Owner.Pod.Name, res.Owner.Sandbox,
-			res.Owner.Interface, res.Owner.Node,
+			a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Owner.Sandbox,
+			a.Owner.Interface, a.Owner.Node,
 		},
-		Verdict: v.Verdict, Reason: v.Reason, Note: v.Note, Evidence: v.Evidence, Outcome: Kept,
+		Verdict: d.Verdict, Reason: d.Reason, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
 	}
-	if res.IP.IsValid() {
-		e.IP = res.IP.String()
+	if a.IP.IsValid() {
+		e.IP = a.IP.String()
 	}
-	if !v.Due.IsZero() {
-		e.FirstSeen, e.Due = &v.FirstSeen, &v.Due
+	if !d.Due.IsZero() {
+		e.FirstSeen, e.Due = &d.FirstSeen, &d.Due
 	}
 	return e
 }

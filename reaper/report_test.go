@@ -10,7 +10,7 @@ import (
 )
 
 // Promise 7.
-func TestBriefReportLeavesOutOnlyWhatGoesWithoutSaying(t *testing.T) {
+func TestBriefReportLeavesOutAllocationsInUseWithoutANote(t *testing.T) {
 	entry := func(key string, decision reaper.Verdict, note string, outcome reaper.Outcome) reaper.Entry {
 		return reaper.Entry{Key: key, Verdict: decision, Note: note, Outcome: outcome}
 	}
@@ -34,9 +34,9 @@ func TestBriefReportLeavesOutOnlyWhatGoesWithoutSaying(t *testing.T) {
 // The JSON form is a contract.
 func TestReportInJSON(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend(), script{"broken", []step{{err: errors.New("no list")}}})
-	w.fill(t, m, "live-1", "gone-1")
-	report, _ := w.partial(t)
+	h := newHarness(m.Backend(), scriptedStore{"broken", []step{{err: errors.New("no list")}}})
+	h.addPods(t, m, "live-1", "gone-1")
+	report, _ := h.partial(t)
 	got, err := json.MarshalIndent(report, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +149,8 @@ func TestReportInJSON(t *testing.T) {
 }
 
 // An empty report has empty lists, not null.
-func TestReportOfNothingInJSON(t *testing.T) {
-	got, err := json.Marshal(newWorld().run(t))
+func TestEmptyReportInJSON(t *testing.T) {
+	got, err := json.Marshal(newHarness().run(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +163,10 @@ func TestReportOfNothingInJSON(t *testing.T) {
 	}
 }
 
-// What was stored in words that only a machine should read is still reported.
-func TestUnreadableEntryInTheReport(t *testing.T) {
-	w := newWorld(fixedStore{poolOf(reaper.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
-	e := w.run(t).Entries[0]
+// An allocation that could not be decoded is in the report.
+func TestUnreadableAllocationInTheReport(t *testing.T) {
+	h := newHarness(fixedStore{poolOf(reaper.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
+	e := h.run(t).Entries[0]
 	equal(t, "entry", e, reaper.Entry{
 		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable,
 		Note: "offset abc is no number", Outcome: reaper.Kept,

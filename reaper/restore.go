@@ -13,46 +13,49 @@ import (
 	"github.com/sethvargo/go-retry"
 )
 
-// RestoreOptions are what it takes to undo a run. All are required but those whose
-// zero value is said to mean something.
+// RestoreOptions are the parts and the settings of a restore. A field is required unless
+// its comment says what its zero value means.
 type RestoreOptions struct {
 	ID      string
 	Version string
 	Address string // of the API server, for the report
 
 	Journal Journal
-	Damage  error        // why not all of the journal could be read; nil where it could
-	Only    []netip.Addr // the addresses to put back; all if it is empty
+	Damage  error        // why parts of the journal could not be read; nil if it is whole
+	Only    []netip.Addr // the addresses to put back; empty: all
 	DryRun  bool
 
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
-	Lock     Lock // may be nil
+	Lock     Lock // nil: a run may go on at the same time
 
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// A restoration is one call of Restore.
-type restoration struct {
+// A restoreCall is the state of one call of Restore.
+type restoreCall struct {
 	RestoreOptions
 	report   RestoreReport
 	failures []error
 }
 
-// Restore puts back what a run released, where its place is still free. Nothing
-// that was given to somebody else meanwhile is touched, and an address that
-// another pod shows is not put back. What is put back is as leaked as it was: it
-// goes again when its grace period is over, unless its pod is there or the policy
-// holds it.
+// Restore puts back the records of a journal whose places are still free. It does not
+// touch an allocation that another owner got since the release. It does not put back an
+// address that another pod shows.
 //
-// The report is true whatever the error: a *LockedError, a *PartialError where
-// something is not back that was to be, that of ctx where it ended in the midst, or,
-// before anything was written, any other.
+// A restored allocation is as leaked as it was. A run releases it again after its grace
+// period, unless its pod is there or the policy holds it.
+//
+// The report is true with any error:
+//
+//   - a *LockedError: a run is going on, and nothing was done;
+//   - a *PartialError: some records are not restored, also because ctx ended;
+//   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
-	r := &restoration{RestoreOptions: o}
+	r := &restoreCall{RestoreOptions: o}
 	r.report = newRestoreReport(o)
-	r.tellDamage()
+	r.warnOfDamage()
 	err := r.restore(ctx)
 	r.report.Run.FinishedAt = o.Now().UTC()
 	r.report.tally()
@@ -62,26 +65,26 @@ func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
 	return r.report, err
 }
 
-// tellDamage says what is lost with the parts of the journal that could not be read.
-func (r *restoration) tellDamage() {
+// warnOfDamage warns of the parts of the journal that could not be read.
+func (r *restoreCall) warnOfDamage() {
 	if r.Damage == nil {
 		return
 	}
 	r.failures = append(r.failures, r.Damage)
 	for line := range strings.Lines(r.Damage.Error()) {
-		r.report.Warnings = append(r.report.Warnings, "not all is put back: "+strings.TrimSuffix(line, "\n"))
+		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+strings.TrimSuffix(line, "\n"))
 	}
 }
 
-// restore is Restore from the lock to the last write.
-func (r *restoration) restore(ctx context.Context) error {
+// restore is Restore, from the lock to the last write.
+func (r *restoreCall) restore(ctx context.Context) error {
 	if r.Lock != nil && !r.DryRun {
 		unlock, err := r.Lock.Acquire(ctx, "restore "+r.ID)
 		if held := (*LockedError)(nil); errors.As(err, &held) {
 			return err
 		}
 		if err != nil {
-			r.report.Warnings = append(r.report.Warnings, "nothing keeps another run away: "+err.Error())
+			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+err.Error())
 		} else {
 			defer unlock()
 		}
@@ -101,19 +104,19 @@ func (r *restoration) restore(ctx context.Context) error {
 		}
 		return nil
 	}
-	// What was let go last has to be there first: it was written down as it was when
-	// the rest was gone.
+	// The last release is restored first. Its record is from a time when the store no
+	// longer held the others.
 	for write := len(r.Journal.Writes); write >= 0; write-- {
 		for _, b := range slices.Backward(r.Backends) {
 			r.restoreBackend(ctx, b, write, free)
 		}
 	}
-	return nil // what was not begun when ctx ended is among the failures
+	return nil // if ctx ended, the records that were not begun are among the failures
 }
 
-// restoreBackend puts back what is free of one backend and of one write of the
+// restoreBackend puts back the free records of one backend and of one write of the
 // journal, pool by pool.
-func (r *restoration) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
+func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
 	var mine []int
 	for _, i := range free {
 		if r.report.records[i].Backend == b.Name() && r.report.writes[i] == write {
@@ -128,9 +131,9 @@ func (r *restoration) restoreBackend(ctx context.Context, b Backend, write int, 
 	}
 }
 
-// restoreBatch puts back some entries of one pool, and tries again for those that
-// were not decided.
-func (r *restoration) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
+// restoreBatch puts back records of one pool. It tries again for those that were not
+// decided.
+func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
 	recorder, ok := b.(Recorder)
 	if !ok {
 		for _, i := range batch {
@@ -150,16 +153,16 @@ func (r *restoration) restoreBatch(ctx context.Context, b Backend, pool string, 
 	})
 	for n, i := range undecided {
 		if last == nil {
-			r.settle(i, NotRestored, err) // it was never begun
+			r.settle(i, NotRestored, err) // it was not begun
 			continue
 		}
 		r.settle(i, NotRestored, last[n])
 	}
 }
 
-// attempt restores once. It settles what was decided and returns the rest, with an
-// error for each.
-func (r *restoration) attempt(ctx context.Context, b Recorder, pool string, batch []int) (undecided []int, why []error) {
+// attempt restores a batch once. It settles the records that were decided. It returns
+// the others, with an error for each.
+func (r *restoreCall) attempt(ctx context.Context, b Recorder, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]Record, len(batch))
 	for n, i := range batch {
 		records[n] = r.report.records[i]
@@ -186,8 +189,8 @@ func (r *restoration) attempt(ctx context.Context, b Recorder, pool string, batc
 	return undecided, why
 }
 
-// settle writes down what became of one record.
-func (r *restoration) settle(i int, outcome RestoreOutcome, err error) {
+// settle sets the outcome of one record in the report, and logs it.
+func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// undoing are the options by which the world's last run is undone.
-func (w *world) undoing(change ...func(*reaper.RestoreOptions)) reaper.RestoreOptions {
+// restoreOptions returns the options of a restore of the last run.
+func (h *harness) restoreOptions(change ...func(*reaper.RestoreOptions)) reaper.RestoreOptions {
 	o := reaper.RestoreOptions{
-		ID: "restore-1", Version: "v1", Address: "https://cluster", Journal: w.journal.Read(),
-		Backends: w.backends, Cluster: w.pods,
-		Now:    func() time.Time { return w.now },
+		ID: "restore-1", Version: "v1", Address: "https://cluster", Journal: h.journal.Read(),
+		Backends: h.backends, Cluster: h.pods,
+		Now:    func() time.Time { return h.now },
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
@@ -29,28 +29,28 @@ func (w *world) undoing(change ...func(*reaper.RestoreOptions)) reaper.RestoreOp
 	return o
 }
 
-// undo undoes the world's last run, and fails the test if that is no success.
-func (w *world) undo(t *testing.T, change ...func(*reaper.RestoreOptions)) reaper.RestoreReport {
+// restore restores the last run, and fails the test if that returns an error.
+func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) reaper.RestoreReport {
 	t.Helper()
-	report, err := reaper.Restore(t.Context(), w.undoing(change...))
+	report, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
 	return report
 }
 
-// undoPartly is undo where something cannot be put back.
-func (w *world) undoPartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (reaper.RestoreReport, error) {
+// restorePartly is restore for journals of which some record cannot be put back.
+func (h *harness) restorePartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (reaper.RestoreReport, error) {
 	t.Helper()
-	report, err := reaper.Restore(t.Context(), w.undoing(change...))
+	report, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
 	if partial := (*reaper.PartialError)(nil); !errors.As(err, &partial) {
 		t.Fatalf("restore: %v, want a PartialError", err)
 	}
 	return report, err
 }
 
-// fates are what became of the records, as backend/pool/key outcome.
-func fates(r reaper.RestoreReport) []string {
+// restoreOutcomes returns the outcomes of the records, as backend/pool/key outcome.
+func restoreOutcomes(r reaper.RestoreReport) []string {
 	all := make([]string, len(r.Entries))
 	for i, e := range r.Entries {
 		all[i] = fmt.Sprintf("%s/%s/%s %s", e.Backend, e.Pool, e.Key, e.Outcome)
@@ -58,30 +58,30 @@ func fates(r reaper.RestoreReport) []string {
 	return all
 }
 
-// A ruin is a world in which a run has just released gone-1 and gone-2 of one store
-// and gone-3 of a second one, and what the stores had before.
-type ruin struct {
-	*world
+// A releasedHarness is a harness in which a run has just released gone-1 and gone-2 of
+// one store and gone-3 of a second one. It has the contents of both stores before that.
+type releasedHarness struct {
+	*harness
 	one, two             *backendtest.Memory
 	beforeOne, beforeTwo map[string]string
 }
 
-func newRuin(t *testing.T) *ruin {
+func newReleasedHarness(t *testing.T) *releasedHarness {
 	t.Helper()
-	r := &ruin{one: backendtest.NewMemory("one"), two: backendtest.NewTwoStep("two")}
-	r.world = newWorld(r.one.Backend(), r.two.Backend())
+	r := &releasedHarness{one: backendtest.NewMemory("one"), two: backendtest.NewTwoStep("two")}
+	r.harness = newHarness(r.one.Backend(), r.two.Backend())
 	_, _ = r.two.Reserve("skipped", app("dns")) // so that the stores have other ranges
 	_ = r.two.Free("skipped", app("dns"))
-	r.fill(t, r.one, "live-1", "gone-1", "gone-2")
-	r.fill(t, r.two, "live-1", "gone-3")
+	r.addPods(t, r.one, "live-1", "gone-1", "gone-2")
+	r.addPods(t, r.two, "live-1", "gone-3")
 	r.beforeOne, r.beforeTwo = contentsOf(t, r.one), contentsOf(t, r.two)
 	equal(t, "released", r.run(t).Summary.Released, 3)
 	r.pods.Calls()
 	return r
 }
 
-// same fails the test unless both stores have what they had.
-func (r *ruin) same(t *testing.T) {
+// wantRestored fails the test unless both stores have the contents from before the run.
+func (r *releasedHarness) wantRestored(t *testing.T) {
 	t.Helper()
 	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
 	equal(t, "second store", contentsOf(t, r.two), r.beforeTwo)
@@ -89,9 +89,9 @@ func (r *ruin) same(t *testing.T) {
 
 // Promise 7, 10.
 func TestRestorePutsBackWhatARunReleased(t *testing.T) {
-	r := newRuin(t)
-	report := r.undo(t)
-	r.same(t)
+	r := newReleasedHarness(t)
+	report := r.restore(t)
+	r.wantRestored(t)
 	entry := func(backend, pool, key, ip, pod string) reaper.RestoreEntry {
 		return reaper.RestoreEntry{
 			Backend: backend, Pool: pool, Key: key, IP: ip, Outcome: reaper.Restored,
@@ -110,15 +110,15 @@ func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 		},
 	}, ignoreRecords)
 
-	again := r.undo(t)
+	again := r.restore(t)
 	equal(t, "summary of the second time", again.Summary, reaper.RestoreCounts{Records: 3, Present: 3})
-	r.same(t)
+	r.wantRestored(t)
 }
 
-// Promise 3. Every store is listed before anybody is asked who is alive, and what a
-// release lets go last is there first.
-func TestRestoreGoesTheOtherWay(t *testing.T) {
-	r := newRuin(t)
+// Promise 3. Every store is listed before the pods. The backend that releases last is
+// restored first.
+func TestRestoreReversesTheOrderOfBackends(t *testing.T) {
+	r := newReleasedHarness(t)
 	var order []string
 	note := func(who string) func(string) error {
 		return func(request string) error {
@@ -129,73 +129,74 @@ func TestRestoreGoesTheOtherWay(t *testing.T) {
 	r.one.OnRequest(note("one: "))
 	r.two.OnRequest(note("two: "))
 	r.pods.OnCall(note(""))
-	r.undo(t)
+	r.restore(t)
 	equal(t, "order", order, []string{"one: list", "two: list", "list pods", "two: restore a/10.1.0.2", "one: restore a"})
 }
 
 // Promise 5.
 func TestDryRunOfARestoreWritesNothing(t *testing.T) {
-	r := newRuin(t)
+	r := newReleasedHarness(t)
 	afterOne, afterTwo := contentsOf(t, r.one), contentsOf(t, r.two)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
-	l := taken()
-	report := r.undo(t, func(o *reaper.RestoreOptions) { o.DryRun, o.Lock = true, l })
+	lock := heldLock()
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.DryRun, o.Lock = true, lock })
 	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Planned: 3})
 	equal(t, "dry run", report.Run.DryRun, true)
 	equal(t, "first store", contentsOf(t, r.one), afterOne)
 	equal(t, "second store", contentsOf(t, r.two), afterTwo)
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "list"})
-	equal(t, "lock", l.calls, nil)
+	equal(t, "lock", lock.calls, nil)
 }
 
 func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
-	r := newRuin(t)
-	report := r.undo(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
-	equal(t, "fates", fates(report), []string{"one/a/3 restored"})
+	r := newReleasedHarness(t)
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
+	equal(t, "fates", restoreOutcomes(report), []string{"one/a/3 restored"})
 	delete(r.beforeOne, "a/2")
 	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
-	equal(t, "entries of the second store", len(contentsOf(t, r.two)), 1)
+	equal(t, "allocations of the second store", len(contentsOf(t, r.two)), 1)
 
-	report = r.undo(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")} })
-	equal(t, "fates of two others", fates(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
+	report = r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")} })
+	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
 }
 
-// What a run tried to release several times, it wrote down several times.
+// If a run tries several times to release an allocation, it writes the record several
+// times.
 func TestRecordThatTheJournalHasTwiceIsRestoredOnce(t *testing.T) {
-	r := newRuin(t)
-	report := r.undo(t, func(o *reaper.RestoreOptions) {
+	r := newReleasedHarness(t)
+	report := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(slices.Clone(o.Journal.Records), o.Journal.Records...)
 	})
 	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Restored: 3})
-	r.same(t)
+	r.wantRestored(t)
 }
 
 // Promise 7.
-func TestRestoreOfAnotherClusterIsToldOf(t *testing.T) {
-	r := newRuin(t)
-	report := r.undo(t, func(o *reaper.RestoreOptions) { o.Address = "https://elsewhere" })
+func TestRestoreWarnsOfAnotherCluster(t *testing.T) {
+	r := newReleasedHarness(t)
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Address = "https://elsewhere" })
 	equal(t, "warnings", report.Warnings, []string{"the journal is of a run against https://cluster; this is https://elsewhere"})
 }
 
-// Promise 2, 9. Who cannot be asked may have the address.
+// Promise 2, 9. A pod that could not be listed may have the address.
 func TestRestoreWritesNothingWithoutACensus(t *testing.T) {
-	r := newRuin(t)
+	r := newReleasedHarness(t)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
 	r.pods.OnCall(func(string) error { return forbidden })
-	l := &latch{}
-	report, err := reaper.Restore(t.Context(), r.undoing(func(o *reaper.RestoreOptions) { o.Lock = l }))
+	lock := &fakeLock{}
+	report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = lock }))
 	if partial := (*reaper.PartialError)(nil); !errors.Is(err, forbidden) || errors.As(err, &partial) {
 		t.Errorf("restore: %v, want the census's error and nothing else", err)
 	}
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "list"})
 	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Failed: 3})
-	equal(t, "lock", l.calls, []string{"acquire restore restore-1", "release"})
+	equal(t, "lock", lock.calls, []string{"acquire restore restore-1", "release"})
 }
 
-func TestRestoreThatFindsTheLockTakenAsksNobody(t *testing.T) {
-	r := newRuin(t)
+func TestRestoreThatFindsTheLockTakenListsNothing(t *testing.T) {
+	r := newReleasedHarness(t)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
-	report, err := reaper.Restore(t.Context(), r.undoing(func(o *reaper.RestoreOptions) { o.Lock = taken() }))
+	report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = heldLock() }))
 	if locked := (*reaper.LockedError)(nil); !errors.As(err, &locked) {
 		t.Errorf("restore: %v, want a LockedError", err)
 	}
@@ -204,16 +205,16 @@ func TestRestoreThatFindsTheLockTakenAsksNobody(t *testing.T) {
 	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Failed: 3})
 }
 
-func TestRestoreGoesOnWhereTheLockCannotBeHad(t *testing.T) {
-	r := newRuin(t)
-	report := r.undo(t, func(o *reaper.RestoreOptions) { o.Lock = &latch{err: forbidden} })
-	equal(t, "warnings", report.Warnings, []string{"nothing keeps another run away: " + forbidden.Error()})
-	r.same(t)
+func TestRestoreGoesOnIfTheLockCannotBeTaken(t *testing.T) {
+	r := newReleasedHarness(t)
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Lock = &fakeLock{err: forbidden} })
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + forbidden.Error()})
+	r.wantRestored(t)
 }
 
-// Promise 7, 8. What was not begun is not back, and says so.
-func TestCancelledRestoreTellsHowFarItCame(t *testing.T) {
-	r := newRuin(t)
+// Promise 7, 8. A record that was not begun is not back, and the report says so.
+func TestCancelledRestoreReportsEveryRecord(t *testing.T) {
+	r := newReleasedHarness(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	askedOne := requests(r.one)
@@ -223,15 +224,15 @@ func TestCancelledRestoreTellsHowFarItCame(t *testing.T) {
 		}
 		return nil
 	})
-	report, err := reaper.Restore(ctx, r.undoing())
+	report, err := reaper.Restore(ctx, r.restoreOptions())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("restore: %v, want it cancelled", err)
 	}
-	equal(t, "fates", fates(report), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
+	equal(t, "fates", restoreOutcomes(report), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
 	equal(t, "error", report.Entries[0].Error, context.Canceled.Error())
 	equal(t, "requests", *askedOne, []string{"list"})
-	r.undo(t)
-	r.same(t)
+	r.restore(t)
+	r.wantRestored(t)
 }
 
 // Promise 9.
@@ -240,7 +241,7 @@ func TestRestoreIsTriedAgainAndThenReported(t *testing.T) {
 		1: {Records: 3, Restored: 3}, 4: {Records: 3, Restored: 3}, 5: {Records: 3, Restored: 2, Failed: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRuin(t)
+			r := newReleasedHarness(t)
 			left := failures
 			r.two.OnRequest(func(request string) error {
 				if request == "list" || left == 0 {
@@ -249,7 +250,7 @@ func TestRestoreIsTriedAgainAndThenReported(t *testing.T) {
 				left--
 				return errConnection
 			})
-			report, err := reaper.Restore(t.Context(), r.undoing())
+			report, err := reaper.Restore(t.Context(), r.restoreOptions())
 			equal(t, fmt.Sprintf("summary after %d failures", failures), report.Summary, want)
 			equal(t, "error", errors.Is(err, errConnection), want.Failed > 0)
 		})

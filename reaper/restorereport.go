@@ -9,19 +9,19 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A RestoreOutcome is what became of a record that was to be put back.
+// A RestoreOutcome is the result of a restore for one record.
 type RestoreOutcome string
 
-// The restorations.
+// The outcomes of a restore.
 const (
-	Restorable   RestoreOutcome = "planned"  // a real run would try
-	Restored     RestoreOutcome = "restored" // the store holds the entry again
-	AlreadyThere RestoreOutcome = "present"  // it did so before: nothing was written
-	Taken        RestoreOutcome = "taken"    // its place, or its address, is somebody else's: nothing was written
-	NotRestored  RestoreOutcome = "failed"   // not known to be there
+	Restorable   RestoreOutcome = "planned"  // in a dry run: a real one would try to put it back
+	Restored     RestoreOutcome = "restored" // the store holds the allocation again
+	AlreadyThere RestoreOutcome = "present"  // the store held it already; nothing was written
+	Taken        RestoreOutcome = "taken"    // its place or its address has another owner; nothing was written
+	NotRestored  RestoreOutcome = "failed"   // it is not known to be back
 )
 
-// A RestoreReport is what became of the records of a journal. Its JSON form is a
+// A RestoreReport has the outcome of every record of a journal. Its JSON form is a
 // contract that users script against.
 type RestoreReport struct {
 	APIVersion string         `json:"apiVersion"`
@@ -31,14 +31,15 @@ type RestoreReport struct {
 	Summary    RestoreCounts  `json:"summary"`
 	Entries    []RestoreEntry `json:"entries"`
 
-	// Warnings are sentences about the run as a whole.
+	// Warnings are sentences about the restore as a whole.
 	Warnings []string `json:"warnings,omitempty"`
 
-	records []Record // of the entries
-	writes  []int    // of the journal, with which the records were written
+	records []Record // of the entries, by the same indices
+	writes  []int    // the journal's writes that had the records
 }
 
-// RestoreCounts are numbers of records. Each is in one of the others.
+// RestoreCounts are numbers of records. Every record is counted in exactly one of the
+// outcomes.
 type RestoreCounts struct {
 	Records  int `json:"records"`
 	Planned  int `json:"planned"` // in a dry run
@@ -48,19 +49,20 @@ type RestoreCounts struct {
 	Failed   int `json:"failed"`
 }
 
-// A RestoreEntry is one record and what became of it.
+// A RestoreEntry is one record with its outcome.
 type RestoreEntry struct {
 	Backend string         `json:"backend"`
 	Pool    string         `json:"pool"`
 	Key     string         `json:"key"`
-	IP      string         `json:"ip"` // empty where it has none
+	IP      string         `json:"ip"` // empty if the record has no address
 	Owner   EntryOwner     `json:"owner"`
 	Outcome RestoreOutcome `json:"outcome"`
 	Error   string         `json:"error,omitempty"`
 }
 
-// newRestoreReport lists the records that are to be put back. What a run tried to
-// release twice, and so wrote down twice, is one.
+// newRestoreReport returns a report with an entry for each record to put back. If a run
+// tried twice to release an allocation, the journal has its record twice, and the report
+// once.
 func newRestoreReport(o RestoreOptions) RestoreReport {
 	r := RestoreReport{
 		APIVersion: policy.APIVersion,
@@ -88,7 +90,7 @@ func newRestoreReport(o RestoreOptions) RestoreReport {
 	return r
 }
 
-// tally fills in the figures.
+// tally counts the entries.
 func (r *RestoreReport) tally() {
 	r.Summary = RestoreCounts{Records: len(r.Entries)}
 	counts := map[RestoreOutcome]*int{

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// A RetryAfterError is an ErrAgain of a server that failed for a passing reason, and
-// may say how long to wait before the next request.
+// A RetryAfterError is a temporary failure of a server. It wraps ErrAgain.
 type RetryAfterError struct {
 	Err   error
-	After time.Duration // 0 where the server does not say
+	After time.Duration // to wait before the next request; 0 if the server does not say
 }
 
 // Error returns the text of the cause.
@@ -18,11 +17,11 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrAgain and the cause.
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
 
-// ErrRefused says that the same question will meet the same answer: it is forbidden,
-// or makes no sense to the server.
+// ErrRefused says that the same request would fail again: it is forbidden, or the server
+// does not understand it.
 var ErrRefused = errors.New("refused")
 
-// again marks an error of a Cluster as ErrAgain, unless asking again cannot help.
+// again makes an error of a Cluster wrap ErrAgain, unless it wraps ErrRefused.
 func again(err error) error {
 	if err == nil || errors.Is(err, ErrAgain) || errors.Is(err, ErrRefused) {
 		return err
@@ -30,8 +29,8 @@ func again(err error) error {
 	return &RetryAfterError{Err: err}
 }
 
-// retryAfter returns how long the store wants its next request to wait; 0 where it
-// does not say.
+// retryAfter returns how long to wait before the next request to the store; 0 if the
+// store does not say.
 func retryAfter(err error) time.Duration {
 	var wait *RetryAfterError
 	if errors.As(err, &wait) {

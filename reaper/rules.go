@@ -13,32 +13,33 @@ import (
 type Rule struct {
 	Reason Reason
 
-	// Gives is the verdict. Orphaned stands for Suspected, too: for as long as the
+	// Gives is the verdict. A rule that gives Orphaned gives Suspected as long as the
 	// grace period lasts.
 	Gives Verdict
 
-	// Ownerless is set where the allocation has no owner, whether it is kept or not.
+	// Ownerless is set if the allocation has no owner, whether it is kept or not.
 	Ownerless bool
 
 	Doc string // one sentence, for docs/verdicts.md
 
-	// Match returns what the rule concludes, and whether it matches. It sets Note and
-	// Evidence, and where time decides the verdict and its times. It is pure.
+	// Match reports whether the rule matches, and returns the Note and the Evidence
+	// of the decision. If time decides, it also returns the verdict and its times.
+	// It is pure.
 	Match func(f *Facts, a *Allocation) (Decision, bool)
 }
 
 // Rules returns the table, in the order in which its rules are asked.
 //
-// A rule may rely on all rules before it: behind the rule of StatefulSets a named pod
-// has been looked at, and behind the last rule that says inUse every allocation is
-// ownerless. The rules behind that keep ownerless allocations for another reason than
-// an owner; the last ones let them go when their time has come.
+// A rule may rely on all rules before it. After the second rule of NoCensus, it is
+// known whether the named pod exists. After the last rule that gives InUse, every
+// allocation is ownerless. The next rules keep an ownerless allocation although it has
+// no owner. The last rules give it up at the end of its grace period.
 func Rules() []Rule {
 	return []Rule{
 		{Unreadable, Held, false,
 			"The allocation could not be understood, or has no address.", unreadable},
 		{NotPodOwned, Held, false,
-			"The address is for a tunnel, a load balancer, a virtual machine, Windows, or a type that is not known.", notPodOwned},
+			"The address is for a tunnel, a load balancer, a virtual machine, Windows, or an unknown type.", notPodOwned},
 		{OwnerUnknown, Held, false,
 			"The allocation names neither a pod nor a sandbox.", namesNoOwner},
 		{NoCensus, Held, false,
@@ -50,11 +51,11 @@ func Rules() []Rule {
 		{PodPresent, InUse, false,
 			"The allocation names a sandbox, and a pod shows that sandbox.", sandboxShown},
 		{NoCensus, Held, false,
-			"The pod that the allocation names could not be looked at.", podNotSeen},
+			"The pod that the allocation names could not be read.", podNotRead},
 		{Retained, Held, true,
 			"The pod does not exist, and its StatefulSet wants a pod of that ordinal.", ordinalWanted},
 		{OwnerUnknown, Held, false,
-			"The allocation names a sandbox only, or a pod that was derived from a handle, and `pods.unnamed` is `hold` or some pod does not show its addresses.", unnamed},
+			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod does not show its addresses.", unnamed},
 		{PodFinished, Held, false,
 			"The pod has succeeded or failed, and `pods.finished` is `hold`.", finishedHeld},
 		{SandboxReplaced, Held, false,
@@ -71,7 +72,7 @@ func Rules() []Rule {
 		{RuleHold, Held, true,
 			"It has no owner, but a rule of the policy holds it.", heldByRule},
 		{NoToken, Held, true,
-			"It has no owner, but its store could not notice that it changed hands.", noToken},
+			"It has no owner, but it has no token by which its store could notice that it changed hands.", noToken},
 		{TooYoung, Held, true,
 			"It has no owner, but it is younger than `minAge`.", tooYoung},
 
@@ -84,18 +85,18 @@ func Rules() []Rule {
 		{EmptyHandle, Orphaned, true,
 			"The handle holds no address, and no pod shows its sandbox.", emptyHandle},
 		{SandboxAbsent, Orphaned, true,
-			"The allocation names a sandbox only, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", sandboxAbsent},
+			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", sandboxAbsent},
 		{PodAbsent, Orphaned, true,
 			"The pod does not exist.", podAbsent},
 	}
 }
 
-// match is the answer of a rule that matches, with a note for people.
+// match returns the decision of a rule that matches, with a note for people.
 func match(note string, evidence ...Evidence) (Decision, bool) {
 	return Decision{Note: note, Evidence: evidence}, true
 }
 
-// noMatch passes the allocation on to the next rule.
+// noMatch leaves the allocation to the next rule.
 func noMatch() (Decision, bool) { return Decision{}, false }
 
 func unreadable(_ *Facts, a *Allocation) (Decision, bool) {
@@ -103,7 +104,7 @@ func unreadable(_ *Facts, a *Allocation) (Decision, bool) {
 	case a.Unreadable != "":
 		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
 	case a.Foreign == "" && a.holdsAddress() && !a.IP.IsValid():
-		return match("the entry has no address", Evidence{fromStore, "the entry has no address"})
+		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
 	}
 	return noMatch()
 }
@@ -126,7 +127,7 @@ func noCensus(f *Facts, _ *Allocation) (Decision, bool) {
 	if !f.census.began.IsZero() {
 		return noMatch()
 	}
-	return match("", Evidence{fromPods, "there is none that was read after the allocations"})
+	return match("", Evidence{fromPods, "no list was read after the allocations"})
 }
 
 func ownPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
@@ -154,7 +155,7 @@ func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
 }
 
-// protectedInUse finds a pod that shows one of the addresses which an allocation
+// protectedInUse matches if a pod shows one of the addresses that an allocation
 // protects.
 func protectedInUse(f *Facts, ips []netip.Addr) (Decision, bool) {
 	for _, ip := range ips {
@@ -174,10 +175,10 @@ func sandboxShown(f *Facts, a *Allocation) (Decision, bool) {
 	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + a.Owner.Sandbox})
 }
 
-func podNotSeen(f *Facts, a *Allocation) (Decision, bool) {
+func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
-	unasked := a.Owner.Pod == PodRef{} && !a.EmptyHandle
-	if presence != Unknown || unasked {
+	namesNone := a.Owner.Pod == PodRef{} && !a.EmptyHandle
+	if presence != Unknown || namesNone {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod could not be read"})
@@ -196,7 +197,7 @@ func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
 
 func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
-	silent := f.census.unknown > 0 // a pod that does not show its addresses may have this one
+	hidden := f.census.unknown > 0 // a pod that does not show its addresses may have this one
 	held := f.policy.Pods.Unnamed != policy.Release
 	switch {
 	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
@@ -207,15 +208,15 @@ func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 		return noMatch()
 	case !a.namesPod() && held:
 		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
-	case !a.namesPod() && silent:
+	case !a.namesPod() && hidden:
 		return match("it names a sandbox only, and not every pod shows its addresses",
-			Evidence{fromStore, "it names a sandbox only"}, f.census.silent())
-	case a.Inferred && presence == Absent && (held || silent):
+			Evidence{fromStore, "it names a sandbox only"}, f.census.hidden())
+	case a.Inferred && presence == Absent && (held || hidden):
 		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
 		if !held {
-			evidence = f.census.silent()
+			evidence = f.census.hidden()
 		}
-		return match("it does not say that it is a pod's", Evidence{fromStore, "its handle does not say that it is a pod's"}, evidence)
+		return match("its handle does not say that it belongs to a pod", Evidence{fromStore, "its handle does not say that it belongs to a pod"}, evidence)
 	}
 	return noMatch()
 }
@@ -276,7 +277,7 @@ func noToken(_ *Facts, a *Allocation) (Decision, bool) {
 	if a.Token != "" {
 		return noMatch()
 	}
-	return match("", Evidence{fromStore, "the entry has nothing by which a change could be noticed"})
+	return match("", Evidence{fromStore, "the allocation has no token by which a change could be noticed"})
 }
 
 func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
@@ -287,8 +288,8 @@ func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{fromStore, "it was allocated at " + stamp(a.Created)}, Evidence{fromPolicy, fmt.Sprintf("minAge is %v", minAge)})
 }
 
-// when returns the rule for allocations whose named pod is in a state that gives them
-// up.
+// when returns the rule for allocations whose named pod is in a state in which it does
+// not have them any more.
 func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Decision, bool) {
 	return func(f *Facts, a *Allocation) (Decision, bool) {
 		if !state(f, a) {
@@ -303,7 +304,7 @@ func sandboxReplaced(f *Facts, a *Allocation) (Decision, bool) {
 	if !f.otherSandbox(a) {
 		return noMatch()
 	}
-	// An allocation that a sandbox may adopt can be older than the ADD that has it now.
+	// Where sandboxes adopt allocations, one can be older than the ADD that has it now.
 	settled := a.SandboxOwned && !a.Created.IsZero() && f.now.Sub(a.Created) >= addWindow
 	var least time.Duration
 	if !settled {
@@ -313,14 +314,14 @@ func sandboxReplaced(f *Facts, a *Allocation) (Decision, bool) {
 	return f.ripen(a, least, note, evidence)
 }
 
-// otherAddress says which address the pod has instead of this allocation's.
+// otherAddress names the address that the pod has in place of this allocation's.
 func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
 	pod, _ := f.named(a)
 	other, _ := f.replacement(a, pod)
 	return "the pod has " + other.String(), Evidence{pod.source(other), "the pod has " + other.String()}
 }
 
-// emptyHandle lets a handle go as late as a replaced sandbox: Calico writes the handle
+// emptyHandle waits at least as long as sandboxReplaced does: Calico writes the handle
 // of an ADD before the block.
 func emptyHandle(f *Facts, a *Allocation) (Decision, bool) {
 	if !a.EmptyHandle {

@@ -18,7 +18,7 @@ const (
 	tableEnds    = "<!-- The end of the table. -->\n"
 )
 
-// rulesTable is the table of the page.
+// rulesTable returns the table of the page.
 func rulesTable() string {
 	var text strings.Builder
 	text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
@@ -28,7 +28,7 @@ func rulesTable() string {
 	return text.String()
 }
 
-// verdictsOf says which verdicts a rule gives.
+// verdictsOf names the verdicts that a rule gives.
 func verdictsOf(r reaper.Rule) string {
 	switch r.Gives {
 	case reaper.InUse:

@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// Options are what a run needs. All are required but Progress and those whose zero
-// value is said to mean something.
+// Options are the parts and the settings of a run. A field is required unless its
+// comment says what its zero value means.
 type Options struct {
 	ID      string
 	Version string
@@ -26,49 +26,48 @@ type Options struct {
 	Cluster  Cluster
 	Ledgers  Ledgers
 	Journals Journals
-	Lock     Lock          // may be nil: then nothing keeps another run away
-	Events   EventRecorder // may be nil: then no events are written
+	Lock     Lock          // nil: another run may go on at the same time
+	Events   EventRecorder // nil: no events are written
 
-	// ClockSkew tells how far the clock is ahead of the API server's, and false where
-	// that is not known. May be nil: then the clock is believed.
+	// ClockSkew returns how far the clock is ahead of the API server's, and false if
+	// that is not known. Nil: the clock is believed.
 	ClockSkew func() (time.Duration, bool)
 
 	Now          func() time.Time
 	Logger       *slog.Logger
-	Progress     func(line string) // called at each phase; may be nil
-	Concurrency  int               // pools that are released at the same time
-	Timeout      time.Duration     // of one look and what follows from it; 0 is none
+	Progress     func(line string) // called at each step; may be nil
+	Concurrency  int               // pools that are released at the same time; at least 1
+	Timeout      time.Duration     // of one look, with its releases; 0 is none
 	IgnoreLimits bool
 
-	// Sleep waits for the end of the grace periods that the first look began to
-	// count. It returns an error if ctx ends first. Nil means not to wait.
+	// Sleep waits for the next grace period to end. It returns an error if ctx ends
+	// first. Nil: the run does not wait.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// A run is what Run does, from the lock to the report.
+// A run is the state of one call of Run.
 type run struct {
 	Options
 	info     RunInfo
 	report   Report    // of the current look
-	earlier  []Entry   // that earlier looks released
-	released []Release // by all looks
-	spent    int       // addresses that were released by all looks
-	memory   Ledger    // of the last look of a dry run, which stores nothing
+	earlier  []Entry   // the releases of earlier looks
+	released []Release // of all looks
+	spent    int       // addresses that all looks released
+	memory   Ledger    // of the last look of a dry run, which stores no ledger
 
 	mu       sync.Mutex
 	failures *multierror.Error
 }
 
-// Run lists the allocations, asks who is alive, judges and, unless the policy says dry
-// run, releases. The report is true whatever the error:
+// Run lists the allocations, takes the census, decides, and releases. In a dry run it
+// does not release. The report is true with any error:
 //
-//   - a *LockedError: another run is going on, nothing was looked at;
-//   - a *LimitError: the plan was refused, nothing of it was released;
-//   - a *PartialError: something failed, the rest is done;
-//   - any other: the census failed or ctx ended before anything was written.
+//   - a *LockedError: another run is going on, and nothing was listed;
+//   - a *LimitError: the plan was refused, and nothing of it was released;
+//   - a *PartialError: some backend, pool or release failed, the rest is done;
+//   - any other: the census failed, or ctx ended before the first write.
 //
-// When ctx ends during the release, the allocations whose release had not begun are
-// kept.
+// If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, info: RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Version: o.Version, Cluster: o.Address,
@@ -86,10 +85,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return r.report, err
 }
 
-// looks looks once. With Sleep, it looks again whenever a grace period ends that the
-// first look began to count, and each look starts from the listing.
+// looks looks once. With Sleep, it then sleeps until the next grace period ends, and
+// looks again from the listing. It ends with the last grace period that the first look
+// found.
 func (r *run) looks(ctx context.Context) error {
-	var end time.Time // of the last grace period that is waited for
+	var end time.Time // of the last grace period that the first look found
 	for {
 		err := r.timedLook(ctx)
 		var partial *PartialError
@@ -103,18 +103,18 @@ func (r *run) looks(ctx context.Context) error {
 		if due.IsZero() {
 			return err
 		}
-		if ctx.Err() != nil { // another look could not list anything, and would report that
+		if ctx.Err() != nil { // another look would replace the report by a failed listing
 			return cmp.Or(err, ctx.Err())
 		}
 		r.progress("waiting until %s for grace periods to end", stamp(due))
 		if err := r.Sleep(ctx, due.Sub(r.Now())); err != nil {
 			return err
 		}
-		r.failures = nil // the next look tries again what failed in this one
+		r.failures = nil // the next look tries again
 	}
 }
 
-// timedLook is look under the timeout.
+// timedLook is look, with the timeout.
 func (r *run) timedLook(ctx context.Context) error {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -126,18 +126,18 @@ func (r *run) timedLook(ctx context.Context) error {
 
 // look is the whole way, from the listing to the last release.
 func (r *run) look(ctx context.Context) error {
-	// 1. Allocations are listed first, owners second: a pod that had its address when
-	// the allocation was listed is in the census.
+	// 1. Allocations are listed first and pods second: a pod that was there when its
+	// allocation was listed is missing from the census only if it is gone.
 	inv := r.list(ctx)
 	r.begin(inv)
 	census, err := TakeCensus(ctx, r.Cluster, scopeOf(r.Policy))
 	if err != nil {
-		r.report.tell(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
+		r.report.setEntries(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %d pods", census.Size())
 
-	// 2. The ledger says since when allocations have been ownerless.
+	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
 	ledger, known := r.loadLedger(ctx)
 	if *r.Policy.DryRun {
@@ -148,17 +148,17 @@ func (r *run) look(ctx context.Context) error {
 	judge := func(l Ledger) []Decision { return Judge(now, r.Policy, inv, census, l) }
 	decisions := judge(ledger)
 	plan := MakePlan(decisions).after(r.spent)
-	r.report.tell(decisions)
+	r.report.setEntries(decisions)
 	r.logDecisions(decisions)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
-	// 4. A plan that cannot be right is refused as a whole.
+	// 4. A plan that is over a limit is refused as a whole.
 	if err := r.refuse(plan, census, ledger); err != nil {
 		return err
 	}
 	next := func(have Ledger, decisions []Decision) Ledger { return have.next(decisions, census, inv.complete()) }
 
-	// 5. A dry run ends here. It holds no value that could release anything.
+	// 5. A dry run ends here. It has no value that could release an allocation.
 	if *r.Policy.DryRun {
 		r.memory = next(ledger, decisions)
 		return r.planned(plan)
@@ -167,13 +167,13 @@ func (r *run) look(ctx context.Context) error {
 		return r.keepDue(plan, err)
 	}
 
-	// 6. Grace periods are remembered, and the plan is written down, before the first
-	// release. Each release is confirmed by a second look.
+	// 6. The ledger and the journal are written before the first release. Each release
+	// needs a second look.
 	r.saveLedger(ctx, ledger, decisions, next, judge)
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, census)
 	if err := r.Journals.Prune(ctx); err != nil {
-		r.warn("old journals stay: " + err.Error())
+		r.warn("old journals were not removed: " + err.Error())
 	}
 	r.progress("done")
 	return r.failed()
@@ -203,7 +203,7 @@ func (r *run) list(ctx context.Context) Inventory {
 	return inv
 }
 
-// scopeOf returns what verdicts need to know beside the pods.
+// scopeOf returns the lists that the policy needs beside that of the pods.
 func scopeOf(p policy.Policy) Scope {
 	return Scope{
 		StatefulSets: p.Protection.StatefulSets != policy.Ignore,
@@ -211,8 +211,8 @@ func scopeOf(p policy.Policy) Scope {
 	}
 }
 
-// begin starts the report of a look. The releases of earlier looks, and the warnings of
-// the run, stay.
+// begin starts the report of a look. It keeps the releases of earlier looks and the
+// warnings of the run.
 func (r *run) begin(inv Inventory) {
 	for _, e := range r.report.Entries {
 		if e.Outcome == Released {
@@ -224,7 +224,7 @@ func (r *run) begin(inv Inventory) {
 	r.report.Warnings = warnings
 }
 
-// planned ends a dry run.
+// planned ends a dry run: every orphan is reported as planned.
 func (r *run) planned(plan Plan) error {
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned
@@ -235,23 +235,23 @@ func (r *run) planned(plan Plan) error {
 	return r.failed()
 }
 
-// mayRelease returns an error where nothing may be released: the ledger could not be
-// read, which may say that the node of a pod is cut off or that half of the pods
-// vanished; or the clock is wrong.
+// mayRelease returns an error if nothing may be released: the clock is wrong, or the
+// ledger could not be read. The ledger may know that the node of a pod is cut off, or
+// that half of the pods vanished.
 func (r *run) mayRelease(ledgerKnown bool) error {
 	if !ledgerKnown {
 		return errNoLedger
 	}
 	err := r.checkClock()
 	if err != nil {
-		r.failAndTell(err)
+		r.failAndWarn(err)
 	}
 	return err
 }
 
 var errNoLedger = errors.New("nothing is released while the ledger cannot be read")
 
-// keepDue releases nothing of the plan.
+// keepDue ends a run that must not release: every orphan is reported as failed.
 func (r *run) keepDue(plan Plan, why error) error {
 	for _, i := range plan.due {
 		r.settle(i, Failed, why)

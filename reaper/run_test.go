@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// app names a pod of the tests of runs.
+// app returns a pod of the tests of runs, as an owner.
 func app(name string) reaper.Owner {
 	return reaper.Owner{
 		Pod:       reaper.PodRef{Namespace: "default", Name: name},
@@ -23,24 +23,24 @@ func app(name string) reaper.Owner {
 	}
 }
 
-// fill reserves addresses in pool a for these pods. Those whose name begins
-// with live exist.
-func (w *world) fill(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Allocation {
+// addPods allocates an address in pool a for each of these pods. Those whose name
+// begins with live exist.
+func (h *harness) addPods(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Allocation {
 	t.Helper()
-	var rs []reaper.Allocation
+	var as []reaper.Allocation
 	for _, name := range names {
-		r, err := m.Reserve("a", app(name))
+		a, err := m.Reserve("a", app(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(name, "live") {
-			pod := showing(r.Owner.Pod, r.IP)
+			pod := showing(a.Owner.Pod, a.IP)
 			pod.UID = app(name).UID
-			w.pods.Add(pod)
+			h.pods.Add(pod)
 		}
-		rs = append(rs, r)
+		as = append(as, a)
 	}
-	return rs
+	return as
 }
 
 // contentsOf returns a store's snapshot.
@@ -53,7 +53,7 @@ func contentsOf(t *testing.T, m *backendtest.Memory) map[string]string {
 	return snapshot
 }
 
-// outcomes are the outcomes of the entries, by key.
+// outcomes returns the outcomes of the entries, by key.
 func outcomes(r reaper.Report) map[string]reaper.Outcome {
 	all := make(map[string]reaper.Outcome)
 	for _, e := range r.Entries {
@@ -62,7 +62,7 @@ func outcomes(r reaper.Report) map[string]reaper.Outcome {
 	return all
 }
 
-// requests collects what a store is asked for.
+// requests collects the requests to a store.
 func requests(m *backendtest.Memory) *[]string {
 	var asked []string
 	m.OnRequest(func(request string) error {
@@ -73,11 +73,11 @@ func requests(m *backendtest.Memory) *[]string {
 }
 
 // Promise 1, 7.
-func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
+func TestRunReleasesOrphans(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1", "live-2", "gone-2")
-	got := w.run(t)
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1", "live-2", "gone-2")
+	got := h.run(t)
 
 	entry := func(key, pod string, decision reaper.Verdict, reason reaper.Reason, outcome reaper.Outcome) reaper.Entry {
 		e := reaper.Entry{
@@ -115,14 +115,14 @@ func TestRunReleasesWhatBelongsToNoOne(t *testing.T) {
 	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
 		t.Errorf("left are %v, want those of the living", left)
 	}
-	equal(t, "released by the next run", w.run(t).Summary, reaper.Counts{Entries: 2, InUse: 2})
+	equal(t, "released by the next run", h.run(t).Summary, reaper.Counts{Entries: 2, InUse: 2})
 }
 
-// Promise 3. A pod that is born while the stores are listed is in the census.
-func TestAllocationsAreListedBeforeOwners(t *testing.T) {
+// Promise 3. A pod that is created while the stores are listed is in the census.
+func TestAllocationsAreListedBeforePods(t *testing.T) {
 	first, second := backendtest.NewMemory("first"), backendtest.NewMemory("second")
-	w := newWorld(first.Backend(), second.Backend())
-	w.fill(t, first, "live-1")
+	h := newHarness(first.Backend(), second.Backend())
+	h.addPods(t, first, "live-1")
 	var order []string
 	note := func(who string) func(string) error {
 		return func(request string) error {
@@ -132,30 +132,30 @@ func TestAllocationsAreListedBeforeOwners(t *testing.T) {
 	}
 	first.OnRequest(note("first: "))
 	second.OnRequest(note("second: "))
-	w.pods.OnCall(note(""))
-	w.run(t)
+	h.pods.OnCall(note(""))
+	h.run(t)
 	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list statefulsets", "list nodes"})
 }
 
 // Promise 5.
 func TestDryRunWritesNothing(t *testing.T) {
 	m, two := backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step")
-	w := newWorld(m.Backend(), two.Backend())
-	w.fill(t, m, "live-1", "gone-1", "gone-2")
-	w.fill(t, two, "live-1", "gone-3")
+	h := newHarness(m.Backend(), two.Backend())
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	h.addPods(t, two, "live-1", "gone-3")
 	before, beforeTwo := contentsOf(t, m), contentsOf(t, two)
 	asked, askedTwo := requests(m), requests(two)
 	dryRun := true
-	w.policy.DryRun, w.policy.GracePeriod = &dryRun, &policy.Duration{Duration: 1}
-	suspected := w.run(t)
-	w.policy.GracePeriod = &policy.Duration{}
-	planned := w.run(t)
+	h.policy.DryRun, h.policy.GracePeriod = &dryRun, &policy.Duration{Duration: 1}
+	suspected := h.run(t)
+	h.policy.GracePeriod = &policy.Duration{}
+	planned := h.run(t)
 
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "other store", contentsOf(t, two), beforeTwo)
 	equal(t, "requests", append(*asked, *askedTwo...), []string{"list", "list", "list", "list"})
-	equal(t, "writes of the ledger", w.notes.saves, 0)
-	for _, call := range w.pods.Calls() {
+	equal(t, "writes of the ledger", h.ledgers.saves, 0)
+	for _, call := range h.pods.Calls() {
 		if strings.HasPrefix(call, "get") {
 			t.Errorf("%s: a dry run confirms nothing", call)
 		}
@@ -174,18 +174,18 @@ func TestDryRunWritesNothing(t *testing.T) {
 func TestRefusedLimitWritesNothing(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
 		m := backendtest.NewMemory("memory")
-		w := newWorld(m.Backend())
-		w.fill(t, m, "live-1", "gone-1", "gone-2")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1", "gone-2")
 		before := contentsOf(t, m)
 		one := 1
-		w.policy.Limits.MaxReleases, w.policy.DryRun = &one, &dryRun
-		report, err := reaper.Run(t.Context(), w.options())
+		h.policy.Limits.MaxReleases, h.policy.DryRun = &one, &dryRun
+		report, err := reaper.Run(t.Context(), h.options())
 		var limit *reaper.LimitError
 		if !errors.As(err, &limit) || limit.Planned != 2 {
 			t.Errorf("run: %v, want a LimitError of 2", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
-		equal(t, "writes of the ledger", w.notes.saves, 0)
+		equal(t, "writes of the ledger", h.ledgers.saves, 0)
 		equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
 		equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 3)
 		for key, outcome := range outcomes(report) {
@@ -196,26 +196,26 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 
 func TestEmptyClusterIsRefusedLikeALimit(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "gone-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "gone-1")
 	before := contentsOf(t, m)
-	_, err := reaper.Run(t.Context(), w.options())
+	_, err := reaper.Run(t.Context(), h.options())
 	if limit := (*reaper.LimitError)(nil); !errors.As(err, &limit) {
 		t.Errorf("run: %v, want a LimitError", err)
 	}
 	equal(t, "store", contentsOf(t, m), before)
 }
 
-// Promise 7. What is said of ignored limits is true.
+// Promise 7. The warning about ignored limits is true.
 func TestIgnoredLimitsAreReported(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "gone-1")
-	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	report := w.run(t)
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "gone-1")
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	report := h.run(t)
 	equal(t, "released", report.Summary.Released, 1)
 	equal(t, "warnings", report.Warnings, []string{
-		"limits are ignored: a cluster without a single pod: the plan releases 1 of 1 allocations, allowed is none",
+		"limits are ignored: the cluster has no pods: the plan releases 1 of 1 allocations, allowed is none",
 	})
 }
 
@@ -223,22 +223,22 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 	for _, call := range []string{"list pods", "list statefulsets"} {
 		m := backendtest.NewMemory("memory")
-		w := newWorld(m.Backend())
-		w.fill(t, m, "live-1", "gone-1")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1")
 		before := contentsOf(t, m)
-		w.pods.OnCall(func(c string) error {
+		h.pods.OnCall(func(c string) error {
 			if c == call {
 				return forbidden
 			}
 			return nil
 		})
-		report, err := reaper.Run(t.Context(), w.options())
+		report, err := reaper.Run(t.Context(), h.options())
 		partial, limit := (*reaper.PartialError)(nil), (*reaper.LimitError)(nil)
 		if !errors.Is(err, forbidden) || errors.As(err, &partial) || errors.As(err, &limit) {
 			t.Errorf("run: %v, want the census's error and nothing else", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
-		equal(t, "writes of the ledger", w.notes.saves, 0)
+		equal(t, "writes of the ledger", h.ledgers.saves, 0)
 		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, Held: 2})
 		for _, e := range report.Entries {
 			equal(t, "reason of "+e.Key, e.Reason, reaper.NoCensus)
@@ -247,21 +247,21 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 }
 
 func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
-	w := newWorld()
-	w.run(t)
-	equal(t, "calls", w.pods.Calls(), []string{"list pods", "list statefulsets", "list nodes"})
-	w.policy.Protection.StatefulSets = policy.Ignore
-	w.run(t)
-	equal(t, "calls where they are ignored", w.pods.Calls(), []string{"list pods", "list nodes"})
+	h := newHarness()
+	h.run(t)
+	equal(t, "calls", h.pods.Calls(), []string{"list pods", "list statefulsets", "list nodes"})
+	h.policy.Protection.StatefulSets = policy.Ignore
+	h.run(t)
+	equal(t, "calls where they are ignored", h.pods.Calls(), []string{"list pods", "list nodes"})
 }
 
-func TestRunTellsItsProgress(t *testing.T) {
+func TestRunShowsItsProgress(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
 	var lines []string
-	w.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
-	w.run(t)
+	h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
+	h.run(t)
 	equal(t, "lines", lines, []string{
 		"listed 1 stores", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
 	})

@@ -2,11 +2,11 @@ package reaper
 
 import "time"
 
-// rounding is by how much the ledger may move a time.
+// rounding is the most by which the ledger may move a time.
 const rounding = time.Second
 
-// lastDue returns when the last grace period ends of what is suspected, however
-// the ledger may round it; the zero time where nothing is.
+// lastDue returns when the last grace period of a suspected allocation ends, with the
+// rounding of the ledger. It returns the zero time if no allocation is suspected.
 func (r *Report) lastDue() time.Time {
 	var last time.Time
 	for _, e := range r.Entries {
@@ -17,8 +17,9 @@ func (r *Report) lastDue() time.Time {
 	return last
 }
 
-// nextDue returns when the next one ends, but none after the end; the zero time
-// where there is none.
+// nextDue returns when the next grace period of a suspected allocation ends, with the
+// rounding of the ledger. It ignores grace periods that are over only after the end. It
+// returns the zero time if there is none.
 func (r *Report) nextDue(end time.Time) time.Time {
 	var next time.Time
 	for _, e := range r.Entries {

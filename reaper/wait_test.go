@@ -12,82 +12,82 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A bed is where a run sleeps: the clock of its world moves on by as much as it
-// sleeps, and by what it jumps.
-type bed struct {
-	slept []time.Duration
-	jumps []time.Duration // at the first nap, the second one, and so on
-	dream func(nap int) error
+// A fakeSleep is the Sleep of a harness. It moves the clock on by the time that the run
+// sleeps, and by its jumps.
+type fakeSleep struct {
+	slept   []time.Duration
+	jumps   []time.Duration // at the first sleep, the second one, and so on
+	onSleep func(nth int) error
 }
 
-// in has the runs of the world wait, in this bed.
-func (b *bed) in(w *world) *bed {
-	change := w.change
-	w.change = func(o *reaper.Options) {
+// attach makes the runs of the harness wait by it.
+func (sleep *fakeSleep) attach(h *harness) *fakeSleep {
+	change := h.change
+	h.change = func(o *reaper.Options) {
 		if change != nil {
 			change(o)
 		}
 		o.Sleep = func(_ context.Context, d time.Duration) error {
-			b.slept = append(b.slept, d)
-			w.now = w.now.Add(d)
-			if nap := len(b.slept); nap <= len(b.jumps) {
-				w.now = w.now.Add(b.jumps[nap-1])
+			sleep.slept = append(sleep.slept, d)
+			h.now = h.now.Add(d)
+			if nth := len(sleep.slept); nth <= len(sleep.jumps) {
+				h.now = h.now.Add(sleep.jumps[nth-1])
 			}
-			if b.dream != nil {
-				return b.dream(len(b.slept))
+			if sleep.onSleep != nil {
+				return sleep.onSleep(len(sleep.slept))
 			}
 			return nil
 		}
 	}
-	return b
+	return sleep
 }
 
-// total is how long it slept in all.
-func (b *bed) total() time.Duration {
+// total returns how long the runs slept in all.
+func (sleep *fakeSleep) total() time.Duration {
 	var all time.Duration
-	for _, d := range b.slept {
+	for _, d := range sleep.slept {
 		all += d
 	}
 	return all
 }
 
-// sooner has the entry of gone-1 wait for no more than that.
-func sooner(w *world, d time.Duration) {
-	w.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: d}}}
+// shortenGrace gives the allocation of gone-1 a shorter grace period.
+func shortenGrace(h *harness, d time.Duration) {
+	h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: d}}}
 }
 
 // Promise 4, 7, 10.
 func TestWaitingRunReleasesWhenTheGracePeriodIsOver(t *testing.T) {
-	w, _ := patient(t)
-	b := (&bed{}).in(w)
-	report := w.run(t)
-	equal(t, "slept", b.slept, []time.Duration{15*time.Minute + time.Second})
+	h, _ := waitingHarness(t)
+	sleep := (&fakeSleep{}).attach(h)
+	report := h.run(t)
+	equal(t, "slept", sleep.slept, []time.Duration{15*time.Minute + time.Second})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
 	equal(t, "began", report.Run.StartedAt, noon)
 	equal(t, "finished", report.Run.FinishedAt, noon.Add(15*time.Minute+time.Second))
 	equal(t, "first seen", *entryOf(t, report, "2").FirstSeen, noon)
-	equal(t, "journal", w.journal.Read().Run, reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"})
-	equal(t, "records", len(w.journal.Read().Records), 2)
+	equal(t, "journal", h.journal.Read().Run, reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"})
+	equal(t, "records", len(h.journal.Read().Records), 2)
 }
 
 func TestRunThatSuspectsNothingDoesNotWait(t *testing.T) {
-	w, _ := patient(t)
-	w.policy.GracePeriod = &policy.Duration{}
-	b := (&bed{}).in(w)
-	equal(t, "released", w.run(t).Summary.Released, 2)
-	equal(t, "naps", len(b.slept), 0)
+	h, _ := waitingHarness(t)
+	h.policy.GracePeriod = &policy.Duration{}
+	sleep := (&fakeSleep{}).attach(h)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	equal(t, "sleeps", len(sleep.slept), 0)
 }
 
-// Promise 7. What was released at noon, and after five minutes, is in the report of
-// the last look, and so is how full the pools were before.
-func TestReportOfAWaitingRunHasWhatEarlierLooksReleased(t *testing.T) {
-	w, m := patient(t)
-	sooner(w, 5*time.Minute)
-	w.policy.Rules = append(w.policy.Rules, policy.Rule{Match: policy.Match{Pods: []string{"gone-now"}}, GracePeriod: &policy.Duration{}})
-	w.fill(t, m, "gone-now")
-	b := (&bed{}).in(w)
-	report := w.run(t)
-	equal(t, "slept", b.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
+// Promise 7. The last report has the releases of noon and of five minutes later, and
+// the figures of the pools from before the run.
+func TestReportOfAWaitingRunHasTheReleasesOfEarlierLooks(t *testing.T) {
+	h, m := waitingHarness(t)
+	shortenGrace(h, 5*time.Minute)
+	h.policy.Rules = append(h.policy.Rules, policy.Rule{Match: policy.Match{Pods: []string{"gone-now"}}, GracePeriod: &policy.Duration{}})
+	h.addPods(t, m, "gone-now")
+	sleep := (&fakeSleep{}).attach(h)
+	report := h.run(t)
+	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
 	var order []string
 	for _, e := range report.Entries {
 		order = append(order, e.Key+" "+string(e.Outcome))
@@ -96,164 +96,164 @@ func TestReportOfAWaitingRunHasWhatEarlierLooksReleased(t *testing.T) {
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Planned: 3, Released: 3})
 	equal(t, "summary of the backend", report.Backends[0].Counts, report.Summary)
 	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{4, 1})
-	equal(t, "records", len(w.journal.Read().Records), 3)
-	equal(t, "entries left", len(contentsOf(t, m)), 1)
+	equal(t, "records", len(h.journal.Read().Records), 3)
+	equal(t, "allocations left", len(contentsOf(t, m)), 1)
 }
 
 // Promise 5.
 func TestDryRunThatWaitsPlans(t *testing.T) {
-	w, m := patient(t)
-	sooner(w, 5*time.Minute)
-	w.policy.DryRun = policy.Default().DryRun
+	h, m := waitingHarness(t)
+	shortenGrace(h, 5*time.Minute)
+	h.policy.DryRun = policy.Default().DryRun
 	before := contentsOf(t, m)
-	b := (&bed{}).in(w)
+	sleep := (&fakeSleep{}).attach(h)
 	asked := requests(m)
-	report := w.run(t)
-	equal(t, "slept", b.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
+	report := h.run(t)
+	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned})
 	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{3, 1})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "requests", *asked, []string{"list", "list", "list"})
-	equal(t, "writes of the ledger", w.notes.saves, 0)
+	equal(t, "writes of the ledger", h.ledgers.saves, 0)
 }
 
 // Promise 1.
-func TestEntryWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
-	w, m := patient(t)
-	b := (&bed{}).in(w)
-	b.dream = func(int) error {
-		w.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
+func TestAllocationWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
+	h, m := waitingHarness(t)
+	sleep := (&fakeSleep{}).attach(h)
+	sleep.onSleep = func(int) error {
+		h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
 		return nil
 	}
-	report := w.run(t)
+	report := h.run(t)
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Kept, "3": reaper.Released})
-	equal(t, "verdict", told(t, report, "2"), finding{reaper.InUse, reaper.PodPresent, ""})
-	equal(t, "entries left", len(contentsOf(t, m)), 2)
+	equal(t, "verdict", reported(t, report, "2"), decision{reaper.InUse, reaper.PodPresent, ""})
+	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
-// What comes after the first look is for the next run, or one run would go on for
-// ever.
+// An allocation that is first seen ownerless after the first look is for the next run.
+// Otherwise a run could go on for ever.
 func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
-	w, m := patient(t)
-	b := (&bed{}).in(w)
-	b.dream = func(int) error {
-		w.fill(t, m, "gone-3")
+	h, m := waitingHarness(t)
+	sleep := (&fakeSleep{}).attach(h)
+	sleep.onSleep = func(int) error {
+		h.addPods(t, m, "gone-3")
 		return nil
 	}
-	report := w.run(t)
-	equal(t, "naps", len(b.slept), 1)
+	report := h.run(t)
+	equal(t, "sleeps", len(sleep.slept), 1)
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
-// Promise 7, 8. The report is that of the last look, and nothing is half done.
+// Promise 7, 8. The report is that of the last look, and no release is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
-	for nap, want := range map[int]reaper.Counts{
+	for nth, want := range map[int]reaper.Counts{
 		1: {Entries: 3, InUse: 1, Suspected: 2},
 		2: {Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1},
 	} {
-		w, m := patient(t)
-		sooner(w, 5*time.Minute)
-		l := (&latch{}).on(w)
+		h, m := waitingHarness(t)
+		shortenGrace(h, 5*time.Minute)
+		lock := (&fakeLock{}).attach(h)
 		ctx, cancel := context.WithCancel(t.Context())
-		b := (&bed{}).in(w)
-		b.dream = func(n int) error {
-			if n == nap {
+		sleep := (&fakeSleep{}).attach(h)
+		sleep.onSleep = func(n int) error {
+			if n == nth {
 				cancel()
 			}
 			return ctx.Err()
 		}
-		report, err := reaper.Run(ctx, w.options())
+		report, err := reaper.Run(ctx, h.options())
 		if partial := (*reaper.PartialError)(nil); !errors.Is(err, context.Canceled) || errors.As(err, &partial) {
 			t.Errorf("run: %v, want it cancelled", err)
 		}
 		equal(t, "summary", report.Summary, want)
-		equal(t, "entries left", len(contentsOf(t, m)), 3-want.Released)
-		equal(t, "lock", l.calls, []string{"acquire run-1", "release"})
+		equal(t, "allocations left", len(contentsOf(t, m)), 3-want.Released)
+		equal(t, "lock", lock.calls, []string{"acquire run-1", "release"})
 	}
 }
 
-// Promise 9. A refusal ends it, and so does a census that fails; what was released
-// before stays in the report.
-func TestWaitingRunEndsWithALookThatFails(t *testing.T) {
+// Promise 9. A refusal or a failed census ends the run. The report has the releases
+// from before.
+func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 	for name, want := range map[string]reaper.Counts{
 		"a limit":  {Entries: 3, InUse: 1, Planned: 2, Released: 1},
 		"a census": {Entries: 3, Held: 2, Planned: 1, Released: 1},
 	} {
-		w, m := patient(t)
-		sooner(w, 5*time.Minute)
-		b := (&bed{}).in(w)
-		b.dream = func(nap int) error {
+		h, m := waitingHarness(t)
+		shortenGrace(h, 5*time.Minute)
+		sleep := (&fakeSleep{}).attach(h)
+		sleep.onSleep = func(nth int) error {
 			switch {
-			case nap == 1:
+			case nth == 1:
 			case name == "a limit":
-				*w.policy.Limits.MaxFraction, *w.policy.Limits.MinEntries = 0.1, 0
+				*h.policy.Limits.MaxFraction, *h.policy.Limits.MinEntries = 0.1, 0
 			default:
-				w.pods.OnCall(func(string) error { return forbidden })
+				h.pods.OnCall(func(string) error { return forbidden })
 			}
 			return nil
 		}
-		report, err := reaper.Run(t.Context(), w.options())
+		report, err := reaper.Run(t.Context(), h.options())
 		if limit := (*reaper.LimitError)(nil); errors.As(err, &limit) != (name == "a limit") || err == nil {
 			t.Errorf("run that %s ends: %v", name, err)
 		}
-		equal(t, "naps", len(b.slept), 2)
+		equal(t, "sleeps", len(sleep.slept), 2)
 		equal(t, "summary after "+name, report.Summary, want)
-		equal(t, "entries left", len(contentsOf(t, m)), 2)
+		equal(t, "allocations left", len(contentsOf(t, m)), 2)
 	}
 }
 
-// Promise 7. What failed at first is tried again by the next look.
+// Promise 7. A later look tries again what failed at first.
 func TestFailuresAreForgottenWhenALaterLookSucceeds(t *testing.T) {
-	w, _ := patient(t)
+	h, _ := waitingHarness(t)
 	second := backendtest.NewMemory("second")
-	w.backends = append(w.backends, second.Backend())
+	h.backends = append(h.backends, second.Backend())
 	second.OnRequest(func(string) error { return errConnection })
-	b := (&bed{}).in(w)
-	b.dream = func(int) error {
+	sleep := (&fakeSleep{}).attach(h)
+	sleep.onSleep = func(int) error {
 		second.OnRequest(nil)
 		return nil
 	}
-	report := w.run(t)
+	report := h.run(t)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "second": "ok"})
 	equal(t, "released", report.Summary.Released, 2)
 }
 
-// Promise 7. What was released and not finished is not tried again.
+// Promise 7. A release that was not finished is not tried again.
 func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 	m := backendtest.NewHandled("memory")
-	w := newWorld(m.Backend())
-	w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	sooner(w, 0)
+	h := newHarness(m.Backend())
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	shortenGrace(h, 0)
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	m.Fumble()
-	(&bed{}).in(w)
-	report, failures := w.partial(t)
-	const why = "released, but something of it is left: the handle of sandbox-gone-1: the second write failed"
+	(&fakeSleep{}).attach(h)
+	report, failures := h.partial(t)
+	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
 	equal(t, "released", report.Summary.Released, 2)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
 }
 
-// What every look finds is said once.
-func TestWarningsOfSeveralLooksAreToldOnce(t *testing.T) {
-	w, _ := patient(t)
-	b := (&bed{}).in(w)
-	w.journal.OnWrite(func() error { return forbidden })
-	sooner(w, 5*time.Minute)
-	report, _ := w.partial(t)
-	equal(t, "naps", len(b.slept), 2)
-	equal(t, "warnings", report.Warnings, []string{"no journal, no release: " + forbidden.Error()})
+// A warning that every look gives is in the report once.
+func TestWarningOfSeveralLooksIsReportedOnce(t *testing.T) {
+	h, _ := waitingHarness(t)
+	sleep := (&fakeSleep{}).attach(h)
+	h.journal.OnWrite(func() error { return forbidden })
+	shortenGrace(h, 5*time.Minute)
+	report, _ := h.partial(t)
+	equal(t, "sleeps", len(sleep.slept), 2)
+	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + forbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 
 // The timeout is that of a look, not of the waiting.
 func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := patient(t)
+		h, _ := waitingHarness(t)
 		began := time.Now()
-		w.change = func(o *reaper.Options) {
+		h.change = func(o *reaper.Options) {
 			o.Timeout = time.Minute
 			o.Now = func() time.Time { return noon.Add(time.Since(began)) }
 			o.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -261,6 +261,6 @@ func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		equal(t, "released", w.run(t).Summary.Released, 2)
+		equal(t, "released", h.run(t).Summary.Released, 2)
 	})
 }

@@ -13,8 +13,8 @@ import (
 // Promise 4.
 func TestWarrantExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-		ws, _ := h.confirmer(1).Confirm(t.Context(), h.orphans)
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
 		time.Sleep(reaper.Freshness)
 		if _, err := ws[0].Allocation(); err != nil {
 			t.Errorf("after %v: %v", reaper.Freshness, err)
@@ -26,16 +26,17 @@ func TestWarrantExpires(t *testing.T) {
 	})
 }
 
-// Promise 4. What counts is when the look began: the answer may be as old.
+// Promise 4. The age counts from the beginning of the look, because the answer may be
+// that old.
 func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 	for _, due := range []int{1, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHearing(t, &backendtest.Pods{}, entries(1)...)
-			h.pods.OnCall(func(string) error {
+			look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+			look.pods.OnCall(func(string) error {
 				time.Sleep(reaper.Freshness + 1)
 				return nil
 			})
-			ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
+			ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 			if errs[0] != nil {
 				t.Fatal(errs[0])
 			}
@@ -51,13 +52,13 @@ func TestRenewLooksAgain(t *testing.T) {
 	for _, due := range []int{1, 1000} {
 		for _, sandboxOnly := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				r := entries(1)[0]
-				back := showing(r.Owner.Pod, r.IP)
+				a := allocations(1)[0]
+				back := showing(a.Owner.Pod, a.IP)
 				if sandboxOnly {
-					r.Owner = reaper.Owner{Sandbox: "s1"}
+					a.Owner = reaper.Owner{Sandbox: "s1"}
 				}
-				h := newHearing(t, &backendtest.Pods{}, r)
-				ws, _ := h.confirmer(due).Confirm(t.Context(), h.orphans)
+				look := newSecondLook(t, &backendtest.Pods{}, a)
+				ws, _ := look.confirmer(due).Confirm(t.Context(), look.orphans)
 				time.Sleep(reaper.Freshness + 1)
 				fresh, err := ws[0].Renew(t.Context())
 				if err != nil {
@@ -66,11 +67,11 @@ func TestRenewLooksAgain(t *testing.T) {
 				if _, err := fresh.Allocation(); err != nil {
 					t.Errorf("the fresh warrant: %v", err)
 				}
-				h.pods.OnCall(func(string) error { return errors.New("no answer") })
+				look.pods.OnCall(func(string) error { return errors.New("no answer") })
 				again, err := fresh.Renew(t.Context())
 				refused(t, again, err, reaper.ErrAgain)
-				h.pods.OnCall(nil)
-				h.pods.Add(back)
+				look.pods.OnCall(nil)
+				look.pods.Add(back)
 				again, err = fresh.Renew(t.Context())
 				refused(t, again, err, reaper.ErrReturned)
 			})

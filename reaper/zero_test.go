@@ -11,18 +11,18 @@ import (
 )
 
 // Promise 2, 3.
-func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
+func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	before := time.Now()
-	inv := inventory(t, fixedStore{poolOf(webEntry())})
-	sandboxOnly := webEntry()
+	inv := inventory(t, fixedStore{poolOf(webAllocation())})
+	sandboxOnly := webAllocation()
 	sandboxOnly.Owner = reaper.Owner{Sandbox: "s1"}
 	unnamed := inventory(t, fixedStore{poolOf(sandboxOnly)})
-	guessed, ownSandbox := webEntry(), webEntry()
+	guessed, ownSandbox := webAllocation(), webAllocation()
 	guessed.Inferred, ownSandbox.SandboxOwned = true, true
 	inferred, perSandbox := inventory(t, fixedStore{poolOf(guessed)}), inventory(t, fixedStore{poolOf(ownSandbox)})
-	nobodys := emptyHandle()
-	nobodys.Owner = reaper.Owner{}
-	emptyHandles, nobodysEmptyHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(nobodys)})
+	ownerless := emptyHandle()
+	ownerless.Owner = reaper.Owner{}
+	handles, ownerlessHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(ownerless)})
 	later := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
 	for _, tt := range []struct {
 		name   string
@@ -30,36 +30,36 @@ func TestWithoutACensusThatCanBeBelievedEverythingIsKept(t *testing.T) {
 		census reaper.Census
 	}{
 		{"the zero census", inv, reaper.Census{}},
-		{"the zero census and an entry without a name", unnamed, reaper.Census{}},
-		{"the zero census and a guessed name", inferred, reaper.Census{}},
+		{"the zero census and an allocation without a name", unnamed, reaper.Census{}},
+		{"the zero census and an inferred name", inferred, reaper.Census{}},
 		{"the zero census and a sandbox of its own", perSandbox, reaper.Census{}},
-		{"the zero census and a remnant", emptyHandles, reaper.Census{}},
-		{"the zero census and a remnant of nobody", nobodysEmptyHandles, reaper.Census{}},
+		{"the zero census and an empty handle", handles, reaper.Census{}},
+		{"the zero census and an empty handle without an owner", ownerlessHandles, reaper.Census{}},
 		{"a census that was begun before the listing ended", inv, reaper.NewCensus(before, nil, nil)},
 		{"an empty census from before", inv, reaper.NewCensus(time.Time{}, nil, nil)},
-		{"an inventory that nobody took", reaper.Inventory{Listings: inv.Listings}, later},
+		{"an inventory that TakeInventory did not make", reaper.Inventory{Listings: inv.Listings}, later},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := backendtest.Impatient()
 			p.Pods.Unnamed = policy.Release
 			decisions := reaper.Judge(noon, p, tt.inv, tt.census, reaper.Ledger{})
-			equal(t, "verdict", found(decisions[0]), finding{reaper.Held, reaper.NoCensus, ""})
+			equal(t, "verdict", decisionOf(decisions[0]), decision{reaper.Held, reaper.NoCensus, ""})
 			equal(t, "plan", len(reaper.MakePlan(decisions).Orphans()), 0)
 		})
 	}
 	decisions := reaper.Judge(noon, backendtest.Impatient(), inv, later, reaper.Ledger{})
-	equal(t, "verdict with a good census", found(decisions[0]), finding{reaper.Orphaned, reaper.PodAbsent, ""})
+	equal(t, "verdict with a good census", decisionOf(decisions[0]), decision{reaper.Orphaned, reaper.PodAbsent, ""})
 }
 
 // Promise 2.
 func TestZeroValuesKeep(t *testing.T) {
-	inv := inventory(t, fixedStore{poolOf(webEntry())})
+	inv := inventory(t, fixedStore{poolOf(webAllocation())})
 	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
-	equal(t, "verdict by the zero policy", found(decisions[0]), finding{reaper.Held, reaper.OutOfScope, ""})
+	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, ""})
 
-	equal(t, "zero standing", reaper.Decision{}.Verdict, reaper.Held)
-	equal(t, "zero standing's word", reaper.Verdict(0).String(), "held")
-	equal(t, "a standing that does not exist", reaper.Verdict(99).String(), "held")
+	equal(t, "zero verdict", reaper.Decision{}.Verdict, reaper.Held)
+	equal(t, "text of the zero verdict", reaper.Verdict(0).String(), "held")
+	equal(t, "text of an unknown verdict", reaper.Verdict(99).String(), "held")
 	equal(t, "zero presence", reaper.Presence(0), reaper.Unknown)
 	equal(t, "zero status", reaper.Status(0), reaper.StatusFailed)
 	equal(t, "zero status's word", reaper.Status(0).String(), "failed")
@@ -69,9 +69,9 @@ func TestZeroValuesKeep(t *testing.T) {
 	equal(t, "what the zero orphan releases", reaper.Orphan{}.Allocation(), reaper.Allocation{}, asValues)
 }
 
-// Promise 4. A verdict that somebody else made up is no orphan.
+// Promise 4. A decision that other code made gives no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
-	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webEntry(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
+	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webAllocation(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
 	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf(), 1)
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], reaper.ErrNoWarrant) {

@@ -109,7 +109,7 @@ func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 				// What the other one released first cannot be written down any more,
 				// and keeps what else its sandbox has until the next run.
 				fine := e.Outcome == "released" || e.Outcome == "changed" ||
-					e.Outcome == "kept" && strings.HasSuffix(e.Error, "another address of its sandbox is not in the journal")
+					e.Outcome == "kept" && strings.HasSuffix(e.Error, "a sibling is not in the journal")
 				if e.IP != web.String() && e.IP != "" && !fine {
 					s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
 				}

@@ -138,7 +138,7 @@ func wantFate(w *world.World, r *reap.Report, want string) {
 		if e.Error != "" {
 			told++
 		}
-		if want == unfinished && e.Error != "" && !strings.Contains(e.Error, "released, but something of it is left: handle ") {
+		if want == unfinished && e.Error != "" && !strings.Contains(e.Error, "released, but a later run has to remove the rest: handle ") {
 			w.Errorf("%s: error %q does not say what is left", e.IP, e.Error)
 		}
 	}

@@ -46,16 +46,16 @@ type drop struct {
 var drops = []drop{
 	{
 		"pods", func(f *fixture) { f.addPods(19) }, func(f *fixture) { f.deletePods(11) },
-		"limits.maxPodDrop: 9 pods were found, and 20 in the last run; believed is a drop by a fraction of 0.5", "",
+		"limits.maxPodDrop: the cluster has 9 pods, in the last run it had 20; allowed is a drop by a fraction of 0.5", "",
 	},
 	{
 		"pods, of few", func(f *fixture) { f.addPods(4) }, func(f *fixture) { f.deletePods(4) },
-		"limits.maxPodDrop: 1 pods were found, and 5 in the last run; believed is a drop by a fraction of 0.7",
+		"limits.maxPodDrop: the cluster has 1 pods, in the last run it had 5; allowed is a drop by a fraction of 0.7",
 		"limits: {minEntries: 5, maxPodDrop: 0.7, maxFraction: 1}\n",
 	},
 	{
 		"nodes", func(f *fixture) { f.addNodes("a", "b", "c") }, func(f *fixture) { f.deleteNodes("a", "b") },
-		"limits.maxPodDrop: 1 nodes were found, and 3 in the last run; believed is a drop by a fraction of 0.5", "",
+		"limits.maxPodDrop: the cluster has 1 nodes, in the last run it had 3; allowed is a drop by a fraction of 0.5", "",
 	},
 }
 

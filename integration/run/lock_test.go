@@ -92,7 +92,7 @@ func TestRunGoesOnWithoutALock(t *testing.T) {
 			f.toReaper.Before(proxy.On(request), proxy.Always(proxy.Forbidden()))
 			report := f.reap(reap.ExitDone, atOnce).Report
 			f.wantSaid(report, decisions{"web-0": released})
-			f.wantText(strings.Join(report.Warnings, "\n"), "nothing keeps another run away: lease "+home+"/ip-reaper: injected: forbidden")
+			f.wantText(strings.Join(report.Warnings, "\n"), "the lock could not be taken, so another run may go on at the same time: lease "+home+"/ip-reaper: injected: forbidden")
 		})
 	}
 }

@@ -82,7 +82,7 @@ func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, policy).Report, all)
 	f.wantObjects("for-good", "running")
 	_, err := f.objects("ClusterReservedIP").Get(t.Context(), "wide", metav1.GetOptions{})
-	f.must(err) // the policy has it stay
+	f.must(err) // the policy does not allow its release
 }
 
 // inDryRun are the decisions of a dry run.

@@ -75,7 +75,7 @@ func fullReport() reaper.Report {
 		{Backend: pools, Pool: pool, Key: "7", IP: "172.18.178.199", Owner: owner("web-3"), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent,
 			FirstSeen: &seen, Due: &due, Outcome: reaper.Released},
 		{Backend: pools, Pool: pool, Key: "8", IP: "172.18.178.200", Owner: owner("web-4"), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent,
-			FirstSeen: &seen, Due: &due, Outcome: reaper.Changed, Error: `the entry changed hands: it is now {"id":"c9"}`},
+			FirstSeen: &seen, Due: &due, Outcome: reaper.Changed, Error: `the allocation changed hands: it is now {"id":"c9"}`},
 		{Backend: pools, Pool: pool, Key: "9", IP: "172.18.178.201", Owner: owner("web-5"), Verdict: reaper.Orphaned, Reason: reaper.SandboxReplaced,
 			Note: "the pod has 172.18.178.210", FirstSeen: &seen, Due: &due, Outcome: reaper.Returned, Error: "the owner came back: now PodPresent"},
 		{Backend: pools, Pool: pool, Key: "10", IP: "172.18.178.202", Owner: owner("web-6"), Verdict: reaper.Orphaned, Reason: reaper.PodReplaced,

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Equal ledgers have equal forms, whatever they remember.
+// Equal ledgers have equal forms.
 func TestLedgerFormWithNodesAndFigures(t *testing.T) {
 	const text = `{"version":1,"seen":{"a":1},"nodes":{"n1":["x","y"],"n2":["z"]},"figures":{"pods":7,"nodes":3}}`
 	l, err := reaper.DecodeLedger([]byte(`{"version":1,"figures":{"nodes":3,"pods":7},"nodes":{"n2":["z"],"n1":["y","x"]},"seen":{"a":1},"new":[]}`))
@@ -25,7 +25,7 @@ func TestLedgerFormWithNodesAndFigures(t *testing.T) {
 	equal(t, "form afterwards", string(l.Encode()), text)
 }
 
-// drawLedger draws a ledger that remembers of everything.
+// drawLedger draws a ledger with times, nodes and figures.
 func drawLedger(t *rapid.T) reaper.Ledger {
 	id := rapid.StringMatching(`[a-d]{1,2}`)
 	data := fmt.Appendf(nil, `{"version":1,"seen":%s,"nodes":%s,"figures":{"pods":%d,"nodes":%d}}`,
@@ -39,9 +39,9 @@ func drawLedger(t *rapid.T) reaper.Ledger {
 	return l
 }
 
-// Promise 8. A ledger in several objects is the whole, in whatever order they are
-// read; and each of them fits.
-func TestShardsOfAllThatALedgerRemembers(t *testing.T) {
+// Promise 8. The shards of a ledger merge to the whole in any order, and each of them
+// has at most the given size.
+func TestShardsOfALedgerWithNodesAndFigures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLedger(t)
 		size := rapid.IntRange(1, 12).Draw(t, "size")
@@ -66,8 +66,8 @@ func TestShardsOfAllThatALedgerRemembers(t *testing.T) {
 	})
 }
 
-// Promise 2. What either remembers both do.
-func TestMergedLedgerForgetsNothing(t *testing.T) {
+// Promise 2. A merged ledger has all that either of the two has.
+func TestMergedLedgerHasAllOfBoth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawLedger(t), drawLedger(t)
 		ab := a.Merge(b)
@@ -80,9 +80,10 @@ func TestMergedLedgerForgetsNothing(t *testing.T) {
 	})
 }
 
-// Promise 2, 8. Edited by hand, cut short, or written by a newer version: the run
-// says so, restarts what it would remember, and writes a whole one again.
-func TestLedgerThatSomebodyEditedKeeps(t *testing.T) {
+// Promise 2, 8. The ledger was edited by hand, cut short, or written by a newer
+// version. The run warns, the grace periods begin again, and the run writes a whole
+// ledger.
+func TestEditedLedgerKeeps(t *testing.T) {
 	for _, text := range []string{
 		`{"version":2,"seen":{},"seenBy":{"a":1}}`,
 		`{"version":1,"seen":{},"nodes":["n1"]}`,
@@ -98,36 +99,36 @@ func TestLedgerThatSomebodyEditedKeeps(t *testing.T) {
 		if _, err := reaper.DecodeLedger([]byte(text)); !errors.Is(err, reaper.ErrLedgerDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", text, err)
 		}
-		w, m := patient(t)
+		h, m := waitingHarness(t)
 		before := contentsOf(t, m)
-		w.run(t)
-		w.notes.stored = []byte(text)
-		w.now = noon.Add(time.Hour)
-		report := w.run(t)
+		h.run(t)
+		h.ledgers.stored = []byte(text)
+		h.now = noon.Add(time.Hour)
+		report := h.run(t)
 		equal(t, "summary after "+text, report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 		equal(t, "warnings", len(report.Warnings), 1)
 		equal(t, "store", contentsOf(t, m), before)
-		w.now = noon.Add(75 * time.Minute)
-		equal(t, "released later", w.run(t).Summary.Released, 2)
+		h.now = noon.Add(75 * time.Minute)
+		equal(t, "released later", h.run(t).Summary.Released, 2)
 	}
 }
 
-// Promise 2. Figures that nobody can have counted refuse until somebody looks.
-func TestFiguresThatMakeNoSenseRefuse(t *testing.T) {
-	w, m := patient(t)
-	w.policy = backendtest.Impatient()
+// Promise 2. Impossible figures make runs refuse until an operator looks.
+func TestImpossibleFiguresRefuse(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy = backendtest.Impatient()
 	before := contentsOf(t, m)
-	w.notes.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
-	_, err := reaper.Run(t.Context(), w.options())
-	equal(t, "refused", refusal(t, err) != nil, true)
+	h.ledgers.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
+	_, err := reaper.Run(t.Context(), h.options())
+	equal(t, "refused", limitError(t, err) != nil, true)
 	equal(t, "store", contentsOf(t, m), before)
-	w.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	equal(t, "released once somebody has looked", w.run(t).Summary.Released, 2)
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	equal(t, "released after an operator looked", h.run(t).Summary.Released, 2)
 }
 
-// Promise 2. An entry that an edited ledger has on two nodes is on one of them, and
-// nothing panics.
-func TestEntryOnTwoNodes(t *testing.T) {
+// Promise 2. An edited ledger has an allocation on two nodes. It counts as on one of
+// them.
+func TestLedgerWithOneAllocationOnTwoNodes(t *testing.T) {
 	l, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{},"nodes":{"n1":["x","x"],"n2":["x"],"":["y"]}}`))
 	equal(t, "error", err, nil)
 	again, err := reaper.DecodeLedger(l.Encode())

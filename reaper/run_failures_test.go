@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A wrapped backend releases in its own way.
+// A wrapped backend has its own Release.
 type wrapped struct {
 	reaper.Backend
 	release func(ctx context.Context, pool string, ws []reaper.Warrant) []error
@@ -25,29 +25,30 @@ func (w wrapped) Release(ctx context.Context, pool string, ws []reaper.Warrant) 
 	return w.release(ctx, pool, ws)
 }
 
-func (wrapped) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	return written{}.Record(ctx, rs)
+func (wrapped) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	return tokenRecorder{}.Record(ctx, as)
 }
 
 func (wrapped) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	return written{}.Restore(ctx, pool, rs)
+	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
-// answering releases nothing and answers for each warrant with that.
+// answering returns a Release that releases nothing and returns the error for each
+// warrant.
 func answering(err error) func(context.Context, string, []reaper.Warrant) []error {
 	return func(_ context.Context, _ string, ws []reaper.Warrant) []error {
 		return slices.Repeat([]error{err}, len(ws))
 	}
 }
 
-// An unrecorded backend is one that cannot put back what it releases.
+// An unrecorded backend is no Recorder.
 type unrecorded struct{ reaper.Backend }
 
-// partial runs, and returns the report and the texts of the failures. It fails
-// the test if there are none, or the run did not do what it could.
-func (w *world) partial(t *testing.T) (reaper.Report, []string) {
+// partial runs, and returns the report and the texts of the failures. It fails the test
+// unless the run returns a PartialError.
+func (h *harness) partial(t *testing.T) (reaper.Report, []string) {
 	t.Helper()
-	report, err := reaper.Run(t.Context(), w.options())
+	report, err := reaper.Run(t.Context(), h.options())
 	var failed *reaper.PartialError
 	if !errors.As(err, &failed) {
 		t.Fatalf("run: %v, want a PartialError", err)
@@ -59,7 +60,7 @@ func (w *world) partial(t *testing.T) (reaper.Report, []string) {
 	return report, texts
 }
 
-// statuses are the states of the backends, by name.
+// statuses returns the statuses of the backends, by name.
 func statuses(r reaper.Report) map[string]string {
 	all := make(map[string]string)
 	for _, b := range r.Backends {
@@ -74,10 +75,10 @@ func statuses(r reaper.Report) map[string]string {
 // Promise 9, 11.
 func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	broken := script{"broken", []step{{pool: poolOf(webEntry())}, {err: errors.New("403 on page 2")}}}
-	w := newWorld(broken, m.Backend())
-	w.fill(t, m, "live-1", "gone-1")
-	report, failures := w.partial(t)
+	broken := scriptedStore{"broken", []step{{pool: poolOf(webAllocation())}, {err: errors.New("403 on page 2")}}}
+	h := newHarness(broken, m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
+	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"broken: 403 on page 2"})
 	equal(t, "statuses", statuses(report), map[string]string{"broken": "failed: 403 on page 2", "memory": "ok"})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
@@ -85,13 +86,13 @@ func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 
 // Promise 9, 11.
 func TestPoolThatCannotBeReadStopsNoOther(t *testing.T) {
-	r := webEntry()
-	s := script{"store", []step{
-		{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(r)},
+	a := webAllocation()
+	s := scriptedStore{"store", []step{
+		{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(a)},
 	}}
-	w := newWorld(s)
-	w.pods.Add(reaper.Pod{Ref: other})
-	report, failures := w.partial(t)
+	h := newHarness(s)
+	h.pods.Add(reaper.Pod{Ref: other})
+	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"store: torn: no range"})
 	equal(t, "statuses", statuses(report), map[string]string{"store": "partial: torn: no range"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Released})
@@ -100,15 +101,15 @@ func TestPoolThatCannotBeReadStopsNoOther(t *testing.T) {
 // Promise 7, 9.
 func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
-	w := newWorld(nil, two.Backend())
-	w.fill(t, one, "live-1", "gone-1", "gone-2")
-	w.fill(t, two, "live-1", "gone-3")
+	h := newHarness(nil, two.Backend())
+	h.addPods(t, one, "live-1", "gone-1", "gone-2")
+	h.addPods(t, two, "live-1", "gone-3")
 	store := one.Backend()
-	w.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 		answers := store.Release(ctx, pool, ws[1:])
 		return append([]error{errors.New("the schema does not allow it")}, answers...)
 	}}
-	report, failures := w.partial(t)
+	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"one: a: 1 not released: the schema does not allow it"})
 	equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
@@ -118,15 +119,15 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
 }
 
-// Promise 7. The address is free, and the run says that it did not do all.
+// Promise 7. The address is free, and the report says that the release is not finished.
 func TestUnfinishedReleaseIsReported(t *testing.T) {
 	m := backendtest.NewHandled("memory")
-	w := newWorld(m.Backend())
+	h := newHarness(m.Backend())
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	w.fill(t, m, "live-1", "gone-1", "gone-2")
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	m.Fumble()
-	report, failures := w.partial(t)
-	const why = "released, but something of it is left: the handle of sandbox-gone-1: the second write failed"
+	report, failures := h.partial(t)
+	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 1: " + why})
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Released})
@@ -135,57 +136,58 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
 	equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 1)
 
-	report = w.run(t)
+	report = h.run(t)
 	equal(t, "outcomes of the next run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Kept})
-	w.now = noon.Add(4 * time.Minute)
-	report = w.run(t)
+	h.now = noon.Add(4 * time.Minute)
+	report = h.run(t)
 	equal(t, "outcomes of a later run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Released})
 }
 
-// Promise 7. A failure is worse than what is left.
+// Promise 7. A failed release counts more than an unfinished one.
 func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
-	s := wrapped{fixedStore{poolOf(entries(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
+	s := wrapped{fixedStore{poolOf(allocations(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
 		return []error{fmt.Errorf("%w: here", reaper.ErrUnfinished), errors.New("no")}
 	}}
-	w := newWorld(s)
-	w.pods.Add(reaper.Pod{Ref: other})
-	report, failures := w.partial(t)
+	h := newHarness(s)
+	h.pods.Add(reaper.Pod{Ref: other})
+	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{
-		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but something of it is left: here",
+		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but a later run has to remove the rest: here",
 	})
 	equal(t, "statuses", statuses(report), map[string]string{"fixed": "partial: failed releases: 1"})
 }
 
-// Promise 7. A backend that breaks its contract makes nothing up.
+// Promise 7. A backend breaks its contract, and the report has no release that the
+// backend did not confirm.
 func TestMissingAnswerIsAFailure(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(nil)
-	w.fill(t, m, "live-1", "gone-1", "gone-2")
-	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
-	report, failures := w.partial(t)
-	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for it"})
+	h := newHarness(nil)
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
+	report, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for every allocation"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
 }
 
-func TestAnswersTooManyAreIgnored(t *testing.T) {
+func TestExtraAnswersAreIgnored(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(nil)
-	w.fill(t, m, "live-1", "gone-1")
-	w.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error {
+	h := newHarness(nil)
+	h.addPods(t, m, "live-1", "gone-1")
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error {
 		return []error{nil, errors.New("whose?")}
 	}}
-	equal(t, "released", w.run(t).Summary.Released, 1)
+	equal(t, "released", h.run(t).Summary.Released, 1)
 }
 
 // Promise 11.
-func TestStoreThatIsNotThere(t *testing.T) {
-	absent := script{"absent", []step{{err: fmt.Errorf("%w: no CRD", reaper.ErrNotInstalled)}}}
+func TestStoreThatIsNotInstalled(t *testing.T) {
+	absent := scriptedStore{"absent", []step{{err: fmt.Errorf("%w: no CRD", reaper.ErrNotInstalled)}}}
 	const message = "the store is not installed in this cluster: no CRD"
-	w := newWorld(absent)
-	equal(t, "statuses", statuses(w.run(t)), map[string]string{"absent": "skipped: " + message})
+	h := newHarness(absent)
+	equal(t, "statuses", statuses(h.run(t)), map[string]string{"absent": "skipped: " + message})
 
-	w.policy.Backends["absent"] = policy.Backend{Enabled: policy.On}
-	report, failures := w.partial(t)
+	h.policy.Backends["absent"] = policy.Backend{Enabled: policy.On}
+	report, failures := h.partial(t)
 	equal(t, "statuses of a required one", statuses(report), map[string]string{"absent": "failed: " + message})
 	equal(t, "failures of a required one", failures, []string{"absent: " + message})
 }
@@ -193,11 +195,11 @@ func TestStoreThatIsNotThere(t *testing.T) {
 // Promise 11.
 func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	w := newWorld(m.Backend())
-	w.fill(t, m, "live-1", "gone-1")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
 	asked := requests(m)
-	w.policy.Backends["memory"] = policy.Backend{Enabled: policy.Off}
-	report := w.run(t)
+	h.policy.Backends["memory"] = policy.Backend{Enabled: policy.Off}
+	report := h.run(t)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "skipped: disabled by the policy"})
 	equal(t, "requests", *asked, nil)
 	equal(t, "summary", report.Summary, reaper.Counts{})
@@ -205,9 +207,9 @@ func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 
 func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	first, second := backendtest.NewMemory("first"), backendtest.NewTwoStep("second")
-	w := newWorld(first.Backend(), second.Backend())
-	w.fill(t, first, "live-1", "gone-1")
-	w.fill(t, second, "live-1", "gone-2", "gone-3")
+	h := newHarness(first.Backend(), second.Backend())
+	h.addPods(t, first, "live-1", "gone-1")
+	h.addPods(t, second, "live-1", "gone-2", "gone-3")
 	var order []string
 	note := func(who string) func(string) error {
 		return func(request string) error {
@@ -217,8 +219,8 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	}
 	first.OnRequest(note("first: "))
 	second.OnRequest(note("second: "))
-	w.change = func(o *reaper.Options) { o.Concurrency = 1 }
-	w.run(t)
+	h.change = func(o *reaper.Options) { o.Concurrency = 1 }
+	h.run(t)
 	equal(t, "order", order, []string{
 		"first: list", "second: list", "first: record", "second: record", "first: release a",
 		"second: bury a/10.0.0.2", "second: remove a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.3",
@@ -230,8 +232,8 @@ func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 	for failures, want := range map[int]reaper.Outcome{1: reaper.Released, 4: reaper.Released, 5: reaper.Failed} {
 		synctest.Test(t, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
-			w := newWorld(m.Backend())
-			w.fill(t, m, "live-1", "gone-1")
+			h := newHarness(m.Backend())
+			h.addPods(t, m, "live-1", "gone-1")
 			left := failures
 			m.OnRequest(func(request string) error {
 				if request == "list" || left == 0 {
@@ -240,7 +242,7 @@ func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 				left--
 				return errConnection
 			})
-			report, err := reaper.Run(t.Context(), w.options())
+			report, err := reaper.Run(t.Context(), h.options())
 			equal(t, fmt.Sprintf("outcome after %d failures", failures), outcomes(report)["2"], want)
 			if partial := (*reaper.PartialError)(nil); errors.As(err, &partial) != (want == reaper.Failed) {
 				t.Errorf("after %d failures: %v", failures, err)
@@ -256,8 +258,8 @@ func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := backendtest.NewMemory("memory")
-		w := newWorld(m.Backend())
-		w.fill(t, m, "live-1", "gone-1")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1")
 		lost := false
 		m.OnRequest(func(request string) error {
 			if request == "list" || lost {
@@ -266,6 +268,6 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 			lost = true
 			return backendtest.ErrLost
 		})
-		equal(t, "outcomes", outcomes(w.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released})
+		equal(t, "outcomes", outcomes(h.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released})
 	})
 }

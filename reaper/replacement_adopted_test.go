@@ -9,34 +9,34 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// supersededScene is a pod that shows 10.0.0.2 on net1, and has an entry for it
-// beside that for 10.0.0.1.
-func supersededScene() (older, newer reaper.Allocation, pod reaper.Pod) {
-	older, newer = webEntry(), webEntry()
+// supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
+// address, and an older one of 10.0.0.1.
+func supersededSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+	older, newer = webAllocation(), webAllocation()
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
 	return older, newer, showing(web, ip2)
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof.
 func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
-	kept := finding{reaper.InUse, reaper.PodPresent, ""}
+	kept := decision{reaper.InUse, reaper.PodPresent, ""}
 	for _, tt := range []struct {
 		name   string
 		change func(older, newer *reaper.Allocation, pod *reaper.Pod)
-		want   finding
+		want   decision
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {},
-			finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"neither entry names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
+			decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		{"neither allocation names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface, newer.Owner.Interface = "", ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"this entry names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		{"this allocation names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
 			older.Owner.Interface = ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		{"the other allocation names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = ""
-		}, finding{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other entry names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
+		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
+		{"the other allocation names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
 			newer.Owner.Interface, pod.Interfaces = "", map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
 		{"the pod shows both addresses", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
@@ -48,16 +48,16 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 		{"the pod shows the other address on another interface", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			pod.Interfaces = map[string][]netip.Addr{"net2": {ip2}}
 		}, kept},
-		{"the other entry is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = "net2"
 		}, kept},
-		{"the other entry is another pod's", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is another pod's", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Pod = other
 		}, kept},
-		{"the other entry cannot be read", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation cannot be read", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Unreadable = "no JSON"
 		}, kept},
-		{"the other entry is for the same address", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
+		{"the other allocation is for the same address", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.IP = older.IP
 		}, kept},
 		{"the pod's status cannot be read as a whole", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
@@ -68,37 +68,37 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 		}, kept},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := supersededScene()
+			older, newer, pod := supersededSituation()
 			tt.change(&older, &newer, &pod)
-			decisions := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
-			equal(t, "verdict", found(decisions[0]), tt.want)
+			decisions := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}
 }
 
 // Promise 1.
-func TestOtherEntryInAnotherPoolProvesNothing(t *testing.T) {
-	older, newer, pod := supersededScene()
+func TestAllocationInAnotherPoolProvesNothing(t *testing.T) {
+	older, newer, pod := supersededSituation()
 	there := poolOf(newer)
 	there.Name = "there"
-	s := scene{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
-	for _, v := range s.judge(t, noon) {
-		equal(t, "verdict", found(v), finding{reaper.InUse, reaper.PodPresent, ""})
+	s := situation{pools: []reaper.Pool{poolOf(older), there}, pods: []reaper.Pod{pod}}
+	for _, d := range s.judge(t, noon) {
+		equal(t, "verdict", decisionOf(d), decision{reaper.InUse, reaper.PodPresent, ""})
 	}
 }
 
-func TestReplacedSandboxIsHeldWhereThePolicySaysSo(t *testing.T) {
-	older, newer, pod := supersededScene()
+func TestReplacedSandboxIsHeldByThePolicy(t *testing.T) {
+	older, newer, pod := supersededSituation()
 	for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
-		s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+		s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 		s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
-		equal(t, "verdict under "+string(d), found(s.judge(t, noon)[0]),
-			finding{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
+		equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]),
+			decision{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
 	}
 }
 
-// Promise 1. While the ADD of a new sandbox is in flight, the pod still shows
-// the old address and the new entry looks superseded.
+// Promise 1. While the ADD of a new sandbox is in flight, the pod still shows the old
+// address, and the new allocation looks replaced.
 func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -111,8 +111,8 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 		{"a longer grace", 10 * time.Minute, 6 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			older, newer, pod := supersededScene()
-			s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+			older, newer, pod := supersededSituation()
+			s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 			s.policy = func(p *policy.Policy) {
 				p.GracePeriod, p.MinAge = &policy.Duration{Duration: tt.grace}, &policy.Duration{Duration: tt.minAge}
 			}
@@ -123,7 +123,7 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 				noon.Add(tt.want):                  reaper.Orphaned,
 				noon.Add(tt.want + 24*7*time.Hour): reaper.Orphaned,
 			} {
-				equal(t, "standing", s.judge(t, at)[0].Verdict, want)
+				equal(t, "verdict", s.judge(t, at)[0].Verdict, want)
 			}
 		})
 	}
@@ -131,11 +131,11 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 
 // Promise 1.
 func TestReplacedSandboxIsForgottenOnceThePodShowsItsAddress(t *testing.T) {
-	older, newer, pod := supersededScene()
-	s := scene{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	older, newer, pod := supersededSituation()
+	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
 	s.ledger = s.seen(t, noon)
-	s.pods = []reaper.Pod{showing(web, ip1)} // it was the new one, in flight
+	s.pods = []reaper.Pod{showing(web, ip1)} // it was that of the ADD in flight
 	s.ledger = s.seen(t, noon.Add(time.Minute))
 	s.pods = []reaper.Pod{pod}
-	equal(t, "standing", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
+	equal(t, "verdict", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
 }

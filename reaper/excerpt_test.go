@@ -34,7 +34,7 @@ func TestDocumentIsOfAKind(t *testing.T) {
 	}
 }
 
-// excerpt is what files have of a store: pools, and errors instead of pools.
+// excerpt returns an Excerpt that yields these pools and errors.
 func excerpt(found ...any) reaper.Excerpt {
 	return reaper.Excerpt{Store: "whereabouts", Pools: iter.Seq2[reaper.Pool, error](func(yield func(reaper.Pool, error) bool) {
 		for _, f := range found {
@@ -48,20 +48,20 @@ func excerpt(found ...any) reaper.Excerpt {
 }
 
 func TestExcerptCountsAPoolOnce(t *testing.T) {
-	changed := webEntry()
+	changed := webAllocation()
 	changed.Token = "t2"
 	elsewhere := poolOf(changed)
 	elsewhere.Name = "elsewhere"
-	const twice = "pool: the files have it twice, and not the same; the first counts"
+	const twice = "pool: the files have this pool twice, with different contents; the first one counts"
 	for _, tt := range []struct {
 		name  string
 		pools []any
 		want  []string // tokens of the pools, or errors
 	}{
-		{"the same unit", []any{poolOf(webEntry()), poolOf(webEntry())}, []string{"t1"}},
-		{"the same unit, not the same any more", []any{poolOf(webEntry()), poolOf(changed)}, []string{"t1", twice}},
-		{"two units", []any{poolOf(webEntry()), elsewhere}, []string{"t1", "t2"}},
-		{"a unit that cannot be read, and again where it can", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webEntry())},
+		{"the same pool", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
+		{"the same pool, with different contents", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
+		{"two pools", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
+		{"a pool that cannot be read, and once more, readable", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
 			[]string{"pool: cut", "t1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,13 +75,13 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 				got = append(got, pool.Allocations[0].Token)
 				pool.Allocations[0].Backend = "whereabouts" // as TakeInventory does
 			}
-			equal(t, "units", got, tt.want)
+			equal(t, "pools", got, tt.want)
 		})
 	}
 }
 
 func TestExcerptReleasesNothing(t *testing.T) {
-	errs := excerpt(poolOf(webEntry())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
+	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
 	if len(errs) != 2 || !errors.Is(errs[0], reaper.ErrKept) || !errors.Is(errs[1], reaper.ErrKept) {
 		t.Errorf("Release = %v, want ErrKept twice", errs)
 	}

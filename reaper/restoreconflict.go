@@ -8,14 +8,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// An occupancy is who has which address now: by what the stores say, and by what pods
-// show.
+// An occupancy is an index of the addresses that are in use now: those that the stores
+// hold, and those that pods show.
 type occupancy struct {
 	facts    *Facts
 	listings map[string]Listing
 	taken    map[netip.Addr][]*Allocation
 }
 
+// newOccupancy indexes an inventory and the census after it.
 func newOccupancy(inv Inventory, census Census) occupancy {
 	o := occupancy{
 		facts:    newFacts(time.Time{}, policy.Default(), inv, census, Ledger{}),
@@ -34,14 +35,14 @@ func newOccupancy(inv Inventory, census Census) occupancy {
 	return o
 }
 
-// partition settles the records that cannot be put back, and returns the others, by
-// index.
-func (r *restoration) partition(o occupancy) []int {
+// partition settles the records that cannot be put back, and returns the indices of the
+// others.
+func (r *restoreCall) partition(o occupancy) []int {
 	var free []int
 	for i, rec := range r.report.records {
 		switch l, ok := o.listings[rec.Backend]; {
 		case !ok:
-			r.settle(i, NotRestored, fmt.Errorf("there is no backend %q here", rec.Backend))
+			r.settle(i, NotRestored, fmt.Errorf("the program has no backend %q", rec.Backend))
 			continue
 		case l.Status == StatusFailed || l.Status == StatusSkipped:
 			r.settle(i, NotRestored, fmt.Errorf("%s: %s", rec.Backend, l.Message))
@@ -56,12 +57,12 @@ func (r *restoration) partition(o occupancy) []int {
 	return free
 }
 
-// conflict returns an error that wraps ErrTaken where another owner has the address of
-// a record, no matter whether its place is free.
+// conflict returns an error that wraps ErrTaken if the address of the record has another
+// owner, no matter whether the place of the record is free.
 func (o occupancy) conflict(rec Record) error {
 	ip, err := netip.ParseAddr(rec.IP)
 	if err != nil {
-		return nil // it has none
+		return nil // the record has no address
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
 	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
@@ -76,8 +77,8 @@ func (o occupancy) conflict(rec Record) error {
 	return nil
 }
 
-// compete reports whether two allocations of one address, of which neither is the other,
-// are of the same network, or may be.
+// compete reports whether two different allocations of one address are, or may be, of
+// the same network.
 func (o occupancy) compete(a, b *Allocation) bool {
 	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
@@ -86,8 +87,8 @@ func (o occupancy) compete(a, b *Allocation) bool {
 	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
 }
 
-// sharesOwner reports whether another allocation is surely for the same pod, or for the
-// same sandbox where the record names no pod.
+// sharesOwner reports whether it is certain that the other allocation is for the same
+// pod; or for the same sandbox, if the record names no pod.
 func (r Record) sharesOwner(other Allocation) bool {
 	switch pod := (PodRef{r.Owner.Namespace, r.Owner.Pod}); {
 	case other.Unreadable != "" || other.Foreign != "":

@@ -1,16 +1,16 @@
 package reaper
 
-// An InputError is a mistake in what the user gave: a flag, a variable, a file, a
-// setting. The program finds it before it writes anything.
+// An InputError is a mistake in the user's input: a flag, a variable, a file, a
+// setting. The program finds it before its first write.
 type InputError struct {
 	Err  error
-	Hint string // what to give instead; empty where the error says so
+	Hint string // the right input; empty if the error says it
 }
 
 // BadInput returns an *InputError.
 func BadInput(err error, hint string) error { return &InputError{Err: err, Hint: hint} }
 
-// Error says what is wrong with the input, without the hint.
+// Error returns the mistake, without the hint.
 func (e *InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

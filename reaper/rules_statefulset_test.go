@@ -10,7 +10,7 @@ import (
 )
 
 // Promise 2.
-func TestStatefulSetKeepsWhatItsPodsComeBackFor(t *testing.T) {
+func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 	db := reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: 3}
 	shifted := reaper.StatefulSet{Namespace: "default", Name: "db", Start: 5, Replicas: 2}
 	dashed := reaper.StatefulSet{Namespace: "default", Name: "db-0", Replicas: 1}
@@ -44,35 +44,35 @@ func TestStatefulSetKeepsWhatItsPodsComeBackFor(t *testing.T) {
 		{"no set", "db-0", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := webEntry()
-			r.Owner.Pod.Name = tt.pod
-			retained := finding{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}
-			released := finding{reaper.Suspected, reaper.PodAbsent, ""}
+			a := webAllocation()
+			a.Owner.Pod.Name = tt.pod
+			retained := decision{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}
+			released := decision{reaper.Suspected, reaper.PodAbsent, ""}
 			want := released
 			if tt.want {
 				want = retained
 			}
-			s := scene{pools: []reaper.Pool{poolOf(r)}, sets: tt.sets}
-			equal(t, "verdict", found(s.judge(t, noon)[0]), want)
+			s := situation{pools: []reaper.Pool{poolOf(a)}, sets: tt.sets}
+			equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), want)
 
 			s.policy = func(p *policy.Policy) { p.Protection.StatefulSets = policy.Ignore }
-			equal(t, "verdict where the policy ignores them", found(s.judge(t, noon)[0]), released)
+			equal(t, "verdict where the policy ignores them", decisionOf(s.judge(t, noon)[0]), released)
 		})
 	}
 }
 
-// A word that the judge does not know must not make it forget protection.
-func TestUnknownRetentionKeeps(t *testing.T) {
-	r := webEntry()
-	r.Owner.Pod.Name = "db-0"
-	s := scene{pools: []reaper.Pool{poolOf(r)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
+// An unknown value in the policy keeps.
+func TestUnknownPolicyForStatefulSetsKeeps(t *testing.T) {
+	a := webAllocation()
+	a.Owner.Pod.Name = "db-0"
+	s := situation{pools: []reaper.Pool{poolOf(a)}, sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}}
 	s.policy = func(p *policy.Policy) { p.Protection.StatefulSets = "" }
-	equal(t, "standing", s.judge(t, noon)[0].Verdict, reaper.Held)
+	equal(t, "verdict", s.judge(t, noon)[0].Verdict, reaper.Held)
 }
 
-// Promise 2, 4. Whatever becomes of the set between the runs, the one that is there
-// now decides, and grace counts from when it wants the pod no more.
-func TestStatefulSetThatIsThereNowDecides(t *testing.T) {
+// Promise 2, 4. The StatefulSet may change between the runs. That of the current run
+// decides, and the grace period counts from when it no longer wants the pod.
+func TestStatefulSetOfTheCurrentRunDecides(t *testing.T) {
 	set := func(replicas int) reaper.StatefulSet {
 		return reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: replicas}
 	}
@@ -91,36 +91,36 @@ func TestStatefulSetThatIsThereNowDecides(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
-			w := newWorld(m.Backend())
-			w.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-			w.fill(t, m, "live-1", "db-2")
-			w.pods.AddSets(set(3))
-			equal(t, "reason at first", w.run(t).Entries[1].Reason, reaper.Retained)
+			h := newHarness(m.Backend())
+			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+			h.addPods(t, m, "live-1", "db-2")
+			h.pods.AddSets(set(3))
+			equal(t, "reason at first", h.run(t).Entries[1].Reason, reaper.Retained)
 
-			w.pods = &backendtest.Pods{}
-			w.pods.Add(reaper.Pod{Ref: app("live-1").Pod})
-			w.pods.AddSets(tt.second...)
-			w.now = noon.Add(24 * time.Hour)
-			e := w.run(t).Entries[1]
+			h.pods = &backendtest.Pods{}
+			h.pods.Add(reaper.Pod{Ref: app("live-1").Pod})
+			h.pods.AddSets(tt.second...)
+			h.now = noon.Add(24 * time.Hour)
+			e := h.run(t).Entries[1]
 			equal(t, "reason", e.Reason, tt.want)
 			equal(t, "outcome", e.Outcome, reaper.Kept)
-			w.now = noon.Add(25 * time.Hour)
+			h.now = noon.Add(25 * time.Hour)
 			want := reaper.Kept
 			if tt.want == reaper.PodAbsent {
 				want = reaper.Released
 			}
-			equal(t, "outcome an hour later", w.run(t).Entries[1].Outcome, want)
+			equal(t, "outcome an hour later", h.run(t).Entries[1].Outcome, want)
 		})
 	}
 }
 
-// Promise 1, 4. The second look judges by the sets of the first.
+// Promise 1, 4. The second look uses the StatefulSets of the first.
 func TestConfirmRemembersTheStatefulSets(t *testing.T) {
 	for _, due := range []int{1, 1000} {
-		r := entries(1)[0]
-		h := newHearing(t, &backendtest.Pods{}, r)
-		h.census = reaper.NewCensus(noon, nil, []reaper.StatefulSet{{Namespace: "default", Name: "app", Replicas: 1}})
-		ws, errs := h.confirmer(due).Confirm(t.Context(), h.orphans)
+		a := allocations(1)[0]
+		look := newSecondLook(t, &backendtest.Pods{}, a)
+		look.census = reaper.NewCensus(noon, nil, []reaper.StatefulSet{{Namespace: "default", Name: "app", Replicas: 1}})
+		ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 		refused(t, ws[0], errs[0], reaper.ErrKept)
 	}
 }

@@ -2,8 +2,8 @@ package reaper
 
 import "fmt"
 
-// tally fills in the report's figures, and the status of backends whose releases
-// failed, from its entries.
+// tally counts the report's entries. It also sets the status of the backends whose
+// releases failed.
 func (r *Report) tally() {
 	r.Summary = Counts{}
 	backends := make(map[string]*Counts, len(r.Backends))

@@ -19,11 +19,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// noon is when most tests take place. The listing and the confirmation read
-// another clock, the real one or that of a synctest bubble.
+// noon is the time of most tests. The listing and the second look read another clock:
+// the real one, or that of a synctest bubble.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// The entry that most verdicts are about is 10.0.0.1, and pod web's.
+// The pods and addresses of most tests. Web has 10.0.0.1.
 var (
 	web   = reaper.PodRef{Namespace: "default", Name: "web"}
 	other = reaper.PodRef{Namespace: "default", Name: "other"}
@@ -31,21 +31,23 @@ var (
 	ip2   = netip.MustParseAddr("10.0.0.2")
 )
 
-// What a cluster answers: that the same question may succeed later, or that it never
-// will.
+// Errors of a cluster: after the first, the same request may succeed later. After the
+// second, it never will.
 var (
 	errConnection = errors.New("connect: connection refused")
 	forbidden     = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
 )
 
-func webEntry() reaper.Allocation {
+// webAllocation returns the allocation that most decisions are about: 10.0.0.1, of the
+// pod web.
+func webAllocation() reaper.Allocation {
 	return reaper.Allocation{
 		Key: "1", IP: ip1, Token: "t1",
 		Owner: reaper.Owner{Pod: web, Sandbox: "s1", Interface: "net1"},
 	}
 }
 
-// pool is a pool of one network that holds the entries.
+// poolOf returns a pool of one network with the allocations.
 func poolOf(entries ...reaper.Allocation) reaper.Pool {
 	return reaper.Pool{Name: "pool", Network: "-", Allocations: entries}
 }
@@ -61,8 +63,8 @@ func finished(pod reaper.Pod) reaper.Pod {
 	return pod
 }
 
-// A scene is what a verdict is made of.
-type scene struct {
+// A situation has the facts of a decision.
+type situation struct {
 	policy func(*policy.Policy)
 	pools  []reaper.Pool
 	pods   []reaper.Pod
@@ -71,8 +73,8 @@ type scene struct {
 	ledger reaper.Ledger
 }
 
-// terms returns the default policy as the scene changes it.
-func (s scene) terms() policy.Policy {
+// terms returns the default policy with the changes of the situation.
+func (s situation) terms() policy.Policy {
 	p := policy.Default()
 	if s.policy != nil {
 		s.policy(&p)
@@ -80,8 +82,9 @@ func (s scene) terms() policy.Policy {
 	return p
 }
 
-// judge returns the verdicts at a time.
-func (s scene) judge(t *testing.T, now time.Time) []reaper.Decision {
+// judge returns the decisions at a time. It fails the test if one of them has no
+// evidence.
+func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
 	decisions := reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
@@ -93,7 +96,7 @@ func (s scene) judge(t *testing.T, now time.Time) []reaper.Decision {
 	return decisions
 }
 
-// censusOf is a census of these pods, begun now.
+// censusOf returns a census of these pods that begins now.
 func censusOf(pods ...reaper.Pod) reaper.Census { return reaper.NewCensus(time.Now(), pods, nil) }
 
 // inventory lists the stores.
@@ -102,26 +105,27 @@ func inventory(t *testing.T, stores ...reaper.Backend) reaper.Inventory {
 	return reaper.TakeInventory(t.Context(), stores, func(string) bool { return true })
 }
 
-// A finding is what tables of verdicts compare.
-type finding struct {
+// A decision has the fields of a reaper.Decision that tables compare.
+type decision struct {
 	Verdict reaper.Verdict
 	Reason  reaper.Reason
 	Note    string
 }
 
-func found(v reaper.Decision) finding { return finding{v.Verdict, v.Reason, v.Note} }
+// decisionOf returns those fields.
+func decisionOf(d reaper.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
 
-// A notebook is a reaper.Ledgers in memory. Like the real one, it keeps the
-// stored form.
-type notebook struct {
+// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps the stored
+// form.
+type memoryLedgers struct {
 	mu     sync.Mutex
-	stored []byte // nil where there is none
+	stored []byte // nil if none is stored
 	onLoad func() error
 	onSave func() error
 	saves  int
 }
 
-func (n *notebook) Load(context.Context) (reaper.Ledger, error) {
+func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.onLoad != nil {
@@ -135,7 +139,7 @@ func (n *notebook) Load(context.Context) (reaper.Ledger, error) {
 	return reaper.DecodeLedger(n.stored)
 }
 
-func (n *notebook) Save(_ context.Context, l reaper.Ledger) error {
+func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.saves++
@@ -148,81 +152,82 @@ func (n *notebook) Save(_ context.Context, l reaper.Ledger) error {
 	return nil
 }
 
-// written is the half of a backend that writes down and puts back, for those that
-// tests make up: it writes down tokens and puts nothing back.
-type written struct{}
+// A tokenRecorder has the methods of a Recorder for stores of tests. It records the
+// token and restores nothing.
+type tokenRecorder struct{}
 
-func (written) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	records := make([]json.RawMessage, len(rs))
-	for i, r := range rs {
-		records[i] = fmt.Appendf(nil, "%q", r.Token)
+func (tokenRecorder) Record(_ context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	records := make([]json.RawMessage, len(as))
+	for i, a := range as {
+		records[i] = fmt.Appendf(nil, "%q", a.Token)
 	}
 	return records, nil
 }
 
-func (written) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+func (tokenRecorder) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
 	return make([]error, len(rs))
 }
 
-// seen returns the ledger after one more run over the scene's pools and pods.
-func (s scene) seen(t *testing.T, now time.Time) reaper.Ledger {
+// seen returns the ledger after one more run over the pools and pods of the situation.
+func (s situation) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
-	w := newWorld(fixedStore(s.pools))
-	w.pods.Add(s.pods...)
-	w.pods.AddSets(s.sets...)
-	w.pods.AddNodes(s.nodes...)
-	w.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
-	w.policy = s.terms()
-	w.policy.DryRun = new(bool)
-	w.notes.stored = s.ledger.Encode()
-	w.now = now
-	w.run(t)
-	l, err := reaper.DecodeLedger(w.notes.stored)
+	h := newHarness(fixedStore(s.pools))
+	h.pods.Add(s.pods...)
+	h.pods.AddSets(s.sets...)
+	h.pods.AddNodes(s.nodes...)
+	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.policy = s.terms()
+	h.policy.DryRun = new(bool)
+	h.ledgers.stored = s.ledger.Encode()
+	h.now = now
+	h.run(t)
+	l, err := reaper.DecodeLedger(h.ledgers.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// A world is all that a run needs.
-type world struct {
+// A harness has the surroundings of a run: policy, backends, cluster, ledger, journal,
+// clock.
+type harness struct {
 	policy   policy.Policy
 	backends []reaper.Backend
 	pods     *backendtest.Pods
-	notes    *notebook
+	ledgers  *memoryLedgers
 	journal  *backendtest.Journal
 	now      time.Time
 	change   func(*reaper.Options)
 }
 
-// newWorld returns a world of empty cluster and ledger, and a policy that
-// releases without waiting.
-func newWorld(backends ...reaper.Backend) *world {
-	return &world{
+// newHarness returns a harness with an empty cluster and an empty ledger. Its policy
+// releases without a grace period.
+func newHarness(backends ...reaper.Backend) *harness {
+	return &harness{
 		policy: backendtest.Impatient(), backends: backends,
-		pods: &backendtest.Pods{}, notes: &notebook{}, journal: &backendtest.Journal{}, now: noon,
+		pods: &backendtest.Pods{}, ledgers: &memoryLedgers{}, journal: &backendtest.Journal{}, now: noon,
 	}
 }
 
-// options are those of the next run. Time stands still in it.
-func (w *world) options() reaper.Options {
+// options returns the options of the next run. The time does not change during a run.
+func (h *harness) options() reaper.Options {
 	o := reaper.Options{
-		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: w.policy,
-		Backends: w.backends, Cluster: w.pods, Ledgers: w.notes, Journals: w.journal,
-		Now:         func() time.Time { return w.now },
+		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: h.policy,
+		Backends: h.backends, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
+		Now:         func() time.Time { return h.now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 4,
 	}
-	if w.change != nil {
-		w.change(&o)
+	if h.change != nil {
+		h.change(&o)
 	}
 	return o
 }
 
-// run runs, and fails the test if that is no success.
-func (w *world) run(t *testing.T) reaper.Report {
+// run runs, and fails the test if the run returns an error.
+func (h *harness) run(t *testing.T) reaper.Report {
 	t.Helper()
-	report, err := reaper.Run(t.Context(), w.options())
+	report, err := reaper.Run(t.Context(), h.options())
 	if err != nil {
 		t.Fatalf("run: %v", err)
 	}
@@ -237,5 +242,5 @@ func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option)
 	}
 }
 
-// asValues lets addresses compare as values.
+// asValues compares addresses as values.
 var asValues = cmpopts.EquateComparable(netip.Addr{})

@@ -1,0 +1,207 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// addUnrelatedPods adds n pods that own no allocation.
+func addUnrelatedPods(pods *backendtest.Pods, n int) {
+	for i := range n {
+		pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)}})
+	}
+}
+
+// The second look makes as few requests to the API server as possible.
+func TestHowOwnersAreLookedAt(t *testing.T) {
+	list, get := []string{"list pods"}, []string{"get pod default/app-0", "get pod default/app-1"}
+	for _, tt := range []struct {
+		name       string
+		crowd, due int
+		want       []string
+	}{
+		{"few are due", 0, 2, get},
+		{"as many as are few", 0, 50, get},
+		{"many are due", 0, 51, list},
+		{"many are due in a cluster that is worth it", 51 * 20, 51, list},
+		{"many are due in a far larger cluster", 51*20 + 1, 51, get},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := &backendtest.Pods{}
+			addUnrelatedPods(pods, tt.crowd)
+			look := newSecondLook(t, pods, allocations(2)...)
+			_, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans)
+			equal(t, "errors", errors.Join(errs...), nil)
+			calls := look.pods.Calls()
+			slices.Sort(calls)
+			equal(t, "calls", calls, tt.want)
+		})
+	}
+}
+
+func TestOwnerOfSeveralAllocationsIsReadOnce(t *testing.T) {
+	as := allocations(2)
+	as[1].Owner.Pod = as[0].Owner.Pod
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	look.confirmer(2).Confirm(t.Context(), look.orphans)
+	equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0"})
+}
+
+func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
+	as := allocations(2)
+	as[1].Owner = reaper.Owner{Sandbox: "s1"}
+	look := newSecondLook(t, &backendtest.Pods{}, as...)
+	_, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
+	equal(t, "errors", errors.Join(errs...), nil)
+	equal(t, "calls", look.pods.Calls(), []string{"list pods"})
+}
+
+// Promise 4. A list is shared only for so long that there is time left for the write.
+func TestListOfPodsIsSharedForASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		c := look.confirmer(1000)
+		for range 3 {
+			c.Confirm(t.Context(), look.orphans)
+		}
+		equal(t, "calls at once", look.pods.Calls(), []string{"list pods"})
+		time.Sleep(time.Second)
+		c.Confirm(t.Context(), look.orphans)
+		equal(t, "calls a second later", look.pods.Calls(), nil)
+		time.Sleep(time.Nanosecond)
+		c.Confirm(t.Context(), look.orphans)
+		equal(t, "calls after more than a second", look.pods.Calls(), []string{"list pods"})
+	})
+}
+
+// Promise 1. A pod that came back is in the next list, not in the shared one. Until
+// then, only the token and Renew protect it.
+func TestRenewIsNeverShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		ws, _ := look.confirmer(1000).Confirm(t.Context(), look.orphans)
+		look.pods.Add(reaper.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
+		w, err := ws[0].Renew(t.Context())
+		refused(t, w, err, reaper.ErrReturned)
+	})
+}
+
+func TestSlowListOfPodsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+		c := look.confirmer(1000)
+		look.pods.OnCall(func(call string) error {
+			if call == "list pods" {
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		})
+		ws, _ := c.Confirm(t.Context(), look.orphans)
+		if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+			t.Errorf("by a listing of 5 s: %v, want ErrAgain", err)
+		}
+		look.pods.Calls()
+		ws, _ = c.Confirm(t.Context(), look.orphans)
+		if _, err := ws[0].Allocation(); err != nil {
+			t.Errorf("next: %v", err)
+		}
+		equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0"})
+	})
+}
+
+// Promise 4. If reading a whole batch takes longer than a warrant is valid, a part of
+// the batch gets valid warrants. The next attempt is for the rest.
+func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(reaper.MaxBatch)...)
+		look.pods.OnCall(func(string) error {
+			time.Sleep(50 * time.Millisecond)
+			return nil
+		})
+		c := look.confirmer(1)
+		left := look.orphans
+		for attempt := 1; len(left) > 0; attempt++ {
+			if attempt == 4 {
+				t.Fatalf("%d of %d have no warrant yet", len(left), len(look.orphans))
+			}
+			ws, errs := c.Confirm(t.Context(), left)
+			var expired []reaper.Orphan
+			for i, w := range ws {
+				if _, err := w.Allocation(); errors.Is(err, reaper.ErrAgain) {
+					expired = append(expired, left[i])
+				} else if err != nil || errs[i] != nil {
+					t.Fatal(err, errs[i])
+				}
+			}
+			left = expired
+		}
+	})
+}
+
+// Pools that are released at the same time share a Confirmer.
+func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
+	for _, due := range []int{1, 1000} {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
+		c := look.confirmer(due)
+		var wg sync.WaitGroup
+		for i := range look.orphans {
+			wg.Go(func() {
+				ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
+				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
+					t.Error(err, errs[0])
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// If a list is too slow, each pool reads its own owners, concurrently.
+func TestPoolsReadTheirOwnersConcurrentlyIfListingIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
+		inside, leave := make(chan struct{}), make(chan struct{})
+		var second atomic.Bool
+		look.pods.OnCall(func(call string) error {
+			switch call {
+			case "list pods":
+				time.Sleep(5 * time.Second)
+			case "get pod default/app-0":
+				inside <- struct{}{}
+				<-leave
+			case "get pod default/app-1":
+				second.Store(true)
+			}
+			return nil
+		})
+		c := look.confirmer(1000)
+		c.Confirm(t.Context(), look.orphans[:1])
+		var wg sync.WaitGroup
+		wg.Go(func() { c.Confirm(t.Context(), look.orphans[:1]) })
+		<-inside
+		wg.Go(func() { c.Confirm(t.Context(), look.orphans[1:]) })
+		// A goroutine that waits for a mutex stops the bubble's clock, so that
+		// no timer can end this wait.
+		for range 10_000_000 {
+			if second.Load() {
+				break
+			}
+			runtime.Gosched()
+		}
+		if !second.Load() {
+			t.Error("one pool waits for the other")
+		}
+		close(leave)
+		wg.Wait()
+	})
+}

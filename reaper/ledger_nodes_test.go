@@ -1,0 +1,189 @@
+package reaper_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// ready returns a ready node.
+func ready(name string) reaper.Node    { return reaper.Node{Name: name, Ready: true} }
+func notReady(name string) reaper.Node { return reaper.Node{Name: name} }
+
+// podOn returns the pod of that name. It is on the node and shows the addresses of the
+// allocations.
+func podOn(node, name string, as ...reaper.Allocation) reaper.Pod {
+	pod := reaper.Pod{Ref: app(name).Pod, UID: app(name).UID, Node: node}
+	for _, a := range as {
+		pod.Addresses = append(pod.Addresses, a.IP)
+	}
+	return pod
+}
+
+// lostNodeHarness returns a harness with a store that names no nodes. A run saw web,
+// which has 10.0.0.2, on n1. Then n1 became unreachable, and web was deleted.
+func lostNodeHarness(t *testing.T, m *backendtest.Memory) *harness {
+	t.Helper()
+	h := newHarness(m.Backend())
+	as := h.addPods(t, m, "live-1", "web")
+	h.pods.Add(podOn("n1", "web", as[1]))
+	h.pods.AddNodes(ready("n1"), ready("n2"))
+	h.run(t)
+	h.pods.Remove(app("web").Pod)
+	h.pods.AddNodes(notReady("n1"))
+	return h
+}
+
+// unreachable is the decision on an allocation on n1.
+var unreachable = decision{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}
+
+// Promise 1, 2. The store does not name the node. The node on which the pod was last
+// seen counts.
+func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
+	gone := decision{reaper.Orphaned, reaper.PodAbsent, ""}
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *harness, *backendtest.Memory)
+		want   decision
+	}{
+		{"the node is away", func(*testing.T, *harness, *backendtest.Memory) {}, unreachable},
+		{"the node is back", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.pods.AddNodes(ready("n1")) }, gone},
+		{"the node is out of service", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
+			h.pods.AddNodes(reaper.Node{Name: "n1", OutOfService: true})
+		}, gone},
+		{"the policy does not care", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
+			h.policy.Nodes.Unreachable = policy.Release
+		}, gone},
+		{"runs later", func(t *testing.T, h *harness, _ *backendtest.Memory) {
+			for range 3 {
+				h.now = h.now.Add(time.Hour)
+				h.run(t)
+			}
+		}, unreachable},
+		{"the pod came elsewhere and went before a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
+			h.pods.Add(podOn("n2", "web"))
+			h.addPods(t, m, "web")
+			h.run(t)
+			h.pods.Remove(app("web").Pod)
+		}, unreachable},
+		{"the pod came elsewhere, and a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
+			h.pods.Add(podOn("n2", "web", h.addPods(t, m, "web")...))
+			h.run(t)
+			h.pods.Remove(app("web").Pod)
+		}, gone},
+		{"the store could not be listed in between", func(t *testing.T, h *harness, m *backendtest.Memory) {
+			m.OnRequest(func(string) error { return errConnection })
+			h.partial(t)
+			m.OnRequest(nil)
+		}, unreachable},
+		{"the census failed in between", func(t *testing.T, h *harness, _ *backendtest.Memory) {
+			h.pods.OnCall(func(string) error { return forbidden })
+			if _, err := reaper.Run(t.Context(), h.options()); !errors.Is(err, forbidden) {
+				t.Fatalf("run: %v, want the census's error", err)
+			}
+			h.pods.OnCall(nil)
+		}, unreachable},
+		{"the policy did not care in between, in a dry run", func(t *testing.T, h *harness, _ *backendtest.Memory) {
+			before := h.policy
+			h.policy.Nodes.Unreachable, h.policy.DryRun = policy.Release, policy.Default().DryRun
+			h.run(t)
+			h.policy = before
+		}, unreachable},
+		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, gone},
+		{"the allocation names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
+			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
+		}, gone},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := backendtest.NewMemory("memory")
+			h := lostNodeHarness(t, m)
+			tt.change(t, h, m)
+			equal(t, "verdict", reported(t, h.run(t), "2"), tt.want)
+		})
+	}
+}
+
+// Promise 7.
+func TestReportHasTheNodeWhereThePodWasSeen(t *testing.T) {
+	h := lostNodeHarness(t, backendtest.NewMemory("memory"))
+	report := h.run(t)
+	equal(t, "node", entryOf(t, report, "2").Owner.Node, "n1")
+	equal(t, "node of a pod that is nowhere yet", entryOf(t, report, "1").Owner.Node, "")
+}
+
+// A node that does not exist any more keeps nothing. The ledger loses it with the
+// allocation.
+func TestNodeThatIsGoneKeepsNothing(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	as := h.addPods(t, m, "live-1", "web")
+	h.pods.Add(podOn("n1", "web", as[1]))
+	h.pods.AddNodes(ready("n2"))
+	h.run(t)
+	h.pods.Remove(app("web").Pod)
+	equal(t, "outcome", outcomes(h.run(t))["2"], reaper.Released)
+	h.run(t)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":1,"nodes":1}}`)
+}
+
+// Promise 1. The pod has a new sandbox on n2, and another address. The old sandbox may
+// still run on n1.
+func TestReplacedSandboxIsKeptByItsNode(t *testing.T) {
+	m := backendtest.NewForgetful("forgetful")
+	h := lostNodeHarness(t, m)
+	pod := podOn("n2", "web", h.addPods(t, m, "web")...)
+	pod.UID = "uid-new"
+	h.pods.Add(pod)
+	for range 2 {
+		report := h.run(t)
+		equal(t, "decision on the old allocation", reported(t, report, "2"), unreachable)
+		equal(t, "verdict on the new allocation", reported(t, report, "3").Verdict, reaper.InUse)
+		equal(t, "node of the new allocation", entryOf(t, report, "3").Owner.Node, "n2")
+	}
+	h.pods.AddNodes(ready("n1"))
+	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]reaper.Outcome{
+		"1": reaper.Kept, "2": reaper.Released, "3": reaper.Kept,
+	})
+}
+
+// Promise 1.
+func TestSiblingOfAnAddressOnAnUnreachableNodeIsKept(t *testing.T) {
+	first, second := webAllocation(), webAllocation()
+	second.Key, second.IP, second.Token, second.Owner.Pod = "2", ip2, "t2", other
+	first.Group, second.Group = "b", "b"
+	pod := showing(web, ip1)
+	pod.Node = "n1"
+	s := situation{pools: []reaper.Pool{poolOf(first, second)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n1")}}
+	s.ledger = s.seen(t, noon)
+	s.pods, s.nodes = nil, []reaper.Node{notReady("n1")}
+	decisions := s.judge(t, noon)
+	equal(t, "verdict", decisionOf(decisions[0]), unreachable)
+	equal(t, "verdict on the bound one", decisions[1].Reason, reaper.SiblingKept)
+}
+
+// Promise 2. A derived name proves nothing about a node.
+func TestNodeOfAnInferredPodIsNotRemembered(t *testing.T) {
+	a := webAllocation()
+	a.Inferred = true
+	pod := showing(web, ip1)
+	pod.Node = "n1"
+	s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+	equal(t, "remembered", s.seen(t, noon).Len(), 0)
+}
+
+// If the store names the node, that node counts, and the ledger keeps none.
+func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
+	a := webAllocation()
+	a.Owner.Node = "n2"
+	pod := showing(web, ip1)
+	pod.Node = "n1"
+	s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+	equal(t, "remembered", s.seen(t, noon).Len(), 0)
+	a.Owner.Node = ""
+	s.pools = []reaper.Pool{poolOf(a)}
+	equal(t, "remembered where it names none", s.seen(t, noon).Len(), 1)
+}

@@ -1,0 +1,201 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// waitingHarness returns a harness with one pod that exists, two that do not, and a
+// grace period of 15 minutes.
+func waitingHarness(t *testing.T) (*harness, *backendtest.Memory) {
+	t.Helper()
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.policy.GracePeriod = policy.Default().GracePeriod
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	return h, m
+}
+
+// Promise 4.
+func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
+	h, _ := waitingHarness(t)
+	for _, step := range []struct {
+		after time.Duration
+		want  reaper.Counts
+		saves int
+	}{
+		{0, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{14 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{15 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 1},
+		{16 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
+		{17 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
+	} {
+		h.now = noon.Add(step.after)
+		equal(t, "after "+step.after.String(), h.run(t).Summary, step.want)
+		equal(t, "writes of the ledger after "+step.after.String(), h.ledgers.saves, step.saves)
+	}
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":1}}`)
+}
+
+// Promise 2, 8.
+func TestDamagedLedgerCountsAsFirstSeenNow(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.run(t)
+	whole := string(h.ledgers.stored)
+	h.ledgers.stored = []byte(whole[:len(whole)-5])
+	h.now = noon.Add(time.Hour)
+	report := h.run(t)
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "warnings", len(report.Warnings), 1)
+	h.now = noon.Add(time.Hour + 15*time.Minute)
+	equal(t, "released later", h.run(t).Summary.Released, 2)
+}
+
+// Promise 2, 8. A ledger that could not be read may be whole. The run does not replace
+// it.
+func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.run(t)
+	stored, before, saves := string(h.ledgers.stored), contentsOf(t, m), h.ledgers.saves
+	h.ledgers.onLoad = func() error { return forbidden }
+	h.now = noon.Add(time.Hour)
+	report, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "store", contentsOf(t, m), before)
+	equal(t, "ledger", string(h.ledgers.stored), stored)
+	equal(t, "writes of the ledger", h.ledgers.saves, saves)
+
+	h.ledgers.onLoad = nil
+	equal(t, "released once it can", h.run(t).Summary.Released, 2)
+}
+
+// Promise 2. The ledger may know of a node that is cut off.
+func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy.GracePeriod = &policy.Duration{}
+	before := contentsOf(t, m)
+	h.ledgers.onLoad = func() error { return forbidden }
+	report, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// Promise 4. Without a grace period, the ledger has nothing of a release.
+func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.policy.GracePeriod = &policy.Duration{}
+	h.run(t)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":1}}`)
+}
+
+// Promise 9.
+func TestLedgerThatCannotBeSavedIsAFailureOfItsOwn(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.ledgers.onSave = func() error { return forbidden }
+	report, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"save the ledger: " + forbidden.Error()})
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "writes of the ledger", h.ledgers.saves, 1)
+}
+
+// Promise 8. Of two concurrent runs, one keeps what the other saved.
+func TestLedgerThatAnotherRunWroteIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, m := waitingHarness(t)
+		earlier := *h
+		earlier.ledgers, earlier.now = &memoryLedgers{}, noon.Add(-10*time.Minute)
+		h.ledgers.onSave = func() error {
+			h.ledgers.onSave = nil
+			earlier.run(t)
+			h.ledgers.stored = earlier.ledgers.stored
+			return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+		}
+		h.run(t)
+		equal(t, "writes of the ledger", h.ledgers.saves, 1)
+		equal(t, "ledger", string(h.ledgers.stored), string(earlier.ledgers.stored))
+
+		h.addPods(t, m, "gone-3")
+		h.run(t)
+		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		equal(t, "error", err, nil)
+		equal(t, "remembered", l.Len(), 3)
+		h.now = noon.Add(5 * time.Minute)
+		equal(t, "released", h.run(t).Summary.Released, 2)
+	})
+}
+
+// Promise 8. The other run saved less than this one has seen.
+func TestLedgerIsSavedAgainAfterAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := waitingHarness(t)
+		conflicts := 2
+		h.ledgers.onSave = func() error {
+			if conflicts == 0 {
+				return nil
+			}
+			conflicts--
+			return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+		}
+		h.run(t)
+		equal(t, "writes of the ledger", h.ledgers.saves, 3)
+		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		equal(t, "error", err, nil)
+		equal(t, "remembered", l.Len(), 2)
+	})
+}
+
+// Promise 2, 8.
+func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.ledgers.onSave = func() error {
+		h.ledgers.onLoad = func() error { return forbidden }
+		h.ledgers.stored = []byte(`{"version":1,"seen":{"theirs":1}}`)
+		return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+	}
+	_, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"save the ledger: " + forbidden.Error()})
+	equal(t, "writes of the ledger", h.ledgers.saves, 1)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{"theirs":1}}`)
+}
+
+// Promise 9.
+func TestLedgerThatAlwaysConflictsIsAFailureOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := waitingHarness(t)
+		h.ledgers.onSave = func() error { return fmt.Errorf("%w: conflict", reaper.ErrAgain) }
+		_, err := reaper.Run(t.Context(), h.options())
+		if partial := (*reaper.PartialError)(nil); !errors.As(err, &partial) {
+			t.Errorf("run: %v, want a PartialError", err)
+		}
+		equal(t, "writes of the ledger", h.ledgers.saves, 4)
+	})
+}
+
+// Promise 8. A release that failed needs no second grace period.
+func TestFailedReleaseNeedsNoSecondGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, m := waitingHarness(t)
+		h.run(t)
+		h.now = noon.Add(15 * time.Minute)
+		m.OnRequest(func(request string) error {
+			if request == "list" {
+				return nil
+			}
+			return errConnection
+		})
+		report, _ := h.partial(t)
+		equal(t, "failed", report.Summary.Failed, 2)
+		m.OnRequest(nil)
+		h.now = noon.Add(16 * time.Minute)
+		equal(t, "released by the next run", h.run(t).Summary.Released, 2)
+	})
+}

@@ -1,0 +1,236 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// manyPods returns n pods that show no address.
+func manyPods(n int) []reaper.Pod {
+	pods := make([]reaper.Pod, n)
+	for i := range pods {
+		pods[i].Ref = reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint("pod-", i)}
+	}
+	return pods
+}
+
+// manyNodes returns n ready nodes. The list is never nil.
+func manyNodes(n int) []reaper.Node {
+	nodes := make([]reaper.Node, n)
+	for i := range nodes {
+		nodes[i] = ready(fmt.Sprint("node-", i))
+	}
+	return nodes
+}
+
+// ledgerWithFigures returns a ledger with the figures of its last run.
+func ledgerWithFigures(t *testing.T, pods, nodes int) reaper.Ledger {
+	t.Helper()
+	l, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// limitError returns the error as a *LimitError, or nil.
+func limitError(t *testing.T, err error) *reaper.LimitError {
+	t.Helper()
+	var limit *reaper.LimitError
+	if err != nil && !errors.As(err, &limit) {
+		t.Fatalf("%v, want a LimitError", err)
+	}
+	return limit
+}
+
+// Promise 1, 2, 9.
+func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
+	refused := func(what string, now, then int, fraction string) string {
+		return fmt.Sprintf("the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %s", now, what, then, fraction)
+	}
+	type figures struct{ pods, nodes int }
+	for _, tt := range []struct {
+		name      string
+		then, now figures
+		limits    func(*policy.Limits)
+		want      string // why the census is not believed; empty if it is
+	}{
+		{"nothing changed", figures{100, 10}, figures{100, 10}, nil, ""},
+		{"more than there were", figures{100, 10}, figures{1000, 100}, nil, ""},
+		{"the first run", figures{0, 0}, figures{1, 1}, nil, ""},
+		{"exactly the fraction of pods", figures{100, 10}, figures{50, 10}, nil, ""},
+		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("pods", 49, 100, "0.5")},
+		{"exactly the fraction of an odd number", figures{21, 0}, figures{11, 0}, nil, ""},
+		{"one more of an odd number", figures{21, 0}, figures{10, 0}, nil, refused("pods", 10, 21, "0.5")},
+		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("pods", 0, 20, "0.5")},
+		{"too few pods to tell", figures{19, 0}, figures{0, 0}, nil, ""},
+		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("pods", 0, 2, "0.5")},
+		{"no pods, where none are enough", figures{0, 0}, figures{0, 0}, minEntries(0), ""},
+		{"a small fraction", figures{100, 0}, figures{98, 0}, maxPodDrop(0.01), refused("pods", 98, 100, "0.01")},
+		{"exactly a small fraction", figures{100, 0}, figures{99, 0}, maxPodDrop(0.01), ""},
+		{"all may go", figures{100, 10}, figures{0, 0}, maxPodDrop(1), ""},
+		{"exactly the fraction of nodes", figures{100, 4}, figures{100, 2}, nil, ""},
+		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "0.5")},
+		{"three nodes are enough to tell", figures{100, 3}, figures{100, 1}, nil, refused("nodes", 1, 3, "0.5")},
+		{"two nodes are not", figures{100, 2}, figures{100, 0}, nil, ""},
+		{"pods come first", figures{100, 10}, figures{1, 1}, nil, refused("pods", 1, 100, "0.5")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			limits := policy.Default().Limits
+			if tt.limits != nil {
+				tt.limits(&limits)
+			}
+			plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+			census := reaper.NewCensus(time.Now(), manyPods(tt.now.pods), nil, manyNodes(tt.now.nodes)...)
+			var want *reaper.LimitError
+			if tt.want != "" {
+				want = &reaper.LimitError{Limit: "limits.maxPodDrop", Census: tt.want}
+			}
+			equal(t, "refusal", limitError(t, plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes))), want)
+		})
+	}
+}
+
+func maxPodDrop(f float64) func(*policy.Limits) {
+	return func(l *policy.Limits) { l.MaxPodDrop = &f }
+}
+
+func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
+	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+	census := censusOf(manyPods(10)...)
+	equal(t, "refusal", limitError(t, plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100))), nil)
+}
+
+// Promise 2. An allocation that is ownerless by this census counts, also if another
+// reason keeps it. An allocation that the rules keep for another reason than a missing
+// pod does not count.
+func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
+	rule := func(p *policy.Policy) {
+		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Hold: true}}
+	}
+	for _, tt := range []struct {
+		name   string
+		entry  func(*reaper.Allocation)
+		policy func(*policy.Policy)
+		pods   []reaper.Pod
+		sets   []reaper.StatefulSet
+		want   bool
+	}{
+		{"due", nil, withGrace(0), nil, nil, true},
+		{"suspected", nil, nil, nil, nil, true},
+		{"too young", func(a *reaper.Allocation) { a.Created = noon }, nil, nil, nil, true},
+		{"held by a rule", nil, rule, nil, nil, true},
+		{"out of scope", nil, func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }, nil, nil, true},
+		{"without a token", func(a *reaper.Allocation) { a.Token = "" }, nil, nil, nil, true},
+		{"reserved", func(a *reaper.Allocation) { a.Protected = "excluded" }, nil, nil, nil, true},
+		{"retained", func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" }, nil, nil,
+			[]reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}, true},
+		{"on a node that is away", func(a *reaper.Allocation) { a.Owner.Node = "node-0" }, nil, nil, nil, true},
+		{"in use", nil, nil, []reaper.Pod{showing(web, ip1)}, nil, false},
+		{"not readable", func(a *reaper.Allocation) { a.Unreadable = "no JSON" }, nil, nil, nil, false},
+		{"not a pod's", func(a *reaper.Allocation) { a.Foreign = "a tunnel" }, nil, nil, nil, false},
+		{"without an owner", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, nil, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := webAllocation()
+			if tt.entry != nil {
+				tt.entry(&a)
+			}
+			s := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{notReady("node-0")}}
+			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0))
+			equal(t, "refused", limitError(t, err) != nil, tt.want)
+		})
+	}
+}
+
+// afterDrop returns a harness whose last run found 40 more pods. 30 of them are gone by
+// now, and 10.0.0.2 has lost its owner.
+func afterDrop(t *testing.T) (*harness, *backendtest.Memory) {
+	t.Helper()
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "live-2")
+	h.pods.Add(manyPods(40)...)
+	h.run(t)
+	for _, pod := range manyPods(40)[10:] {
+		h.pods.Remove(pod.Ref)
+	}
+	h.pods.Remove(app("live-2").Pod)
+	return h, m
+}
+
+// Promise 2, 5, 9. A refused run does not save the lower figures. So the next run
+// refuses too, until the pods are back.
+func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
+	h, m := afterDrop(t)
+	before, ledger, saves := contentsOf(t, m), string(h.ledgers.stored), h.ledgers.saves
+	for _, dryRun := range []bool{false, true, false} {
+		h.policy.DryRun = &dryRun
+		report, err := reaper.Run(t.Context(), h.options())
+		limit := limitError(t, err)
+		if limit == nil || limit.Census != "the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
+			t.Errorf("run: %v, want it refused with the figures", err)
+		}
+		equal(t, "store", contentsOf(t, m), before)
+		equal(t, "ledger", string(h.ledgers.stored), ledger)
+		equal(t, "writes of the ledger", h.ledgers.saves, saves)
+		equal(t, "records", len(h.journal.Read().Records), 0)
+		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1})
+	}
+	h.pods.Add(manyPods(40)...)
+	equal(t, "released once they are back", h.run(t).Summary.Released, 1)
+}
+
+// Promise 7. After one run that ignores limits, the next run accepts the lower figures.
+func TestDropIsAcceptedIfLimitsAreIgnored(t *testing.T) {
+	h, _ := afterDrop(t)
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	equal(t, "warnings", h.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
+		"the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
+	h.change, h.now = nil, noon.Add(time.Hour)
+	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
+}
+
+func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
+	h, _ := afterDrop(t)
+	h.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
+	h.run(t)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":12}}`)
+	h.pods.Remove(app("live-2").Pod)
+	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
+}
+
+// Nodes are counted only in runs that read them.
+func TestDropOfNodesCountsOnlyIfBothRunsReadThem(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		then, here policy.Disposition
+		want       bool
+	}{
+		{"both times", policy.Hold, policy.Hold, true},
+		{"the last time only", policy.Hold, policy.Release, false},
+		{"this time only", policy.Release, policy.Hold, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := afterDrop(t)
+			h.pods.Add(append(manyPods(40), podOn("node-0", "live-2"))...)
+			h.pods.AddNodes(manyNodes(6)...)
+			h.policy.Nodes.Unreachable = tt.then
+			h.run(t)
+			fewer := &backendtest.Pods{}
+			fewer.Add(append(manyPods(40), podOn("", "live-1"))...)
+			fewer.AddNodes(manyNodes(2)...)
+			h.pods = fewer
+			h.policy.Nodes.Unreachable = tt.here
+			_, err := reaper.Run(t.Context(), h.options())
+			equal(t, "refused", limitError(t, err) != nil, tt.want)
+		})
+	}
+}

@@ -1,0 +1,192 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// interruptedHarness returns a harness in which a run was killed during the release of
+// gone-1, the second allocation.
+func interruptedHarness(t *testing.T) (*harness, *backendtest.Memory) {
+	t.Helper()
+	m := backendtest.NewTwoStep("two-step")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
+	ctx, kill := context.WithCancel(t.Context())
+	gets := 0
+	h.pods.OnCall(func(call string) error {
+		if strings.HasPrefix(call, "get") {
+			gets++
+		}
+		if gets == 2 { // the second is the one after the tombstone
+			kill()
+		}
+		return nil
+	})
+	if _, err := reaper.Run(ctx, h.options()); err == nil {
+		t.Fatal("the run was not killed")
+	}
+	h.pods.OnCall(nil)
+	h.pods.Calls()
+	if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); !a.Interrupted || a.Owner.Pod != app("gone-1").Pod {
+		t.Fatalf("the killed run left %+v, want it interrupted", a)
+	}
+	return h, m
+}
+
+// listed returns an allocation as the first backend of the harness lists it.
+func listed(t *testing.T, h *harness, place string) reaper.Allocation {
+	t.Helper()
+	for _, pool := range inventory(t, h.backends[0]).Listings[0].Pools {
+		for _, a := range pool.Allocations {
+			if backendtest.Place(a) == place {
+				return a
+			}
+		}
+	}
+	t.Fatalf("%s is not listed", place)
+	return reaper.Allocation{}
+}
+
+// Promise 8. The grace period was over before the first run began.
+func TestInterruptedReleaseIsFinishedWithoutAnotherGracePeriod(t *testing.T) {
+	h, m := interruptedHarness(t)
+	h.policy.GracePeriod = policy.Default().GracePeriod
+	report := h.run(t)
+	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released})
+	equal(t, "allocations left", len(contentsOf(t, m)), 1)
+}
+
+// Promise 1, 7, 8.
+func TestInterruptedAllocationThatIsNoOrphanIsGivenBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*harness)
+		reason reaper.Reason
+	}{
+		{"its owner is back", func(h *harness) {
+			h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+		}, reaper.PodPresent},
+		{"another pod has the address", func(h *harness) {
+			h.pods.Add(showing(other, ip2))
+		}, reaper.AddressInUse},
+		{"a rule holds it", func(h *harness) {
+			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-*"}}, Hold: true}}
+		}, reaper.RuleHold},
+		{"it is out of scope", func(h *harness) {
+			h.policy.Namespaces.Exclude = []string{"default"}
+		}, reaper.OutOfScope},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, m := interruptedHarness(t)
+			tt.change(h)
+			report := h.run(t)
+			e := report.Entries[1]
+			equal(t, "reason", e.Reason, tt.reason)
+			equal(t, "outcome", e.Outcome, reaper.Returned)
+			if !slices.ContainsFunc(report.Brief().Entries, func(b reaper.Entry) bool { return b.Key == e.Key }) {
+				t.Error("it was written, and the brief report does not say so")
+			}
+			if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); a.Interrupted || a.Owner.Pod != app("gone-1").Pod {
+				t.Errorf("it is listed as %+v, want it given back", a)
+			}
+			before := contentsOf(t, m)
+			equal(t, "outcome of the next run", h.run(t).Entries[1].Outcome, reaper.Kept)
+			equal(t, "store after the next run", contentsOf(t, m), before)
+		})
+	}
+}
+
+// Promise 5, 9.
+func TestDryRunAndRefusedRunGiveNothingBack(t *testing.T) {
+	for name, change := range map[string]func(*harness){
+		"a dry run":       func(h *harness) { h.policy.DryRun = policy.Default().DryRun },
+		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return forbidden }) },
+		"a refused limit": func(h *harness) {
+			h.pods.Remove(app("gone-1").Pod)
+			h.pods.Remove(app("live-1").Pod)
+		},
+	} {
+		h, m := interruptedHarness(t)
+		h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+		before := contentsOf(t, m)
+		change(h)
+		_, _ = reaper.Run(t.Context(), h.options())
+		equal(t, "store after "+name, contentsOf(t, m), before)
+	}
+}
+
+func TestFailureToGiveBackIsReported(t *testing.T) {
+	h, m := interruptedHarness(t)
+	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+	m.OnRequest(func(request string) error {
+		if strings.HasPrefix(request, "restore") {
+			return errConnection
+		}
+		return nil
+	})
+	report, failures := h.partial(t)
+	equal(t, "outcome", report.Entries[1].Outcome, reaper.Failed)
+	equal(t, "failures", len(failures), 1)
+	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 2, Failed: 1})
+	equal(t, "statuses", statuses(report), map[string]string{"two-step": "partial: failed releases: 1"})
+}
+
+// Promise 7, 8. The owner comes back during the release, and the backend cannot give
+// its allocation back at once. The run does that before it ends.
+func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := backendtest.NewTwoStep("two-step")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1")
+		before := contentsOf(t, m)
+		restores := 0
+		m.OnRequest(func(request string) error {
+			switch {
+			case strings.HasPrefix(request, "bury"):
+				h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+			case strings.HasPrefix(request, "restore"):
+				if restores++; restores == 1 {
+					return errConnection
+				}
+			}
+			return nil
+		})
+		report := h.run(t)
+		equal(t, "outcome", report.Entries[1].Outcome, reaper.Returned)
+		equal(t, "store", contentsOf(t, m), before)
+	})
+}
+
+// An ownerlessMender is a Mender whose allocation has no owner.
+type ownerlessMender struct {
+	fixedStore
+	mended int
+}
+
+func (s *ownerlessMender) Mend(context.Context, reaper.Allocation) error {
+	s.mended++
+	return errors.New("to whom?")
+}
+
+// Promise 2, 6.
+func TestInterruptedAllocationThatNamesNoOwnerStaysAsItIs(t *testing.T) {
+	for _, pod := range []reaper.PodRef{{}, {Name: "a/b/c"}, {Namespace: "default"}} {
+		a := webAllocation()
+		a.Interrupted, a.Owner.Pod = true, pod
+		s := &ownerlessMender{fixedStore: fixedStore{poolOf(a)}}
+		h := newHarness(s)
+		e := h.run(t).Entries[0]
+		equal(t, "reason", e.Reason, reaper.OwnerUnknown)
+		equal(t, "outcome", e.Outcome, reaper.Kept)
+		equal(t, "times mended", s.mended, 0)
+	}
+}

@@ -1,0 +1,232 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// ignoreRecords ignores the unexported fields of a report.
+var ignoreRecords = cmpopts.IgnoreUnexported(reaper.RestoreReport{})
+
+// A restoreSpy is a store that notes the records of Restore, and returns its error for
+// each.
+type restoreSpy struct {
+	fixedStore
+	answer error
+	calls  *int
+}
+
+func (d restoreSpy) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+	*d.calls++
+	return slices.Repeat([]error{d.answer}, len(rs))
+}
+
+// restoreOver restores the record of web's allocation, 10.0.0.1 in pool "pool" of the
+// store "fixed". The store has these pools by then.
+func restoreOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reaper.RestoreEntry, written bool) {
+	t.Helper()
+	calls := 0
+	h := newHarness(restoreSpy{fixedStore: pools, calls: &calls})
+	h.pods.Add(pods...)
+	report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+		o.Journal.Records = []reaper.Record{{
+			Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
+			Owner: reaper.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
+		}}
+	}))
+	return report.Entries[0], calls > 0
+}
+
+// Promise 1, 2. An address that has another owner by now is not given to its old owner,
+// although its place is free.
+func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
+	entry := func(change func(*reaper.Allocation)) reaper.Allocation {
+		a := webAllocation()
+		change(&a)
+		return a
+	}
+	others := entry(func(a *reaper.Allocation) { a.Owner.Pod = other })
+	in := func(name, network string, as ...reaper.Allocation) reaper.Pool {
+		return reaper.Pool{Name: name, Network: network, Allocations: as}
+	}
+	empty := in("pool", "blue")
+	for _, tt := range []struct {
+		name  string
+		pods  []reaper.Pod
+		pools []reaper.Pool
+		taken string // why it is not put back; empty if it is
+	}{
+		{"no owner has it", nil, []reaper.Pool{empty}, ""},
+		{"its pool is gone", nil, nil, ""},
+		{"its pod shows it", []reaper.Pod{showing(web, ip1)}, []reaper.Pool{empty}, ""},
+		{"another pod shows it", []reaper.Pod{showing(other, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
+		{"another pod that is finished shows it", []reaper.Pod{finished(showing(other, ip1))}, []reaper.Pool{empty}, "pod default/other shows the address"},
+		{"its pod and another one show it", []reaper.Pod{showing(other, ip1), showing(web, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
+		{"another pod shows it, and has it in another network", []reaper.Pod{showing(other, ip1)},
+			[]reaper.Pool{empty, in("there", "red", others)}, ""},
+		{"another pod shows it, in an unknown network", []reaper.Pod{showing(other, ip1)},
+			[]reaper.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
+		{"another allocation of the network has it", nil, []reaper.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of another network has it", nil, []reaper.Pool{empty, in("there", "red", others)}, ""},
+		{"an allocation of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of a network has it, and its own network is unknown", nil, []reaper.Pool{in("there", "red", others)},
+			"fixed there has the address for pod default/other"},
+		{"another allocation is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webAllocation())}, ""},
+		{"another allocation cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" }))},
+			"fixed there has the address for pod default/web"},
+		{"another allocation is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+			a.Foreign, a.Owner = "a tunnel", reaper.Owner{}
+		}))}, "fixed there has the address for an owner without a name"},
+		{"another allocation names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
+			a.Owner.Pod = reaper.PodRef{}
+		}))}, "fixed there has the address for sandbox s1"},
+		{"its own allocation is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, written := restoreOver(t, tt.pods, tt.pools...)
+			equal(t, "written", written, tt.taken == "")
+			want := reaper.RestoreEntry{Outcome: reaper.Restored}
+			if tt.taken != "" {
+				want = reaper.RestoreEntry{Outcome: reaper.Taken, Error: "its place is taken: " + tt.taken}
+			}
+			equal(t, "outcome", reaper.RestoreEntry{Outcome: got.Outcome, Error: got.Error}, want)
+		})
+	}
+}
+
+// Promise 1. Pools and overlapping-range reservations are two stores of the same
+// networks.
+func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {
+	there := poolOf(webAllocation())
+	there.Allocations[0].Owner.Pod = other
+	for network, want := range map[string]reaper.RestoreOutcome{"blue": reaper.Taken, "red": reaper.Restored, "": reaper.Restored} {
+		calls := 0
+		h := newHarness(restoreSpy{fixedStore{reaper.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
+		there.Network = network
+		h.backends = append(h.backends, scriptedStore{"second", []step{{pool: there}}})
+		report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
+		}))
+		equal(t, "outcome where the other store has it in "+network, report.Entries[0].Outcome, want)
+	}
+}
+
+// Promise 2, 7, 9.
+func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*releasedHarness)
+		want   reaper.RestoreOutcome // of both records of the first store
+		why    string
+	}{
+		{"the store cannot be listed", func(r *releasedHarness) {
+			r.one.OnRequest(func(string) error { return errConnection })
+		}, reaper.NotRestored, "one: list one: not decided: " + errConnection.Error()},
+		{"the store is not there", func(r *releasedHarness) {
+			r.backends[0] = scriptedStore{"one", []step{{err: reaper.ErrNotInstalled}}}
+		}, reaper.NotRestored, "one: the store is not installed in this cluster"},
+		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
+		{"the store cannot put back", func(r *releasedHarness) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
+			"the backend cannot restore its releases"},
+		{"the places are taken", func(r *releasedHarness) {
+			for _, name := range []string{"new-1", "new-2"} {
+				_, _ = r.one.Reserve("a", app(name))
+			}
+		}, reaper.Taken, "its place is taken: it is now pod default/new-1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newReleasedHarness(t)
+			tt.change(r)
+			before := contentsOf(t, r.one)
+			report, err := r.restorePartly(t)
+			equal(t, "fates", restoreOutcomes(report), []string{
+				"one/a/2 " + string(tt.want), "one/a/3 " + string(tt.want), "two/a/10.1.0.2/10.1.0.2 restored",
+			})
+			if e := report.Entries[0].Error; !strings.HasPrefix(e, tt.why) || !strings.Contains(err.Error(), "one: a: 2: "+tt.why) {
+				t.Errorf("%q in %v, want it to tell that %s", e, err, tt.why)
+			}
+			equal(t, "first store", contentsOf(t, r.one), before)
+			equal(t, "second store", contentsOf(t, r.two), r.beforeTwo)
+		})
+	}
+}
+
+// Promise 7. The report has every answer of the store.
+func TestOutcomesOfRecords(t *testing.T) {
+	for answer, want := range map[error]reaper.RestoreCounts{
+		nil:                            {Records: 1, Restored: 1},
+		reaper.ErrPresent:              {Records: 1, Present: 1},
+		reaper.ErrTaken:                {Records: 1, Taken: 1},
+		errors.New("no such resource"): {Records: 1, Failed: 1},
+	} {
+		calls := 0
+		h := newHarness(restoreSpy{fixedStore{poolOf()}, answer, &calls})
+		report, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
+		}))
+		equal(t, "summary", report.Summary, want)
+		equal(t, "times it was put back", calls, 1)
+		equal(t, "it is an error", err != nil, want.Taken+want.Failed > 0)
+	}
+}
+
+// An owner that came back and adopted another address stays as it is. A restored
+// allocation is as leaked as before, and is released again.
+func TestRestoredAllocationIsReleasedAgain(t *testing.T) {
+	r := newReleasedHarness(t)
+	r.restore(t)
+	equal(t, "released by the next run", r.run(t).Summary.Released, 3)
+	r.restore(t)
+	r.policy.GracePeriod = policy.Default().GracePeriod
+	equal(t, "suspected where there is a grace period", r.run(t).Summary.Suspected, 3)
+	r.wantRestored(t)
+}
+
+// Promise 10. The releases of all looks of one run are restored together.
+func TestRunWithSeveralLooksIsRestoredAsAWhole(t *testing.T) {
+	h, m := waitingHarness(t)
+	shortenGrace(h, 5*time.Minute)
+	before := contentsOf(t, m)
+	(&fakeSleep{}).attach(h)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	equal(t, "summary", h.restore(t).Summary, reaper.RestoreCounts{Records: 2, Restored: 2})
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// Promise 1, 10. Reserved IPs are restored before the addresses that they protect.
+func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
+	h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
+	before := contentsOf(t, m)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	var order []string
+	m.OnRequest(func(request string) error { order = append(order, request); return nil })
+	s.hook = func(request string) error { order = append(order, request); return nil }
+	h.restore(t)
+	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
+	equal(t, "store", contentsOf(t, m), before)
+	equal(t, "objects", s.keys(), []string{"ns/a"})
+}
+
+// A handle without an address is named by its key.
+func TestRestorePutsEmptyHandlesBack(t *testing.T) {
+	m := backendtest.NewHandled("handled")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1")
+	m.Begin("sandbox-lost")
+	h.run(t)
+	h.now = noon.Add(4 * time.Minute)
+	before := contentsOf(t, m)
+	equal(t, "released", h.run(t).Summary.Released, 1)
+	equal(t, "fates", restoreOutcomes(h.restore(t)), []string{"handled/handles/sandbox-lost restored"})
+	equal(t, "store", contentsOf(t, m), before)
+}
