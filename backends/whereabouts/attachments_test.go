@@ -49,7 +49,7 @@ func TestAttachmentsListStatuses(t *testing.T) {
 		{"groups forbidden", plain(http.StatusNotFound), forbidden, "", "no such right"},
 		{"forbidden", forbidden, nil, "", "no such right"},
 		{"broken", broken, nil, "", "etcd is gone"},
-		{"no list", say("{}"), nil, "", "no list"},
+		{"not a list", say("{}"), nil, "", "not a list"},
 		{"unreadable", items(attachment("lan", single(`, "exclude": ["?"]`))), nil, "", "shop/lan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

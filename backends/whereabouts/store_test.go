@@ -93,7 +93,7 @@ func TestListStatuses(t *testing.T) {
 		{"forbidden", refuse(forbidden), false, "no such right"},
 		{"unauthorized", refuse(apierrors.NewUnauthorized("who are you")), false, "who are you"},
 		{"no JSON", say("<html>"), false, "decode"},
-		{"empty object", say("{}"), false, "no list"},
+		{"empty object", say("{}"), false, "not a list"},
 		{"items of a wrong type", say(`{"items": {}}`), false, "decode"},
 		{"broken", refuse(apierrors.NewInternalError(errors.New("etcd is gone"))), false, "etcd is gone"},
 	} {
