@@ -25,7 +25,7 @@ func TestNothingIsWritten(t *testing.T) {
 	const (
 		dry       = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n" + noCalico
 		noCensus  = "held NoCensus kept"
-		noPods    = "a cluster without a single pod"
+		noPods    = "the cluster has no pods"
 		notListed = "list pods"
 	)
 	atOnce := atOnce + "limits: {maxFraction: 1}\n"
