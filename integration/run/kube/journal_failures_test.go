@@ -219,14 +219,17 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		{"a newer version", data(zipped(t, []byte(`{"kind":"ReapJournal","version":2}`))), second + "the part has version 2, this program reads 1: use the newer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			f.T = t
 			part := f.stored()["run-1-1-2"]
 			f.replace("run-1-1-2", tt.change)
 			f.wantDamage("run-1", 3, tt.want)
 			f.replace("run-1-1-2", func(cm *corev1.ConfigMap) { cm.Labels, cm.BinaryData = part.Labels, part.BinaryData })
 		})
 	}
+	f.T = t
 	f.wantRead("run-1", threeParts())
 	t.Run("part deleted", func(t *testing.T) {
+		f.T = t
 		if err := f.Kube.CoreV1().ConfigMaps(f.namespace).Delete(t.Context(), "ip-reaper-journal-run-1-1-1", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
