@@ -186,7 +186,7 @@ func TestFaultsOfEtcdAreOvercomeOrReported(t *testing.T) {
 			ips, err := d.Add(t.Context(), live)
 			must(err)
 			must(d.CreatePod(t.Context(), live, ips))
-			policy, _, _ := strings.Cut(world.Policy, "protection:")
+			policy, _, _ := strings.Cut(world.Policy, "backends:")
 			policy += "gracePeriod: 0s\n"
 			e := engine.Engine{
 				Kubeconfig: d.Cluster.Kubeconfig, Env: []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}, Only: []string{"calico"},

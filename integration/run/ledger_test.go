@@ -80,7 +80,7 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 				t.Errorf("warnings %v, want one", report.Warnings)
 			case tt.says != "":
 				f.wantText(report.Warnings[0], tt.says)
-				f.wantText(report.Warnings[0], "counts as first seen now")
+				f.wantText(report.Warnings[0], "count as first seen now")
 			}
 			f.pass(time.Hour)
 			f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"web-0": released})

@@ -83,7 +83,7 @@ func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
 // is put back (promise 9).
 func TestOneBackendThatIsNotThereDoesNotStopTheOthers(t *testing.T) {
 	w, id := afterRelease(t)
-	policy, _, _ := strings.Cut(world.ReleaseNow, "protection:")
+	policy, _, _ := strings.Cut(world.ReleaseNow, "backends:")
 	w.Must(w.Memory.Unlock(w.Context()))
 	r := w.RestoreReportOf(w.Ends(reap.ExitPartial, w.Starts("restore", policy, "--run="+id)))
 	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 1, Failed: 1}); r.Summary != want {

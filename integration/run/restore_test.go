@@ -137,12 +137,12 @@ func TestWhatIsNotThereCannotBeRestored(t *testing.T) {
 		want string
 	}{
 		{"address", []string{"--run=" + id, "--only=10.1.0.1,10.1.0.77"}, "does not have 10.1.0.77"},
-		{"run", []string{"--run=20260101-000000-ABCDEF"}, "there are 1, the latest of " + id},
+		{"run", []string{"--run=20260101-000000-ABCDEF"}, "runs with a journal there: 1, the latest are " + id},
 		{"ID", []string{"--run=a b"}, `"a b" is not the ID of a run`},
 		{"file", []string{"--journal=" + w.Dir + "/nowhere"}, "no such file"},
-		{"run in the file", []string{"--journal=" + empty}, "it holds no run"},
-		{"journal", nil, "one of --run and --journal is wanted"},
-		{"one journal", []string{"--run=" + id, "--journal=" + empty}, "one of --run and --journal is wanted"},
+		{"run in the file", []string{"--journal=" + empty}, "the file is empty, so its run released nothing"},
+		{"journal", nil, "give either --run or --journal"},
+		{"one journal", []string{"--run=" + id, "--journal=" + empty}, "give either --run or --journal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			result := w.Ends(reap.ExitUsage, w.Starts("restore", world.ReleaseNow, tt.args...))

@@ -128,7 +128,9 @@ func printError(w ioStreams, err error) {
 	switch {
 	case errors.As(err, &usage) && usage.Hint != "":
 		fmt.Fprintf(w.stderr, "hint: %s\n", usage.Hint)
-	case errors.As(err, &limit):
+	case errors.As(err, &limit) && strings.HasPrefix(limit.Limit, "limits."):
 		fmt.Fprintf(w.stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
+	case limit != nil:
+		fmt.Fprintln(w.stderr, "hint: look at the plan; if it is right, give --unsafe-ignore-limits")
 	}
 }

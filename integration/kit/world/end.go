@@ -83,7 +83,7 @@ func (w *World) Outlast() {
 			Kubeconfig: w.Cluster.Kubeconfig, Namespace: Home, Env: w.env, Only: []string{"calico"},
 			Now: engine.After(after),
 		}
-		policy, _, _ := strings.Cut(Policy, "protection:")
+		policy, _, _ := strings.Cut(Policy, "backends:")
 		_, err := e.Run(w.Context(), policy+"gracePeriod: 0s\n")
 		w.Must(err)
 	}

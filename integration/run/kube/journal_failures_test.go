@@ -130,7 +130,7 @@ func TestNameThatIsTaken(t *testing.T) {
 	f.write("RUN-1", 1, records(1, 10))
 	before := f.stored()
 	err := f.journals(1).Write(t.Context(), run("run-1"), records(1, 10))
-	if err == nil || !strings.Contains(err.Error(), "another object of this name") {
+	if err == nil || !strings.Contains(err.Error(), "another object under this name") {
 		t.Errorf("Write = %v, want that the name is taken", err)
 	}
 	if after := f.stored(); len(after) != 1 || after["run-1-1-1"].ResourceVersion != before["run-1-1-1"].ResourceVersion {

@@ -94,7 +94,7 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 		t.Fatal("the finalizer was passed over")
 	}
 	err := r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0]
-	const want = `it is still being deleted, and waits for the finalizers ["example.com/hold"]`
+	const want = `the object is still being deleted, and waits for the finalizers ["example.com/hold"]`
 	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, reaper.ErrPresent) {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}
