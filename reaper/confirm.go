@@ -91,7 +91,7 @@ func stillOrphaned(o Orphan, census Census) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	d := o.facts.again(census).decide(&o.allocation)
+	d := o.facts.again(census).ask(&o.allocation)
 	switch {
 	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
 		return looked, nil

@@ -87,8 +87,7 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 
 var table = Rules()
 
-// decide asks the rules one after the other. If no rule matches, the allocation is
-// kept.
+// decide locates the allocation and asks the rules.
 func (f *Facts) decide(a *Allocation) Decision {
 	node := f.node(a)
 	if node != "" {
@@ -96,18 +95,24 @@ func (f *Facts) decide(a *Allocation) Decision {
 		located.Owner.Node = node
 		a = &located
 	}
+	d := f.ask(a)
+	d.node = node
+	return d
+}
+
+// ask asks the rules one after the other. If no rule matches, the allocation is kept.
+func (f *Facts) ask(a *Allocation) Decision {
 	for i := range table {
 		rule := &table[i]
 		if d, ok := rule.Match(f, a); ok {
-			d.Allocation, d.Reason, d.ownerless = *a, rule.Reason, rule.Ownerless
+			d.Allocation, d.Reason, d.ownerless, d.facts = *a, rule.Reason, rule.Ownerless, f
 			if rule.Gives != Orphaned { // else Match has set it, by the grace period
 				d.Verdict = rule.Gives
 			}
-			d.facts, d.node = f, node
 			return d
 		}
 	}
-	return Decision{Allocation: *a, Verdict: Held, Reason: OwnerUnknown, facts: f, node: node}
+	return Decision{Allocation: *a, Verdict: Held, Reason: OwnerUnknown, facts: f}
 }
 
 // ripen decides by time on an ownerless allocation. It is suspected until its grace
