@@ -80,7 +80,7 @@ func TestFailedReleaseIsNotAnnounced(t *testing.T) {
 func TestRunThatEndsEarlyIsAnnounced(t *testing.T) {
 	for name, change := range map[string]func(*harness){
 		"a refusal":       func(h *harness) { h.pods.Remove(app("live-1").Pod) },
-		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return forbidden }) },
+		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return errForbidden }) },
 	} {
 		harness, _ := waitingHarness(t)
 		harness.policy.GracePeriod = &policy.Duration{}
@@ -117,6 +117,6 @@ func TestDryRunIsNotAnnounced(t *testing.T) {
 
 func TestEventThatWasNotWrittenIsAWarning(t *testing.T) {
 	h, _ := waitingHarness(t)
-	(&fakeEvents{err: forbidden}).attach(h)
-	equal(t, "warnings", h.run(t).Warnings, []string{"not every event was written: " + forbidden.Error()})
+	(&fakeEvents{err: errForbidden}).attach(h)
+	equal(t, "warnings", h.run(t).Warnings, []string{"not every event was written: " + errForbidden.Error()})
 }

@@ -161,8 +161,10 @@ func (f *Facts) finished(a *Allocation) bool {
 // otherPod reports whether the pod of that name has another UID.
 func (f *Facts) otherPod(a *Allocation) bool {
 	pod, ok := f.named(a)
-	return ok && !(pod.Finished && pod.shows(a.IP)) &&
-		a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID
+	if !ok || pod.Finished && pod.shows(a.IP) {
+		return false
+	}
+	return a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID
 }
 
 // otherSandbox reports whether the named pod has replaced the allocation's sandbox.

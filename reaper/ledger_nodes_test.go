@@ -81,8 +81,8 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			m.OnRequest(nil)
 		}, unreachable},
 		{"the census failed in between", func(t *testing.T, h *harness, _ *backendtest.Memory) {
-			h.pods.OnCall(func(string) error { return forbidden })
-			if _, err := reaper.Run(t.Context(), h.options()); !errors.Is(err, forbidden) {
+			h.pods.OnCall(func(string) error { return errForbidden })
+			if _, err := reaper.Run(t.Context(), h.options()); !errors.Is(err, errForbidden) {
 				t.Fatalf("run: %v, want the census's error", err)
 			}
 			h.pods.OnCall(nil)

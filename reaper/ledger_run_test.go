@@ -64,10 +64,10 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 	h, m := waitingHarness(t)
 	h.run(t)
 	stored, before, saves := string(h.ledgers.stored), contentsOf(t, m), h.ledgers.saves
-	h.ledgers.onLoad = func() error { return forbidden }
+	h.ledgers.onLoad = func() error { return errForbidden }
 	h.now = noon.Add(time.Hour)
 	report, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
+	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "ledger", string(h.ledgers.stored), stored)
@@ -82,9 +82,9 @@ func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
 	h, m := waitingHarness(t)
 	h.policy.GracePeriod = &policy.Duration{}
 	before := contentsOf(t, m)
-	h.ledgers.onLoad = func() error { return forbidden }
+	h.ledgers.onLoad = func() error { return errForbidden }
 	report, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"load the ledger: " + forbidden.Error()})
+	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 	equal(t, "store", contentsOf(t, m), before)
 }
@@ -100,9 +100,9 @@ func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
 // Promise 9.
 func TestLedgerThatCannotBeSavedIsAFailureOfItsOwn(t *testing.T) {
 	h, _ := waitingHarness(t)
-	h.ledgers.onSave = func() error { return forbidden }
+	h.ledgers.onSave = func() error { return errForbidden }
 	report, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"save the ledger: " + forbidden.Error()})
+	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "writes of the ledger", h.ledgers.saves, 1)
 }
@@ -157,12 +157,12 @@ func TestLedgerIsSavedAgainAfterAConflict(t *testing.T) {
 func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.ledgers.onSave = func() error {
-		h.ledgers.onLoad = func() error { return forbidden }
+		h.ledgers.onLoad = func() error { return errForbidden }
 		h.ledgers.stored = []byte(`{"version":1,"seen":{"theirs":1}}`)
 		return fmt.Errorf("%w: conflict", reaper.ErrAgain)
 	}
 	_, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"save the ledger: " + forbidden.Error()})
+	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
 	equal(t, "writes of the ledger", h.ledgers.saves, 1)
 	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{"theirs":1}}`)
 }

@@ -68,10 +68,10 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.policy.GracePeriod = &policy.Duration{}
-	lock := (&fakeLock{err: forbidden}).attach(h)
+	lock := (&fakeLock{err: errForbidden}).attach(h)
 	report := h.run(t)
 	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + forbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + errForbidden.Error()})
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 }
 
@@ -88,12 +88,12 @@ func TestLockIsReleasedOnceByEveryEndOfARun(t *testing.T) {
 	for name, change := range map[string]func(*harness){
 		"well": func(*harness) {},
 		"with a failed census": func(h *harness) {
-			h.pods.OnCall(func(string) error { return forbidden })
+			h.pods.OnCall(func(string) error { return errForbidden })
 		},
 		"with a refusal": func(h *harness) { h.pods.Remove(app("live-1").Pod) },
-		"in part":        func(h *harness) { h.ledgers.onSave = func() error { return forbidden } },
+		"in part":        func(h *harness) { h.ledgers.onSave = func() error { return errForbidden } },
 		"without a journal": func(h *harness) {
-			h.journal.OnWrite(func() error { return forbidden })
+			h.journal.OnWrite(func() error { return errForbidden })
 		},
 	} {
 		h, _ := waitingHarness(t)

@@ -143,7 +143,7 @@ func TestReservedIPIsDeletedOnlyAsItWasListed(t *testing.T) {
 			s.objects = nil
 			return nil
 		}, reaper.Released, nil},
-		{"forbidden", func(*fakeStore) error { return forbidden }, reaper.Failed, []string{"ns/a"}},
+		{"forbidden", func(*fakeStore) error { return errForbidden }, reaper.Failed, []string{"ns/a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))

@@ -95,11 +95,11 @@ func TestReservedIPCountsFromTheLastTimeThatTheOwnerWasThere(t *testing.T) {
 func TestNothingIsReleasedIfReservedIPsCannotBeRead(t *testing.T) {
 	h, m, s := protectedHarness(t, protecting("a", hours(1), netip.MustParseAddr("10.9.9.9")))
 	before := contentsOf(t, m)
-	s.hook = func(string) error { return forbidden }
+	s.hook = func(string) error { return errForbidden }
 	report, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"reservedIPs: " + forbidden.Error()})
-	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "failed: " + forbidden.Error()})
-	equal(t, "verdict", reported(t, report, "2"), decision{reaper.Held, reaper.Protected, "reservedIPs could not be read: " + forbidden.Error()})
+	equal(t, "failures", failures, []string{"reservedIPs: " + errForbidden.Error()})
+	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "failed: " + errForbidden.Error()})
+	equal(t, "verdict", reported(t, report, "2"), decision{reaper.Held, reaper.Protected, "reservedIPs could not be read: " + errForbidden.Error()})
 	equal(t, "verdict on the living", reported(t, report, "1"), decision{reaper.InUse, reaper.PodPresent, ""})
 	equal(t, "store", contentsOf(t, m), before)
 
@@ -119,7 +119,7 @@ func TestDisabledReservedIPsKeep(t *testing.T) {
 func TestGracePeriodRunsWhileAnAddressIsReserved(t *testing.T) {
 	h, _, s := protectedHarness(t)
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	s.hook = func(string) error { return forbidden }
+	s.hook = func(string) error { return errForbidden }
 	h.partial(t)
 	s.hook = nil
 	h.now = noon.Add(time.Hour)
@@ -134,7 +134,7 @@ func TestInterruptedReleaseIsFinishedAlthoughTheAddressIsReserved(t *testing.T) 
 		s := &fakeStore{}
 		s.add(protecting("a", nil, ip2))
 		if broken {
-			s.hook = func(string) error { return forbidden }
+			s.hook = func(string) error { return errForbidden }
 		}
 		h.backends = append(h.backends, s)
 		report, err := reaper.Run(t.Context(), h.options())

@@ -93,13 +93,13 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	h.addPods(t, one, "live-1", "gone-1")
 	h.addPods(t, two, "live-1", "gone-2")
 	askedOne, askedTwo := requests(one), requests(two)
-	h.journal.OnWrite(func() error { return forbidden })
+	h.journal.OnWrite(func() error { return errForbidden })
 	report, failures := h.partial(t)
-	why := "nothing is released without a journal: " + forbidden.Error()
+	why := "nothing is released without a journal: " + errForbidden.Error()
 	equal(t, "failures", failures, []string{why})
 	equal(t, "warnings", report.Warnings, []string{why})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
-	equal(t, "error", entryOf(t, report, "2").Error, "it is not in the journal: "+forbidden.Error())
+	equal(t, "error", entryOf(t, report, "2").Error, "it is not in the journal: "+errForbidden.Error())
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "record", "list", "record"})
 }
 

@@ -109,7 +109,7 @@ func TestInterruptedAllocationThatIsNoOrphanIsGivenBack(t *testing.T) {
 func TestDryRunAndRefusedRunGiveNothingBack(t *testing.T) {
 	for name, change := range map[string]func(*harness){
 		"a dry run":       func(h *harness) { h.policy.DryRun = policy.Default().DryRun },
-		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return forbidden }) },
+		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return errForbidden }) },
 		"a refused limit": func(h *harness) {
 			h.pods.Remove(app("gone-1").Pod)
 			h.pods.Remove(app("live-1").Pod)

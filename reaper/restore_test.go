@@ -182,10 +182,10 @@ func TestRestoreWarnsOfAnotherCluster(t *testing.T) {
 func TestRestoreWritesNothingWithoutACensus(t *testing.T) {
 	r := newReleasedHarness(t)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
-	r.pods.OnCall(func(string) error { return forbidden })
+	r.pods.OnCall(func(string) error { return errForbidden })
 	lock := &fakeLock{}
 	report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = lock }))
-	if partial := (*reaper.PartialError)(nil); !errors.Is(err, forbidden) || errors.As(err, &partial) {
+	if partial := (*reaper.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
 		t.Errorf("restore: %v, want the census's error and nothing else", err)
 	}
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "list"})
@@ -207,8 +207,8 @@ func TestRestoreThatFindsTheLockTakenListsNothing(t *testing.T) {
 
 func TestRestoreGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Lock = &fakeLock{err: forbidden} })
-	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + forbidden.Error()})
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Lock = &fakeLock{err: errForbidden} })
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + errForbidden.Error()})
 	r.wantRestored(t)
 }
 

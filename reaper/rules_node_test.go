@@ -136,12 +136,12 @@ func TestFailingListOfNodesStopsTheRunBeforeItWrites(t *testing.T) {
 	before := contentsOf(t, m)
 	h.pods.OnCall(func(call string) error {
 		if call == "list nodes" {
-			return forbidden
+			return errForbidden
 		}
 		return nil
 	})
 	report, err := reaper.Run(t.Context(), h.options())
-	if partial := (*reaper.PartialError)(nil); !errors.Is(err, forbidden) || errors.As(err, &partial) {
+	if partial := (*reaper.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
 		t.Errorf("run: %v, want the census's error and nothing else", err)
 	}
 	equal(t, "store", contentsOf(t, m), before)

@@ -228,13 +228,13 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 		before := contentsOf(t, m)
 		h.pods.OnCall(func(c string) error {
 			if c == call {
-				return forbidden
+				return errForbidden
 			}
 			return nil
 		})
 		report, err := reaper.Run(t.Context(), h.options())
 		partial, limit := (*reaper.PartialError)(nil), (*reaper.LimitError)(nil)
-		if !errors.Is(err, forbidden) || errors.As(err, &partial) || errors.As(err, &limit) {
+		if !errors.Is(err, errForbidden) || errors.As(err, &partial) || errors.As(err, &limit) {
 			t.Errorf("run: %v, want the census's error and nothing else", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)

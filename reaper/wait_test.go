@@ -189,7 +189,7 @@ func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 			case name == "a limit":
 				*h.policy.Limits.MaxFraction, *h.policy.Limits.MinEntries = 0.1, 0
 			default:
-				h.pods.OnCall(func(string) error { return forbidden })
+				h.pods.OnCall(func(string) error { return errForbidden })
 			}
 			return nil
 		}
@@ -240,11 +240,11 @@ func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 func TestWarningOfSeveralLooksIsReportedOnce(t *testing.T) {
 	h, _ := waitingHarness(t)
 	sleep := (&fakeSleep{}).attach(h)
-	h.journal.OnWrite(func() error { return forbidden })
+	h.journal.OnWrite(func() error { return errForbidden })
 	shortenGrace(h, 5*time.Minute)
 	report, _ := h.partial(t)
 	equal(t, "sleeps", len(sleep.slept), 2)
-	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + forbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + errForbidden.Error()})
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 

@@ -27,12 +27,6 @@ import (
 // serverVariable has the test binary be the client whose requests meet the faults.
 const serverVariable = "FAULT_TEST_SERVER"
 
-func init() {
-	if url := os.Getenv(serverVariable); url != "" {
-		os.Exit(writer(url))
-	}
-}
-
 // writer reads once and writes three times, one after the other. It ends with an
 // error when a request fails, and with exit code 130 when it is interrupted.
 func writer(url string) int {
@@ -74,7 +68,7 @@ type writeServer struct {
 func newWriteServer(t *testing.T) *writeServer {
 	t.Helper()
 	s := &writeServer{}
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		s.mu.Lock()
 		defer s.mu.Unlock()

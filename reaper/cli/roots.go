@@ -1,5 +1,7 @@
 package cli
 
-// Mozilla's CA certificates are used if the system has none, as in the image.
-// Certificates of the system or of SSL_CERT_FILE take precedence.
-import _ "golang.org/x/crypto/x509roots/fallback"
+import (
+	// Mozilla's CA certificates are used if the system has none, as in the image.
+	// Certificates of the system or of SSL_CERT_FILE take precedence.
+	_ "golang.org/x/crypto/x509roots/fallback"
+)

@@ -58,7 +58,11 @@ func readPath(t *testing.T, path string) (reaper.Journal, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer text.Close()
+	t.Cleanup(func() {
+		if err := text.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return Read(path, text)
 }
 

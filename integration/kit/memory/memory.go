@@ -60,7 +60,7 @@ func (m Memory) ForgetLedger(ctx context.Context) error {
 func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	_, ledger, err := m.ledger(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return map[string]int64{}, nil
 	}
 	if err != nil {
 		return nil, err

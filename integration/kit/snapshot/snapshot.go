@@ -104,7 +104,7 @@ func TakeT(t testing.TB, c *cluster.Cluster, d *calico.Datastore, only ...Resour
 func list(ctx context.Context, c *cluster.Cluster, r Resource) (Store, error) {
 	raw, err := c.Kube.Discovery().RESTClient().Get().AbsPath(r.collection("")).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return Store{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.Name, err)

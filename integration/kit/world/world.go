@@ -21,6 +21,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
+// Names of the world, and numbers of its entries.
 const (
 	Shop = "shop"      // the namespace of the pods
 	Home = rights.Home // that of ledger, journals and lock
