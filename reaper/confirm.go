@@ -52,27 +52,28 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
 	census, err := c.look(ctx, orphans)
+	second := newSecondLook(census)
 	for i, o := range orphans {
 		if err != nil {
 			errs[i] = err
 			continue
 		}
-		warrants[i], errs[i] = c.warrant(o, census)
+		warrants[i], errs[i] = c.warrant(o, second)
 	}
 	return warrants, errs
 }
 
-// warrant decides again on the orphan and its siblings, by the new census.
-func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
+// warrant decides again on the orphan and its siblings, by the second look.
+func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 	if o.facts == nil {
 		return Warrant{}, ErrNoWarrant
 	}
-	looked, err := stillOrphaned(o, census)
+	looked, err := second.stillOrphaned(o)
 	if err != nil {
 		return Warrant{}, err
 	}
 	for _, sibling := range o.group {
-		at, err := stillOrphaned(sibling, census)
+		at, err := second.stillOrphaned(sibling)
 		if err != nil {
 			return Warrant{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.label())
 		}
@@ -81,27 +82,6 @@ func (c *Confirmer) warrant(o Orphan, census Census) (Warrant, error) {
 		}
 	}
 	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
-}
-
-// stillOrphaned asks the same rules about the same facts, with the new census. It
-// returns when the owner was looked at, or an error that says why the allocation is
-// kept.
-func stillOrphaned(o Orphan, census Census) (time.Time, error) {
-	looked, err := census.looked(o.allocation.Owner.Pod)
-	if err != nil {
-		return time.Time{}, err
-	}
-	d := o.facts.again(census).ask(&o.allocation)
-	switch {
-	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
-		return looked, nil
-	case d.Verdict == InUse:
-		return time.Time{}, fmt.Errorf("%w: now %s", ErrReturned, d.Reason)
-	case d.Reason == NoCensus:
-		return time.Time{}, fmt.Errorf("%w: its owner could not be read", ErrAgain)
-	default:
-		return time.Time{}, fmt.Errorf("%w: now %s", ErrKept, d.Reason)
-	}
 }
 
 // Forget makes the next Confirm list the pods again.
@@ -115,13 +95,13 @@ func (c *Confirmer) Forget() {
 // reads that pod only.
 func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
 	if !needsList(o) {
-		return c.warrant(o, c.read(ctx, []Orphan{o}))
+		return c.warrant(o, newSecondLook(c.read(ctx, []Orphan{o})))
 	}
 	census, err := c.list(ctx)
 	if err != nil {
 		return Warrant{}, err
 	}
-	return c.warrant(o, census)
+	return c.warrant(o, newSecondLook(census))
 }
 
 // look returns a census with a second look at every owner, which is within Freshness
