@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -11,7 +12,16 @@ import (
 type secondLook struct {
 	census  Census
 	facts   map[*Facts]*Facts // of the first look, with the new census
-	answers map[[3]string]answer
+	answers map[question]answer
+}
+
+// A question is all that tells two orphans apart: a store may have two allocations of
+// one key.
+type question struct {
+	backend, pool, key, token string
+	ip                        netip.Addr
+	owner                     Owner
+	reason                    Reason
 }
 
 // An answer is when the owner was looked at, or why the allocation is kept.
@@ -21,14 +31,15 @@ type answer struct {
 }
 
 func newSecondLook(census Census) *secondLook {
-	return &secondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[[3]string]answer)}
+	return &secondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[question]answer)}
 }
 
 // stillOrphaned asks the same rules about the same facts, with the new census. It
 // returns when the owner was looked at, or an error that says why the allocation is
 // kept.
 func (l *secondLook) stillOrphaned(o Orphan) (time.Time, error) {
-	key := [3]string{o.allocation.Backend, o.allocation.Pool, o.allocation.Key}
+	it := o.allocation
+	key := question{it.Backend, it.Pool, it.Key, it.Token, it.IP, it.Owner, o.reason}
 	a, asked := l.answers[key]
 	if !asked {
 		a.looked, a.err = l.ask(o)
