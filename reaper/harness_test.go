@@ -35,7 +35,7 @@ var (
 // second, it never will.
 var (
 	errConnection = errors.New("connect: connection refused")
-	errForbidden     = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
+	errForbidden  = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
 )
 
 // webAllocation returns the allocation that most decisions are about: 10.0.0.1, of the
