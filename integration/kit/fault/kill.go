@@ -51,6 +51,8 @@ func kill(p *proxy.Proxy, here proxy.Match, after bool, start Start) error {
 			result.ExitCode, len(Writes(p)), result.Stderr)
 	}
 	k.pending.Wait()
+	k.mu.Lock() // the hook holds it until Kill has returned
+	defer k.mu.Unlock()
 	return k.err
 }
 
