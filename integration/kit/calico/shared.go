@@ -11,42 +11,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// shared is the etcd of a test binary that called Main.
+// shared is the etcd of a test binary that called Run.
 var shared struct {
 	mu   sync.Mutex
 	etcd *Etcd
 	err  error
 }
 
-// Main runs the tests of a package with one cluster that has Calico's CRDs and
-// one plain etcd for all of them, which are started when a test asks for them.
-// Call it from TestMain; it exits.
-func Main(m *testing.M) {
-	os.Exit(Run(m, func(ctx context.Context) (cluster.Options, error) {
-		folder, err := CRDs(ctx)
-		return cluster.Options{CRDs: []string{folder}}, err
-	}))
-}
-
-// MainLoose is Main with CRDs that keep the fields of later versions.
-func MainLoose(m *testing.M) {
-	dir, err := os.MkdirTemp("", "ip-reaper-crds-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := Run(m, func(ctx context.Context) (cluster.Options, error) {
-		return cluster.Options{CRDs: []string{dir}}, LooseCRDs(ctx, dir)
-	})
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-// Run is Main with the options of the cluster, which are asked for when it is
-// started. It returns the code to exit with.
+// Run runs the tests of a package with one cluster and one plain etcd for all of them,
+// which are started when a test asks for them. The options of the cluster are asked for
+// then. It returns the code to exit with.
 func Run(m *testing.M, options func(context.Context) (cluster.Options, error)) int {
 	code := cluster.Run(m, options)
 	if shared.etcd != nil {

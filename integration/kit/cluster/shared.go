@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// shared is the cluster of a test binary that called Main or Run.
+// shared is the cluster of a test binary that called Run.
 var shared struct {
 	mu      sync.Mutex
 	enabled bool
@@ -18,14 +18,8 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests of a package with one cluster for all of them, which the
-// first StartT starts. Call it from TestMain; it exits.
-func Main(m *testing.M) {
-	os.Exit(Run(m, func(context.Context) (Options, error) { return Options{}, nil }))
-}
-
-// Run is Main with options, which are asked for when the cluster is started.
-// It returns the code to exit with.
+// Run runs the tests of a package with one cluster for all of them, which the first
+// StartT starts. The options are asked for then. It returns the code to exit with.
 func Run(m *testing.M, options func(context.Context) (Options, error)) int {
 	shared.enabled, shared.options = true, options
 	code := m.Run()
@@ -38,7 +32,7 @@ func Run(m *testing.M, options func(context.Context) (Options, error)) int {
 	return code
 }
 
-// StartT returns the cluster of the test binary, if its TestMain calls Main,
+// StartT returns the cluster of the test binary, if its TestMain calls Run,
 // or else a new one that ends with the test. It fails the test if there is
 // none to be had.
 func StartT(t testing.TB) *Cluster {
