@@ -36,8 +36,8 @@ func TestCommentedExampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Rules) != 2 || !p.Rules[1].Hold || len(p.Backends) != len(known) {
-		t.Errorf("rules %+v, backends %+v, want the 2 and the %d of the comments", p.Rules, p.Backends, len(known))
+	if len(p.Rules) != 3 || !p.Rules[1].Hold || len(p.Backends) != len(known) {
+		t.Errorf("rules %+v, backends %+v, want the 3 and the %d of the comments", p.Rules, p.Backends, len(known))
 	}
 	for name, b := range p.Backends {
 		if b.Settings != nil {

@@ -82,7 +82,6 @@ func TestShippedPoliciesLoadAndOnlyReleaseReleases(t *testing.T) {
 	for file, dryRun := range map[string]bool{
 		"components/plan/policy.yaml":    true,
 		"components/release/policy.yaml": false,
-		"job/now.yaml":                   false,
 	} {
 		data, err := os.ReadFile(filepath.Join("kustomize", file))
 		if err != nil {

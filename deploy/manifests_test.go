@@ -57,7 +57,7 @@ func manifests(t *testing.T, dir string) []string {
 }
 
 // policies are the names of the files that contain a policy.
-var policies = []string{"policy.yaml", "now.yaml"}
+var policies = []string{"policy.yaml"}
 
 // read decodes the objects of a file.
 func read(t *testing.T, file string) []metav1.Object {

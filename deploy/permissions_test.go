@@ -43,14 +43,20 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return all
 }
 
-// ledger returns the permissions for the verbs on the ten shards of the ledger.
-func ledger(verbs ...string) []string {
+// ledgerNames are the ConfigMaps of the ledger: ten shards.
+func ledgerNames() []string {
+	all := []string{"ip-reaper-ledger"}
+	for shard := 1; shard <= 9; shard++ {
+		all = append(all, fmt.Sprintf("ip-reaper-ledger-%d", shard))
+	}
+	return all
+}
+
+// ledger returns the permissions to read and to write the ledger.
+func ledger() []string {
 	var all []string
-	for _, verb := range verbs {
-		all = append(all, "/configmaps/ip-reaper-ledger: "+verb)
-		for shard := 1; shard <= 9; shard++ {
-			all = append(all, fmt.Sprintf("/configmaps/ip-reaper-ledger-%d: %s", shard, verb))
-		}
+	for _, name := range ledgerNames() {
+		all = append(all, "/configmaps/"+name+": get", "/configmaps/"+name+": update")
 	}
 	return all
 }

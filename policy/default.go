@@ -37,12 +37,14 @@ func (p *Policy) setDefaults() {
 	p.Pods.Superseded = cmp.Or(p.Pods.Superseded, Release)
 	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)
 	p.Nodes.Unreachable = cmp.Or(p.Nodes.Unreachable, Hold)
+	p.Nodes.Unknown = cmp.Or(p.Nodes.Unknown, Hold)
 	setDefault(&p.Limits.MaxReleases, 0)
 	setDefault(&p.Limits.MaxFraction, 0.5)
 	setDefault(&p.Limits.MaxPodDrop, 0.5)
 	setDefault(&p.Limits.MinEntries, 20)
 	p.Protection.StatefulSets = cmp.Or(p.Protection.StatefulSets, OrdinalInRange)
 	setDefault(&p.Journal.Keep, 10)
+	setDefault(&p.Journal.RestoreHold, Duration{24 * time.Hour})
 }
 
 func setDefault[T any](p **T, value T) {

@@ -83,6 +83,7 @@ rules:
   gracePeriod: 24h
   minAge: 1.5s
   hold: true
+  restored: release
 backends:
   calico:
     enabled: auto
@@ -92,11 +93,11 @@ backends:
   overlapping: {enabled: false}
   whereabouts: {enabled: true}
 pods: {finished: release, superseded: hold, unnamed: release}
-nodes: {unreachable: release}
+nodes: {unreachable: release, unknown: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:
   statefulSets: ignore
-journal: {keep: 3}
+journal: {keep: 3, restoreHold: 2h}
 `
 
 // wantRefusal fails the test unless err is an *Error with exactly these messages,

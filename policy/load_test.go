@@ -27,7 +27,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			Superseded: policy.Release,
 			Unnamed:    policy.Hold,
 		},
-		Nodes: policy.Nodes{Unreachable: policy.Hold},
+		Nodes: policy.Nodes{Unreachable: policy.Hold, Unknown: policy.Hold},
 		Limits: policy.Limits{
 			MaxReleases: new(0),
 			MaxFraction: new(0.5),
@@ -35,7 +35,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			MinEntries:  new(20),
 		},
 		Protection: policy.Protection{StatefulSets: policy.OrdinalInRange},
-		Journal:    policy.Journal{Keep: new(10)},
+		Journal:    policy.Journal{Keep: new(10), RestoreHold: &policy.Duration{Duration: 24 * time.Hour}},
 	}
 	if diff := cmp.Diff(want, policy.Default()); diff != "" {
 		t.Errorf("Default (-want +got):\n%s", diff)
@@ -86,6 +86,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			GracePeriod: &day,
 			MinAge:      &policy.Duration{Duration: 1500 * time.Millisecond},
 			Hold:        true,
+			Restored:    policy.Release,
 		}},
 		Backends: map[string]policy.Backend{
 			"calico": {Enabled: policy.Auto, Settings: &settings{
@@ -99,7 +100,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			Superseded: policy.Hold,
 			Unnamed:    policy.Release,
 		},
-		Nodes: policy.Nodes{Unreachable: policy.Release},
+		Nodes: policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release},
 		Limits: policy.Limits{
 			MaxReleases: new(100),
 			MaxFraction: new(1.0),
@@ -107,7 +108,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			MinEntries:  new(0),
 		},
 		Protection: policy.Protection{StatefulSets: policy.Ignore},
-		Journal:    policy.Journal{Keep: new(3)},
+		Journal:    policy.Journal{Keep: new(3), RestoreHold: &policy.Duration{Duration: 2 * time.Hour}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)

@@ -67,6 +67,10 @@ type Rule struct {
 
 	// If Hold is set, the allocations are reported and never released.
 	Hold bool `json:"hold,omitzero"`
+
+	// Restored is Release if Journal.RestoreHold does not apply to the allocations.
+	// Hold if absent.
+	Restored Disposition `json:"restored,omitzero"`
 }
 
 // A Match selects allocations by glob patterns in the syntax of path.Match. An
@@ -96,6 +100,10 @@ type Nodes struct {
 	// Unreachable applies to a node that exists, is not ready, and has no
 	// out-of-service taint: its sandboxes may still be running. Hold if absent.
 	Unreachable Disposition `json:"unreachable,omitzero"`
+
+	// Unknown applies while some node is unreachable, to the allocations whose node
+	// is not known: their sandboxes may be running there. Hold if absent.
+	Unknown Disposition `json:"unknown,omitzero"`
 }
 
 // Limits bound how much one run may release. A plan that exceeds one of them is
@@ -125,9 +133,14 @@ type Protection struct {
 	StatefulSets StatefulSetProtection `json:"statefulSets,omitzero"`
 }
 
-// Journal says how long the records of releases are kept.
+// Journal says how long the records of releases are kept, and how long a restored
+// allocation is.
 type Journal struct {
 	// Keep is the number of runs whose releases can be undone, from 1 to 100. 10 if
 	// absent.
 	Keep *int `json:"keep,omitzero"`
+
+	// RestoreHold is how long an allocation that a restore put back is held. 24h if
+	// absent.
+	RestoreHold *Duration `json:"restoreHold,omitzero"`
 }

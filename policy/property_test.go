@@ -45,6 +45,9 @@ func drawPolicy(t *rapid.T) policy.Policy {
 	rules := []policy.Rule{}
 	for range rapid.IntRange(0, 3).Draw(t, "rules") {
 		r := policy.Rule{Hold: rapid.Bool().Draw(t, "hold")}
+		if rapid.Bool().Draw(t, "restored") {
+			r.Restored = disposition.Draw(t, "disposition of the restored")
+		}
 		r.Match.Namespaces = patterns(1)
 		if rapid.Bool().Draw(t, "pods") {
 			r.Match.Pods = patterns(0)
@@ -82,7 +85,7 @@ func drawPolicy(t *rapid.T) policy.Policy {
 			Superseded: disposition.Draw(t, "superseded"),
 			Unnamed:    disposition.Draw(t, "unnamed"),
 		},
-		Nodes: policy.Nodes{Unreachable: disposition.Draw(t, "unreachable")},
+		Nodes: policy.Nodes{Unreachable: disposition.Draw(t, "unreachable"), Unknown: disposition.Draw(t, "unknown")},
 		Limits: policy.Limits{
 			MaxReleases: new(rapid.IntMin(0).Draw(t, "maxReleases")),
 			MaxFraction: new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxFraction")),
@@ -92,7 +95,7 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		Protection: policy.Protection{
 			StatefulSets: rapid.SampledFrom([]policy.StatefulSetProtection{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
 		},
-		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep"))},
+		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep")), RestoreHold: duration()},
 	}
 }
 
@@ -108,7 +111,7 @@ func TestUnknownNamesGetTheMostCarefulTerms(t *testing.T) {
 		for _, unknown := range []policy.Terms{
 			p.Terms("", pod, backend), p.Terms(namespace, "", backend), p.Terms("", "", backend), p.Terms("", "", ""),
 		} {
-			if unknown.InScope && !named.InScope || !unknown.Hold && named.Hold ||
+			if unknown.InScope && !named.InScope || !unknown.Hold && named.Hold || unknown.ReleaseRestored && !named.ReleaseRestored ||
 				unknown.Grace < named.Grace || unknown.MinAge < named.MinAge {
 				t.Fatalf("the terms of an unknown name are %+v, and those of %s/%s are %+v", unknown, namespace, pod, named)
 			}

@@ -132,6 +132,11 @@ func TestRefusals(t *testing.T) {
 		{"negative entries", "limits: {minEntries: -20}",
 			"limits.minEntries: Invalid value: -20: must not be negative"},
 		{"no journal", "journal: {keep: 0}", "journal.keep: Invalid value: 0: must be from 1 to 100"},
+		{"restored neither held nor released", "rules: [{match: {pods: [a]}, restored: keep}]",
+			`rules[0].restored: Unsupported value: "keep": supported values: "hold", "release"`},
+		{"unknown nodes neither held nor released", "nodes: {unknown: keep}",
+			`nodes.unknown: Unsupported value: "keep": supported values: "hold", "release"`},
+		{"a negative hold", "journal: {restoreHold: -1h}", `journal.restoreHold: Invalid value: "-1h": must not be negative`},
 		{"journal too long", "journal: {keep: 101}", "journal.keep: Invalid value: 101: must be from 1 to 100"},
 		{"journal of half a run", "journal: {keep: 0.5}", "journal.keep: Invalid value: 0.5: must be a whole number"},
 	} {

@@ -13,6 +13,9 @@ type Terms struct {
 	Rule    int           // the index of the rule that decided; -1 if none did
 	Grace   time.Duration // the grace period
 	MinAge  time.Duration // the minimum age
+
+	// ReleaseRestored is set if a rule ends the hold of what a restore put back.
+	ReleaseRestored bool
 }
 
 // Terms returns the terms of an allocation that the backend holds for a pod. The
@@ -22,7 +25,8 @@ type Terms struct {
 // every name is sure to match it. So an allocation with an empty name gets the most
 // careful of all the terms that it may fall under. It is out of scope if its
 // namespace may be excluded. It is held if a rule that may match holds it.
-// Otherwise it gets the longest times. Its Rule is the first that holds it, or else
+// Otherwise it gets the longest times, and what a restore put back is held unless all
+// of these rules end that. Its Rule is the first that holds it, or else
 // the first that may match it.
 func (p Policy) Terms(namespace, pod, backend string) Terms {
 	t := Terms{
@@ -30,6 +34,7 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 			matchAny(p.Namespaces.Exclude, namespace) == no,
 		Rule: -1,
 	}
+	restored := true // by all rules that may match
 	for i, r := range p.Rules {
 		covered := r.Match.covers(namespace, pod, backend)
 		if covered == no {
@@ -41,7 +46,9 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 		t.Hold = t.Hold || r.Hold
 		t.Grace = max(t.Grace, first(r.GracePeriod, p.GracePeriod))
 		t.MinAge = max(t.MinAge, first(r.MinAge, p.MinAge))
+		restored = restored && r.Restored == Release
 		if covered == yes {
+			t.ReleaseRestored = restored
 			return t
 		}
 	}
@@ -59,6 +66,7 @@ func (p Policy) BackendTerms(backend string) Terms {
 		if len(r.Match.Namespaces)+len(r.Match.Pods) == 0 && r.Match.covers("", "", backend) == yes {
 			t.Rule, t.Hold = i, r.Hold
 			t.Grace, t.MinAge = first(r.GracePeriod, p.GracePeriod), first(r.MinAge, p.MinAge)
+			t.ReleaseRestored = r.Restored == Release
 			break
 		}
 	}

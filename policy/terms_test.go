@@ -78,6 +78,20 @@ rules:
 - {match: {pods: ["*"]}, gracePeriod: 1m, minAge: 1m}
 - {match: {pods: [w]}, hold: true}`, [3]string{"a", "", "calico"},
 			policy.Terms{InScope: true, Rule: 0, Grace: 2 * time.Minute, MinAge: time.Minute}},
+		{"a rule ends the hold of what was restored", "rules: [{match: {pods: [b]}, restored: release}]", [3]string{"a", "b", "calico"},
+			policy.Terms{InScope: true, Rule: 0, Grace: grace, MinAge: age, ReleaseRestored: true}},
+		{"one rule that may match does not end it", "rules: [{match: {pods: [b]}, restored: release}]", [3]string{"a", "", "calico"},
+			policy.Terms{InScope: true, Rule: 0, Grace: grace, MinAge: age}},
+		{"all rules that may match end it", `
+rules:
+- {match: {pods: [b]}, restored: release}
+- {match: {pods: ["*"]}, restored: release}`, [3]string{"a", "", "calico"},
+			policy.Terms{InScope: true, Rule: 0, Grace: grace, MinAge: age, ReleaseRestored: true}},
+		{"a rule that does not say so does not end it", `
+rules:
+- {match: {pods: [b]}, restored: hold}
+- {match: {pods: ["*"]}, restored: release}`, [3]string{"a", "", "calico"},
+			policy.Terms{InScope: true, Rule: 0, Grace: grace, MinAge: age}},
 		{"the rule that holds an unknown pod is named", `
 rules:
 - {match: {pods: [x]}, gracePeriod: 1h}
@@ -117,6 +131,8 @@ rules:
 - {match: {pods: [a]}, hold: true}
 - {match: {backends: ['cal*']}, gracePeriod: 1h}
 - {match: {backends: [calico]}, hold: true}`, policy.Terms{InScope: true, Rule: 1, Grace: time.Hour, MinAge: age}},
+		{"a rule ends the hold of what was restored", "rules: [{match: {backends: [calico]}, restored: release}]",
+			policy.Terms{InScope: true, Rule: 0, Grace: grace, MinAge: age, ReleaseRestored: true}},
 		{"a rule holds", "rules: [{match: {backends: [calico]}, hold: true, minAge: 1m}]",
 			policy.Terms{InScope: true, Hold: true, Rule: 0, Grace: grace, MinAge: time.Minute}},
 	} {

@@ -48,6 +48,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validateEnum(p.Pods.Superseded, pods.Child("superseded"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Nodes.Unknown, field.NewPath("nodes", "unknown"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
 	errs = append(errs, validateEnum(p.Protection.StatefulSets, field.NewPath("protection", "statefulSets"), OrdinalInRange, Ignore)...)
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
@@ -66,6 +67,9 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 	errs = append(errs, validatePatterns(m.Pods, match.Child("pods"))...)
 	errs = append(errs, validateBackendPatterns(m.Backends, backends, match.Child("backends"))...)
 	errs = append(errs, validateDuration(r.GracePeriod, at.Child("gracePeriod"))...)
+	if r.Restored != "" {
+		errs = append(errs, validateEnum(r.Restored, at.Child("restored"), Hold, Release)...)
+	}
 	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
 }
 
@@ -103,10 +107,11 @@ func (l *Limits) validate(at *field.Path) field.ErrorList {
 }
 
 func (j *Journal) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if *j.Keep < 1 || *j.Keep > 100 {
-		return field.ErrorList{field.Invalid(at.Child("keep"), *j.Keep, "must be from 1 to 100")}
+		errs = append(errs, field.Invalid(at.Child("keep"), *j.Keep, "must be from 1 to 100"))
 	}
-	return nil
+	return append(errs, validateDuration(j.RestoreHold, at.Child("restoreHold"))...)
 }
 
 func validateDuration(d *Duration, at *field.Path) field.ErrorList {

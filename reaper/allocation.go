@@ -24,7 +24,7 @@ type Owner struct {
 	Interface string // inside the sandbox, such as net1
 
 	// Node is the node of the sandbox. If the store does not name it, Judge sets it
-	// to the node on which the pod was last seen.
+	// to the node that another store names, or on which the pod was last seen.
 	Node string
 }
 
@@ -47,6 +47,9 @@ type Allocation struct {
 	Key     string // the allocation's own name within the pool
 	IP      netip.Addr
 	Owner   Owner
+
+	// NodeLearned is set by Judge if the store does not name the node of the owner.
+	NodeLearned bool
 
 	// Token is the value that the store compares at the write. If the allocation
 	// changed hands, the value differs, and the store refuses. An allocation
@@ -72,19 +75,29 @@ type Allocation struct {
 	// protects the addresses of a pod that is gone (Protector).
 	Protects *Protection
 
+	// UnknownField names a field of the stored allocation that the backend does not
+	// know, with its path. It may mean that the address is in use, so the allocation is
+	// kept although it has no owner. It is empty if the backend knows every field.
+	UnknownField string
+
 	// Inferred is set if the store does not name the pod, and the backend derived
 	// the name from another field.
 	Inferred bool
 
 	// Group names the allocations that one ADD made together, also in other pools
-	// of the same backend. They are released together or not at all. It is empty
-	// for an allocation without siblings.
+	// and in other backends. They are released together or not at all. No
+	// other store may have the same. It is empty for an allocation without siblings.
 	Group string
 
 	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
 	// none. Then an allocation has been replaced as soon as the pod shows another
 	// sandbox.
 	SandboxOwned bool
+
+	// NeverAdopted is set if no later sandbox of the pod can adopt the allocation.
+	// So a pod that comes back gets another one. It is always true of an allocation
+	// that is SandboxOwned.
+	NeverAdopted bool
 
 	// EmptyHandle is set for a handle that holds no address; IP is not valid. It is
 	// the rest of a release, or the beginning of an ADD.
@@ -107,6 +120,9 @@ func (a Allocation) id() string {
 func (a Allocation) place() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Owner.Pod.String()
 }
+
+// spot identifies the allocation by pool and key, for any owner.
+func (a Allocation) spot() string { return a.Backend + "\x00" + a.Pool + "\x00" + a.Key }
 
 // namesPod reports whether the allocation names a pod by namespace and name.
 func (a Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }

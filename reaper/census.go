@@ -35,6 +35,15 @@ type Pod struct {
 	// AddressUnknown is set for a pod that is not finished and should show an
 	// address but does not, or whose network-status cannot be decoded.
 	AddressUnknown bool
+
+	// Starting is set for a pod whose address is unknown because it shows none in its
+	// status and in a network-status, and its annotations can be read: its sandbox is
+	// not set up yet. It may show an address that Calico's plugin just gave it.
+	Starting bool
+
+	// TerminationGrace is how long the kubelet lets the containers run after the
+	// deletion of the pod: the longest that the pod names.
+	TerminationGrace time.Duration
 }
 
 // shows reports whether the pod shows the address.
@@ -56,9 +65,27 @@ type Node struct {
 	// Since is when Ready last changed; zero if the node does not say.
 	Since time.Time
 
+	// Lost is set if Ready is Unknown: the node controller lost contact to the node,
+	// and Since is by its clock. Otherwise Since is by the clock of the node.
+	Lost bool
+
+	// Created is when the node joined; zero if the node does not say.
+	Created time.Time
+
 	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
 	// administrator states that nothing runs on the node any more.
 	OutOfService bool
+}
+
+// A VirtualMachine has the fields of a VirtualMachineInstance of KubeVirt that rules
+// look at.
+type VirtualMachine struct {
+	Namespace string
+	Name      string
+
+	// Addresses are those that the guest reports. A guest keeps its address in a live
+	// migration, although the new pod shows another one.
+	Addresses []netip.Addr
 }
 
 // Presence says whether a pod exists.
@@ -71,12 +98,16 @@ const (
 	Absent
 )
 
-// A Cluster reads pods, StatefulSets and nodes. Every answer is from the API
-// server's store, never from a cache. If a second request would fail in the same
-// way, the error wraps ErrRefused.
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is from
+// the API server's store, never from a cache. If a second request would fail in the
+// same way, the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)
+
+	// VirtualMachines lists every VirtualMachineInstance; none if the cluster does not
+	// have that resource. It is complete or an error.
+	VirtualMachines(ctx context.Context) ([]VirtualMachine, error)
 
 	// StatefulSets lists every StatefulSet. It is complete or an error.
 	StatefulSets(ctx context.Context) ([]StatefulSet, error)
@@ -97,6 +128,11 @@ type Census struct {
 	population
 	sets  map[PodRef]StatefulSet
 	nodes map[string]Node // nil if nodes were not read
+	away  []Node          // the unreachable ones, by name
+	back  Node            // that became ready last, long after its creation
+
+	machines map[netip.Addr]VirtualMachine // by each address that the guest reports
+
 	fresh map[PodRef]look // overrides the population
 }
 
@@ -106,7 +142,11 @@ type population struct {
 	pods      map[PodRef]Pod
 	byAddress map[netip.Addr][]PodRef
 	sandboxes map[string]bool
-	unknown   int // pods whose addresses are unknown
+
+	// The pods whose addresses are unknown. Those that are starting are counted by
+	// node, and are not hidden.
+	hidden   int
+	starting map[string]int
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node that
@@ -122,6 +162,26 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 	for _, n := range nodes {
 		c.nodes[n.Name] = n
 	}
+	for _, n := range c.nodes {
+		switch {
+		case c.unreachable(n.Name):
+			c.away = append(c.away, n)
+		case n.Ready && n.Since.Sub(n.Created) > rejoinAge && n.Since.After(c.back.Since):
+			c.back = n
+		}
+	}
+	slices.SortFunc(c.away, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return c
+}
+
+// withMachines returns the census with a complete list of virtual machines.
+func (c Census) withMachines(machines []VirtualMachine) Census {
+	c.machines = make(map[netip.Addr]VirtualMachine)
+	for _, m := range machines {
+		for _, ip := range m.Addresses {
+			c.machines[asShown(ip)] = m
+		}
+	}
 	return c
 }
 
@@ -132,6 +192,7 @@ func newPopulation(began time.Time, pods []Pod) population {
 		pods:      make(map[PodRef]Pod, len(pods)),
 		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
 		sandboxes: make(map[string]bool),
+		starting:  make(map[string]int),
 	}
 	for _, pod := range pods {
 		p.pods[pod.Ref] = pod
@@ -141,26 +202,34 @@ func newPopulation(began time.Time, pods []Pod) population {
 		if pod.Sandbox != "" {
 			p.sandboxes[pod.Sandbox] = true
 		}
-		if pod.AddressUnknown {
-			p.unknown++
+		switch {
+		case pod.AddressUnknown && pod.Starting:
+			p.starting[pod.Node]++
+		case pod.AddressUnknown:
+			p.hidden++
 		}
 	}
 	return p
 }
 
-// A Scope says which lists a census has beside that of the pods.
+// A Scope says which lists a census has beside those of the pods and the virtual
+// machines.
 type Scope struct {
 	StatefulSets bool
 	Nodes        bool
 }
 
-// TakeCensus reads the pods and the lists of the scope. If one list fails, there is
-// no census.
+// TakeCensus reads the pods, the virtual machines and the lists of the scope. If one list
+// fails, there is no census.
 func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	pods, err := cluster.Pods(ctx)
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
+	}
+	machines, err := cluster.VirtualMachines(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list virtualmachineinstances: %w", err)
 	}
 	var sets []StatefulSet
 	if scope.StatefulSets {
@@ -177,7 +246,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 			nodes = []Node{} // read, and there are none
 		}
 	}
-	return NewCensus(began, pods, sets, nodes...), nil
+	return NewCensus(began, pods, sets, nodes...).withMachines(machines), nil
 }
 
 // Size returns the number of pods.
@@ -222,6 +291,36 @@ func (c Census) wants(ref PodRef) (StatefulSet, bool) {
 func (c Census) unreachable(node string) bool {
 	n, ok := c.nodes[node]
 	return ok && !n.Ready && !n.OutOfService
+}
+
+// off reports whether nothing runs on the node any more: it is fenced, or does not exist.
+func (c Census) off(node string) bool {
+	n, exists := c.nodes[node]
+	return n.OutOfService || !exists && node != "" && c.nodes != nil
+}
+
+// readyAgain returns the node if it is ready. For a node that is not known, it returns the
+// node that came back last, since the sandbox may be there.
+func (c Census) readyAgain(node string) Node {
+	if node == "" {
+		return c.back
+	}
+	if n := c.nodes[node]; n.Ready {
+		return n
+	}
+	return Node{}
+}
+
+// hiding returns how many pods may have an address that they do not show. A pod that is
+// starting on a ready node is not among them: it shows its address as soon as it has one.
+func (c Census) hiding() int {
+	hiding := c.hidden
+	for node, pods := range c.starting {
+		if !c.nodes[node].Ready {
+			hiding += pods
+		}
+	}
+	return hiding
 }
 
 // showing returns the pods that show the address.

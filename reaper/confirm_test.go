@@ -164,11 +164,11 @@ func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 		name  string
 		due   int
 		owner func(*reaper.Owner)
-		call  string
+		calls []string
 	}{
-		{"one by one", 1, nil, "get pod default/app-0"},
-		{"in bulk", 1000, nil, "list pods"},
-		{"a sandbox only", 1, func(o *reaper.Owner) { *o = reaper.Owner{Sandbox: "s1"} }, "list pods"},
+		{"one by one", 1, nil, []string{"get pod default/app-0"}},
+		{"in bulk", 1000, nil, []string{"list pods", "get pod default/app-0"}},
+		{"a sandbox only", 1, func(o *reaper.Owner) { *o = reaper.Owner{Sandbox: "s1"} }, []string{"list pods"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := allocations(1)[0]
@@ -181,9 +181,10 @@ func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 			ws, errs := c.Confirm(t.Context(), look.orphans)
 			refused(t, ws[0], errs[0], reaper.ErrAgain)
 			refused(t, ws[0], errs[0], failure)
-			equal(t, "calls", look.pods.Calls(), []string{tt.call})
+			equal(t, "calls", look.pods.Calls(), tt.calls)
 
 			look.pods.OnCall(nil)
+			c.Forget()
 			if _, errs := c.Confirm(t.Context(), look.orphans); errs[0] != nil {
 				t.Errorf("once it answers: %v", errs[0])
 			}

@@ -23,11 +23,11 @@
 // The values that come in: allocation.go, pool.go, backend.go (the contract of a
 // store), inventory.go, census.go, ledger.go.
 //
-// The decisions, all of them pure: facts.go, rules.go, replacement.go, judge.go,
-// groups.go, protections.go, plan.go, limits.go.
+// The decisions, all of them pure: facts.go, known.go, rules.go, rulesnodes.go,
+// ending.go, replacement.go, judge.go, groups.go, protections.go, plan.go, limits.go.
 //
 // The run: run.go is the whole way, from the lock to the report. Its steps are in
-// confirm.go, warrant.go, release.go, record.go and journal.go.
+// remember.go, confirm.go, warrant.go, release.go, record.go and journal.go.
 //
 // Two other ways use the same parts. restore.go puts back what a run released.
 // inspect.go decides on files in place of stores and a cluster.

@@ -23,6 +23,7 @@ const (
 	fromCalico        = "Calico annotation"
 	fromSiblings      = "group"
 	fromProtection    = "protection"
+	fromLedger        = "ledger"
 )
 
 // stamp formats a time for people.
@@ -67,7 +68,7 @@ func (n Node) evidence() Evidence {
 	return Evidence{"node " + n.Name, says}
 }
 
-// hidden says how many pods do not show their addresses.
-func (c Census) hidden() Evidence {
-	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.unknown)}
+// hidingEvidence says how many pods may have an address that they do not show.
+func (c Census) hidingEvidence() Evidence {
+	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.hiding())}
 }

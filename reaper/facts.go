@@ -19,12 +19,22 @@ type Facts struct {
 	census Census
 	ledger Ledger
 	stores map[string]store // by backend
+
+	// The allocations that prove an owner, by sandbox and by group, of all stores.
+	sandboxes map[string][]*Allocation
+	groups    map[string][]*Allocation
 }
 
 // A store is an index of what one backend listed.
 type store struct {
 	pools  map[string]*Pool       // by name
 	owners map[netip.Addr][]owned // the allocations that prove an owner, by address
+
+	nodes map[string]bool // the nodes of allocations that exist by that name
+
+	// renames is set if a pod shows an address that is on another node by the store's
+	// name for it.
+	renames bool
 }
 
 // An owned is an allocation that proves its owner, and the network of its pool.
@@ -40,16 +50,33 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 	if inv.ended.IsZero() || c.began.Before(inv.ended) {
 		c = Census{}
 	}
-	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings))}
+	f := &Facts{
+		now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)),
+		sandboxes: make(map[string][]*Allocation), groups: make(map[string][]*Allocation),
+	}
 	for _, l := range inv.Listings {
-		s := store{pools: make(map[string]*Pool, len(l.Pools)), owners: make(map[netip.Addr][]owned)}
+		s := store{pools: make(map[string]*Pool, len(l.Pools)), owners: make(map[netip.Addr][]owned), nodes: make(map[string]bool)}
 		for i := range l.Pools {
 			pool := &l.Pools[i]
 			s.pools[pool.Name] = pool
 			for n := range pool.Allocations {
-				if a := &pool.Allocations[n]; a.provesOwner() {
-					s.owners[a.IP] = append(s.owners[a.IP], owned{a, pool.Network})
+				a := &pool.Allocations[n]
+				if !a.provesOwner() {
+					continue
 				}
+				s.owners[a.IP] = append(s.owners[a.IP], owned{a, pool.Network})
+				if a.Owner.Sandbox != "" {
+					f.sandboxes[a.Owner.Sandbox] = append(f.sandboxes[a.Owner.Sandbox], a)
+				}
+				if a.Group != "" {
+					f.groups[a.Group] = append(f.groups[a.Group], a)
+				}
+				if _, exists := c.nodes[a.Owner.Node]; exists {
+					s.nodes[a.Owner.Node] = true
+				}
+				pod := c.pods[a.Owner.Pod]
+				elsewhere := a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node
+				s.renames = s.renames || elsewhere && pod.shows(a.IP)
 			}
 		}
 		f.stores[l.Backend] = s
@@ -82,20 +109,6 @@ func (f *Facts) terms(a *Allocation) policy.Terms {
 	return f.policy.Terms(a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Backend)
 }
 
-// node returns the node on which the pod of the allocation is, or was last seen. It
-// returns nothing if the store itself names a node, or if no source knows one.
-func (f *Facts) node(a *Allocation) string {
-	if a.Owner.Node != "" || !a.provesOwner() {
-		return ""
-	}
-	known := f.ledger.node(*a)
-	pod, presence := f.census.pod(a.Owner.Pod)
-	if presence == Present && pod.Node != "" && (known == "" || pod.shows(a.IP)) {
-		return pod.Node
-	}
-	return known
-}
-
 // ownWitness returns the pod that the allocation names, if the pod shows the address
 // and so keeps it. A finished pod is no witness for its own allocation.
 func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
@@ -110,17 +123,25 @@ func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
 // otherWitness returns a pod that the allocation does not name, and that shows the
 // address and so keeps it.
 //
-// A pod is no witness if the same backend gives it the same address in another
-// network: it shows that other allocation. A finished pod is no witness if the policy
-// releases the addresses of finished pods.
+// A finished pod is no witness against an allocation that names another pod. It is one
+// for an allocation that names no pod, which may be its own, unless the policy releases
+// the addresses of finished pods.
 func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
-	for _, pod := range f.census.showing(a.IP) {
-		ended := pod.Finished && f.policy.Pods.Finished == policy.Release
-		if pod.Ref != a.Owner.Pod && !ended && !f.hasItElsewhere(a, pod.Ref) {
+	for _, pod := range f.othersShowing(a) {
+		if !pod.Finished || f.policy.Pods.Finished != policy.Release && (!a.namesPod() || a.Inferred) {
 			return pod, true
 		}
 	}
 	return Pod{}, false
+}
+
+// othersShowing returns the pods that the allocation does not name, and that show the
+// address. A pod to which the same backend gives the same address in another network is
+// not among them: it shows that other allocation.
+func (f *Facts) othersShowing(a *Allocation) []Pod {
+	return slices.DeleteFunc(f.census.showing(a.IP), func(pod Pod) bool {
+		return pod.Ref == a.Owner.Pod || f.hasItElsewhere(a, pod.Ref)
+	})
 }
 
 // hasItElsewhere reports whether the pod has the same address by an allocation of
@@ -134,10 +155,10 @@ func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 }
 
 // stillThere reports whether the pod that the allocation names exists, and is neither
-// finished, nor replaced by another pod, nor on another sandbox.
+// finished, nor replaced by another pod, nor on another node, nor on another sandbox.
 func (f *Facts) stillThere(a *Allocation) bool {
 	_, presence := f.census.pod(a.Owner.Pod)
-	return presence == Present && !f.finished(a) && !f.otherPod(a) && !f.otherSandbox(a)
+	return presence == Present && !f.finished(a) && !f.otherPod(a) && !f.moved(a) && !f.otherSandbox(a)
 }
 
 // named returns the pod that the allocation names, if it exists. Its state may speak
@@ -170,9 +191,26 @@ func (f *Facts) otherPod(a *Allocation) bool {
 // otherSandbox reports whether the named pod has replaced the allocation's sandbox.
 func (f *Facts) otherSandbox(a *Allocation) bool {
 	pod, ok := f.named(a)
-	if !ok || f.otherPod(a) || pod.Finished && pod.shows(a.IP) {
+	if !ok || f.otherPod(a) || f.moved(a) || pod.Finished && pod.shows(a.IP) {
 		return false
 	}
 	_, ok = f.replacement(a, pod)
 	return ok
+}
+
+// moved reports whether the named pod is on another node than the allocation: a pod never
+// changes its node, so the allocation is of an earlier pod of that name.
+//
+// The store itself must name the node, and name nodes as the API server does: the
+// allocation's node must exist, or the store must have an allocation on the pod's node.
+// The pod must be on a ready node, and must not hide an address: otherwise it may have
+// the address and be unable to show it.
+func (f *Facts) moved(a *Allocation) bool {
+	pod, ok := f.named(a)
+	if !ok || pod.Finished || pod.shows(a.IP) || f.otherPod(a) || pod.AddressUnknown && !pod.Starting {
+		return false
+	}
+	_, exists := f.census.nodes[a.Owner.Node]
+	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])
+	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.nodes[pod.Node].Ready
 }

@@ -11,9 +11,10 @@ import (
 // someFacts returns Facts with every field set.
 func someFacts() *Facts {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	pool := Pool{Name: "pool", Allocations: []Allocation{{Key: "1"}}}
+	pool := Pool{Name: "pool", Allocations: []Allocation{{Key: "1", Group: "g", Owner: Owner{Sandbox: "s"}}}}
 	inv := Inventory{Listings: []Listing{{Backend: "store", Pools: []Pool{pool}}}, ended: now}
-	census := NewCensus(now, []Pod{{Ref: PodRef{"default", "web"}}}, []StatefulSet{{Namespace: "default", Name: "db"}}, Node{Name: "n1"})
+	census := NewCensus(now, []Pod{{Ref: PodRef{"default", "web"}}}, []StatefulSet{{Namespace: "default", Name: "db"}},
+		Node{Name: "n1"}, Node{Name: "n2", Ready: true, Since: now}).withMachines(nil)
 	ledger := Ledger{seen: map[string]time.Time{"a": now}}
 	return newFacts(now, policy.Default(), inv, census, ledger)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
+// atLeast is what passes of a grace period of 15 minutes before a release: a run may start
+// a little early, by the jitter of its CronJob.
+const atLeast = 15*time.Minute - 15*time.Second
+
 // Promise 4. A run first sees the allocation ownerless at noon. The grace period is the
 // default of 15 minutes.
 func TestGracePeriod(t *testing.T) {
@@ -20,12 +24,18 @@ func TestGracePeriod(t *testing.T) {
 		change func(*situation)
 		want   reaper.Verdict
 	}{
-		{"one nanosecond short", 0, grace - 1, nil, reaper.Suspected},
+		{"one nanosecond short", 0, atLeast - 1, nil, reaper.Suspected},
+		{"a run every 15 minutes, of which the second starts early", 8 * time.Second, grace + time.Second, nil, reaper.Orphaned},
+		{"a short one is exact", 0, 5*time.Minute - time.Second - 1, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, reaper.Suspected},
+		{"a short one is over", 0, 5*time.Minute - time.Second, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, reaper.Orphaned},
+		{"a medium one may be a little shorter", 0, 5*time.Minute - 5*time.Second, func(s *situation) { s.policy = withGrace(5 * time.Minute) }, reaper.Orphaned},
+		{"a long one may be some seconds shorter", 0, 24*time.Hour - 15*time.Second, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, reaper.Orphaned},
+		{"a long one may not be much shorter", 0, 24*time.Hour - 15*time.Second - 1, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, reaper.Suspected},
 		{"exactly over", 0, grace, nil, reaper.Orphaned},
 		{"long over", 0, 365 * 24 * time.Hour, nil, reaper.Orphaned},
 		{"the same run again", 0, 0, nil, reaper.Suspected},
 		{"the clock went backwards", 0, -time.Hour, nil, reaper.Suspected},
-		{"a fraction of a second is not rounded away", 700 * time.Millisecond, grace + 699*time.Millisecond, nil, reaper.Suspected},
+		{"a fraction of a second is not rounded away", 700 * time.Millisecond, atLeast + 699*time.Millisecond, nil, reaper.Suspected},
 		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, reaper.Orphaned},
 		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
 		{"the token changed", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
@@ -90,16 +100,12 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 	}{
 		{"its pod was there", func(s *situation) { s.pods = []reaper.Pod{{Ref: web}} }},
 		{"another pod had the address", func(s *situation) { s.pods = []reaper.Pod{showing(other, ip1)} }},
-		{"a rule held it", func(s *situation) {
-			s.policy = func(p *policy.Policy) {
-				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
-			}
-		}},
 		{"it could not be read", func(s *situation) {
 			a := webAllocation()
 			a.Unreadable = "no JSON"
 			s.pools = []reaper.Pool{poolOf(a)}
 		}},
+		{"its node was unreachable", func(s *situation) { s.nodes = []reaper.Node{notReady("n1")} }},
 		{"it was not listed", func(s *situation) { s.pools = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,6 +119,43 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 
 			last.ledger = last.seen(t, noon.Add(20*time.Minute))
 			equal(t, "verdict later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
+		})
+	}
+}
+
+// Promise 4. A run by another policy, or one that could not read the allocation, saw no
+// owner either.
+func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*situation)
+	}{
+		{"a rule held it", func(s *situation) {
+			s.policy = func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
+			}
+		}},
+		{"it was out of scope", func(s *situation) {
+			s.policy = func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }
+		}},
+		{"its StatefulSet wanted it", func(s *situation) {
+			s.sets = []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := webAllocation()
+			if tt.name == "its StatefulSet wanted it" {
+				a.Owner.Pod.Name = "db-0"
+			}
+			first := situation{pools: []reaper.Pool{poolOf(a)}}
+			meanwhile := first
+			tt.change(&meanwhile)
+			equal(t, "remembered without an earlier run", meanwhile.seen(t, noon).Len(), 0)
+			last := first
+			meanwhile.ledger = first.seen(t, noon)
+			equal(t, "verdict", meanwhile.judge(t, noon)[0].Verdict, reaper.Held)
+			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
+			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Orphaned)
 		})
 	}
 }

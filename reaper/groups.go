@@ -4,26 +4,26 @@ import "time"
 
 // keepGroups decides on the allocations of each group together. If one of them is
 // kept, its siblings are kept. If one of them has to wait, its siblings wait with it.
-func keepGroups(f *Facts, decisions []Decision) []Decision {
-	groups := make(map[[2]string][]int)
+func keepGroups(decisions []Decision) []Decision {
+	groups := make(map[string][]int)
 	for i, d := range decisions {
-		if d.Allocation.Group != "" {
-			key := [2]string{d.Allocation.Backend, d.Allocation.Group}
-			groups[key] = append(groups[key], i)
+		if group := d.Allocation.Group; group != "" {
+			groups[group] = append(groups[group], i)
 		}
 	}
 	by := make(map[int]Decision)
 	for _, members := range groups {
 		if len(members) > 1 {
-			keepGroup(f, decisions, members, by)
+			keepGroup(decisions, members, by)
 		}
 	}
 	return changed(decisions, by)
 }
 
 // keepGroup is keepGroups for one group.
-func keepGroup(f *Facts, decisions []Decision, members []int, by map[int]Decision) {
+func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
 	var due time.Time
+	verdict := Orphaned
 	for _, i := range members {
 		d := decisions[i]
 		if !d.waits() {
@@ -31,13 +31,13 @@ func keepGroup(f *Facts, decisions []Decision, members []int, by map[int]Decisio
 			return
 		}
 		due = latest(due, d.Due)
+		if d.Verdict == Suspected {
+			verdict = Suspected
+		}
 	}
 	for _, i := range members {
 		d := decisions[i]
-		d.Due = due
-		if f.now.Before(due) {
-			d.Verdict = Suspected
-		}
+		d.Verdict, d.Due = verdict, due
 		by[i] = d
 	}
 }
@@ -51,7 +51,7 @@ func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int
 		if !d.waits() {
 			continue
 		}
-		d.Verdict, d.Reason, d.remember = Held, SiblingKept, kept.remember
+		d.Verdict, d.Reason, d.remember, d.keepSeen = Held, SiblingKept, kept.remember, kept.keepSeen
 		d.Note = "its sibling " + kept.Allocation.label() + " is kept: " + string(kept.Reason)
 		d.Evidence = append([]Evidence{{fromSiblings, d.Note}}, kept.Evidence...)
 		d.Due = time.Time{}

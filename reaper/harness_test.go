@@ -112,6 +112,14 @@ type decision struct {
 	Note    string
 }
 
+// early is by how much a run may cut a grace period short, because CronJobs jitter.
+func early(grace time.Duration) time.Duration {
+	if grace < 5*time.Minute {
+		return 0
+	}
+	return min(grace/60, 15*time.Second)
+}
+
 // decisionOf returns those fields.
 func decisionOf(d reaper.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
 
@@ -123,6 +131,8 @@ type memoryLedgers struct {
 	onLoad func() error
 	onSave func() error
 	saves  int
+
+	capacity int // 0 is 1000
 }
 
 func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
@@ -137,6 +147,13 @@ func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
 		return reaper.Ledger{}, nil
 	}
 	return reaper.DecodeLedger(n.stored)
+}
+
+func (n *memoryLedgers) Capacity() int {
+	if n.capacity > 0 {
+		return n.capacity
+	}
+	return 1000
 }
 
 func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {

@@ -29,7 +29,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		return r.report, fmt.Errorf("census: %w", err)
 	}
 	waiting := Judge(now, o.Policy, inv, census, Ledger{})
-	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting))
+	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
 	for i := range decisions {
 		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
 	}
@@ -65,15 +65,15 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 	if scope.StatefulSets && len(census.sets) == 0 {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}
-	if scope.Nodes && inv.namesNodes() && len(census.nodes) == 0 {
+	if inv.namesNodes() && len(census.nodes) == 0 {
 		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
 	}
 	return census, nil
 }
 
 // elapsed returns a ledger by which the grace period of every decision is over.
-func elapsed(decisions []Decision) Ledger {
-	l := Ledger{}.next(decisions, Census{}, true)
+func elapsed(decisions []Decision, inv Inventory) Ledger {
+	l := Ledger{}.next(decisions, Census{}, inv)
 	for id := range l.seen {
 		l.seen[id] = time.Time{}
 	}

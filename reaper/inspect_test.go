@@ -138,7 +138,6 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 	sets := []reaper.StatefulSet{{Namespace: "x", Name: "db", Replicas: 1}}
 	ignore := func(p *policy.Policy) {
 		p.Protection.StatefulSets = policy.Ignore
-		p.Nodes.Unreachable = policy.Release
 	}
 	for _, tt := range []struct {
 		name      string
@@ -152,7 +151,7 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 			[]string{memory, noNodes}},
 		{"nodes", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []reaper.Node{{Name: "node-b"}}},
 			[]string{memory}},
-		{"a policy that asks for neither", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory}},
+		{"a policy that ignores StatefulSets", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory, noNodes}},
 		{"pods of another namespace", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, missing}},
 		{"no pods in the list", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: []reaper.Pod{}, sets: sets}, []string{memory, empty}},
 		{"a limit", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,

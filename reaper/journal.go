@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -65,12 +68,30 @@ type Journals interface {
 	// Write stores records of a run, before any of them is released. If it fails, a
 	// reader can tell that the journal is not whole. A run may call it several times,
 	// each time with further records.
+	//
+	// If it cannot store some of the records, such as one that is too large, it
+	// writes nothing and returns an *UnfitError. A Write of the others may succeed.
 	Write(ctx context.Context, run JournalRun, records []Record) error
 
 	// Prune removes the journals of the oldest runs beyond the number to keep. It
 	// never removes that of this run or of a run that began later. It does nothing
 	// before a Write. Its error stops no release.
 	Prune(ctx context.Context) error
+}
+
+// An UnfitError says which records a journal cannot store. None of the records of that
+// Write was written.
+type UnfitError struct {
+	Records map[int]error // why, by the index of the record
+}
+
+// Error returns the reasons in the order of the records.
+func (e *UnfitError) Error() string {
+	var reasons []string
+	for _, i := range slices.Sorted(maps.Keys(e.Records)) {
+		reasons = append(reasons, e.Records[i].Error())
+	}
+	return strings.Join(reasons, "; ")
 }
 
 var (

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -49,16 +50,18 @@ type Decision struct {
 
 	// FirstSeen is when a run first saw the allocation ownerless, without a break
 	// since. Due is when its grace period or its protection ends. Both are zero
-	// unless the allocation is suspected, an orphan, protected for a time, or a
-	// sibling of such an allocation. Due is also zero if it is kept for good.
+	// unless the allocation is suspected, an orphan, too young, protected for a time,
+	// or a sibling of such an allocation. Due is also zero if it is kept for good, or
+	// is too young.
 	FirstSeen time.Time
 	Due       time.Time
 
 	facts     *Facts
-	ownerless bool   // the allocation has no owner, whether it is kept or not
-	remember  bool   // the ledger keeps FirstSeen
-	node      string // of the pod, for the ledger; empty if the store names it
-	after     []int  // the decisions whose allocations must be released first
+	ownerless bool      // the allocation has no owner, whether it is kept or not
+	remember  bool      // the ledger keeps FirstSeen
+	keepSeen  bool      // the ledger keeps the time that it has, if it has one
+	known     knowledge // for the ledger
+	after     []int     // the decisions whose allocations must be released first
 }
 
 // Judge makes one decision for every allocation of the inventory, in the order of the
@@ -81,7 +84,7 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 	}
 	protections := protectionsOf(inv)
 	decisions = protections.hold(f, decisions)
-	decisions = keepGroups(f, decisions)
+	decisions = keepGroups(decisions)
 	return protections.release(f, decisions)
 }
 
@@ -89,14 +92,12 @@ var table = Rules()
 
 // decide locates the allocation and asks the rules.
 func (f *Facts) decide(a *Allocation) Decision {
-	node := f.node(a)
-	if node != "" {
-		located := *a
-		located.Owner.Node = node
-		a = &located
-	}
+	a, known := f.locate(a)
 	d := f.ask(a)
-	d.node = node
+	d.known = known
+	if d.Verdict == InUse {
+		d.known.restored = time.Time{} // the restore was right, and is over
+	}
 	return d
 }
 
@@ -109,6 +110,7 @@ func (f *Facts) ask(a *Allocation) Decision {
 			if rule.Gives != Orphaned { // else Match has set it, by the grace period
 				d.Verdict = rule.Gives
 			}
+			d.keepSeen = rule.keepsTime()
 			return d
 		}
 	}
@@ -116,20 +118,54 @@ func (f *Facts) ask(a *Allocation) Decision {
 }
 
 // ripen decides by time on an ownerless allocation. It is suspected until its grace
-// period is over, and at least as long as the given time. Then it is an orphan. An
-// interrupted release does not wait.
+// period is over, at least as long as the given time, and until its kubelet has ended
+// it. Then it is an orphan. An interrupted release does not wait.
 func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Decision, bool) {
-	wait := max(f.terms(a).Grace, atLeast)
-	if a.Interrupted {
-		wait = 0
+	terms := f.terms(a)
+	if a.Created.After(f.now) { // by the clock of its node: it counts as made now
+		atLeast = max(atLeast, terms.MinAge)
 	}
-	d := Decision{Verdict: Suspected, Note: note, Evidence: evidence, remember: wait > 0}
-	d.FirstSeen = f.ledger.since(a.id(), f.now)
-	d.Due = d.FirstSeen.Add(wait)
-	if !f.now.Before(d.Due) {
+	d := Decision{Verdict: Suspected, Note: note, FirstSeen: f.since(a)}
+	grace := d.FirstSeen.Add(terms.Grace)
+	other := d.FirstSeen.Add(atLeast)
+	if until, why := f.ended(a, d.FirstSeen); until.After(other) {
+		other = until
+		if until.After(grace) && f.now.Before(until) {
+			d.Note, evidence = cmp.Or(note, why.Says), append(evidence, why)
+		}
+	}
+	if a.Interrupted {
+		grace, other = d.FirstSeen, d.FirstSeen
+	}
+	d.Evidence, d.Due = evidence, latest(grace, other)
+	d.remember = d.Due.After(d.FirstSeen)
+	if !f.now.Before(other) && !f.now.Add(jitter(terms.Grace)).Before(grace) {
 		d.Verdict = Orphaned
 	}
 	return d, true
+}
+
+// since returns when the allocation was first seen ownerless, which may be now. While the
+// named pod exists, another time counts than after it is gone: an allocation that only
+// looked replaced was still the pod's.
+func (f *Facts) since(a *Allocation) time.Time {
+	return f.ledger.since(a, f.present(a), f.now)
+}
+
+// present reports whether the pod that the allocation names exists.
+func (f *Facts) present(a *Allocation) bool {
+	_, presence := f.census.pod(a.Owner.Pod)
+	return presence == Present
+}
+
+// jitter returns by how much a grace period may be cut short. A CronJob starts a few
+// seconds late, and not by the same each time. So with a run every 15 minutes, a grace
+// period of 15 minutes would otherwise end one run later. Short grace periods are exact.
+func jitter(grace time.Duration) time.Duration {
+	if grace < 5*time.Minute {
+		return 0
+	}
+	return min(grace/60, 15*time.Second)
 }
 
 // waits reports whether the allocation is ownerless and nothing but its grace period

@@ -144,7 +144,7 @@ func TestDecisionByAge(t *testing.T) {
 		{"old enough", func(a *reaper.Allocation) { a.Created = noon.Add(-5 * time.Minute) },
 			decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{"created in the future", func(a *reaper.Allocation) { a.Created = noon.Add(time.Hour) },
-			decision{reaper.Held, reaper.TooYoung, ""}},
+			decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{"the store does not tell", func(*reaper.Allocation) {},
 			decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{"young, but an earlier run had begun to release it", func(a *reaper.Allocation) { a.Created, a.Interrupted = noon, true },

@@ -41,6 +41,9 @@ func lostNodeHarness(t *testing.T, m *backendtest.Memory) *harness {
 // unreachable is the decision on an allocation on n1.
 var unreachable = decision{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}
 
+// unknownNode is the decision on an allocation whose node is not known.
+var unknownNode = decision{reaper.Held, reaper.NodeUnreachable, "its node is not known, and not ready are: n1"}
+
 // Promise 1, 2. The store does not name the node. The node on which the pod was last
 // seen counts.
 func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
@@ -69,7 +72,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			h.addPods(t, m, "web")
 			h.run(t)
 			h.pods.Remove(app("web").Pod)
-		}, unreachable},
+		}, unknownNode},
 		{"the pod came elsewhere, and a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
 			h.pods.Add(podOn("n2", "web", h.addPods(t, m, "web")...))
 			h.run(t)
@@ -93,10 +96,10 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			h.run(t)
 			h.policy = before
 		}, unreachable},
-		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, gone},
+		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, unknownNode},
 		{"the allocation names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
 			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
-		}, gone},
+		}, unknownNode},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
@@ -162,7 +165,7 @@ func TestSiblingOfAnAddressOnAnUnreachableNodeIsKept(t *testing.T) {
 	s.pods, s.nodes = nil, []reaper.Node{notReady("n1")}
 	decisions := s.judge(t, noon)
 	equal(t, "verdict", decisionOf(decisions[0]), unreachable)
-	equal(t, "verdict on the bound one", decisions[1].Reason, reaper.SiblingKept)
+	equal(t, "verdict on its sibling", decisionOf(decisions[1]), unknownNode)
 }
 
 // Promise 2. A derived name proves nothing about a node.

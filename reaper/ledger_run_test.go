@@ -32,8 +32,8 @@ func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
 		saves int
 	}{
 		{0, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
-		{14 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
-		{15 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 1},
+		{atLeast - time.Second, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{15 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 2},
 		{16 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
 		{17 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
 	} {

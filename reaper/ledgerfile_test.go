@@ -21,8 +21,6 @@ func TestLedgerFormWithNodesAndFigures(t *testing.T) {
 		equal(t, "form", string(l.Encode()), text)
 	}
 	equal(t, "remembered", [2]int{l.Len(), l.Waiting()}, [2]int{4, 1})
-	equal(t, "form without nodes", string(l.WithoutNodes().Encode()), `{"version":1,"seen":{"a":1},"figures":{"pods":7,"nodes":3}}`)
-	equal(t, "form afterwards", string(l.Encode()), text)
 }
 
 // drawLedger draws a ledger with times, nodes and figures.

@@ -1,9 +1,11 @@
 package reaper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 )
@@ -69,12 +71,32 @@ func (p Plan) Check(limits policy.Limits, c Census) error {
 // nodes, one may well be missing because it is being replaced.
 const fewNodes = 3
 
+// leastDoubt is how long a drop is doubted, for any policy.
+const leastDoubt = 30 * time.Second
+
 // Believe compares the census with that of the last run. It returns a *LimitError if
 // so many pods or nodes vanished that the lists may be incomplete, and any allocation
-// is ownerless; or nil.
-func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
-	ownerless := slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless })
-	now, then := c.figures(), last.figures
+// is ownerless; or nil. It believes a drop that an earlier run saw too, at least a grace
+// period ago.
+func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) error {
+	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless }) {
+		return nil
+	}
+	err := c.dropped(last.figures, limits)
+	d := last.doubt
+	if err == nil || d.At == 0 {
+		return err
+	}
+	over := time.Unix(d.At, 0).Add(max(grace, leastDoubt))
+	if c.dropped(d.figures, limits) == nil && !now.Add(jitter(grace)).Before(over) {
+		return nil
+	}
+	return err
+}
+
+// dropped returns a *LimitError if the census has much less than the figures; or nil.
+func (c Census) dropped(then figures, limits policy.Limits) error {
+	now := c.figures()
 	for _, list := range []struct {
 		kind              string
 		now, then, enough int
@@ -84,7 +106,7 @@ func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
 	} {
 		most := *limits.MaxPodDrop
 		read := list.kind == "pods" || c.nodes != nil
-		if ownerless && read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
+		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
 			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
 				"the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
 				list.now, list.kind, list.then, most)}
@@ -93,10 +115,32 @@ func (p Plan) Believe(limits policy.Limits, c Census, last Ledger) error {
 	return nil
 }
 
+// doubt remembers a census that is not believed, and since when the figures have been
+// that low. If the census is believed and only the plan is over a limit, there is no
+// doubt any more. Nothing else of such a run is remembered.
+func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known bool, c Census, now time.Time) {
+	var limit *LimitError
+	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
+		return
+	}
+	r.saveLedger(ctx, ledger, func(have Ledger) Ledger {
+		have = have.clone()
+		switch {
+		case c.dropped(have.figures, r.Policy.Limits) == nil:
+			have.doubt = doubt{}
+		case have.doubt.At == 0 || c.dropped(have.doubt.figures, r.Policy.Limits) != nil:
+			have.doubt = doubt{c.figures(), toSecond(now).Unix()}
+		}
+		return have
+	})
+}
+
 // refuse returns a *LimitError if the census is not believed or the plan is over a
 // limit. If the run ignores limits, it warns instead.
-func (r *run) refuse(plan Plan, census Census, last Ledger) error {
-	for _, err := range []error{plan.Believe(r.Policy.Limits, census, last), plan.Check(r.Policy.Limits, census)} {
+func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error {
+	for _, err := range []error{
+		plan.Believe(r.Policy.Limits, census, last, now, r.Policy.GracePeriod.Duration), plan.Check(r.Policy.Limits, census),
+	} {
 		var limit *LimitError
 		switch {
 		case !errors.As(err, &limit):

@@ -92,7 +92,7 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 			if tt.want != "" {
 				want = &reaper.LimitError{Limit: "limits.maxPodDrop", Census: tt.want}
 			}
-			equal(t, "refusal", limitError(t, plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes))), want)
+			equal(t, "refusal", limitError(t, plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes), noon, time.Minute)), want)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func maxPodDrop(f float64) func(*policy.Limits) {
 func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
 	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
 	census := censusOf(manyPods(10)...)
-	equal(t, "refusal", limitError(t, plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100))), nil)
+	equal(t, "refusal", limitError(t, plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100), noon, time.Minute)), nil)
 }
 
 // Promise 2. An allocation that is ownerless by this census counts, also if another
@@ -143,7 +143,7 @@ func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 				tt.entry(&a)
 			}
 			s := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{notReady("node-0")}}
-			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0))
+			err := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0), noon, time.Minute)
 			equal(t, "refused", limitError(t, err) != nil, tt.want)
 		})
 	}
@@ -169,7 +169,9 @@ func afterDrop(t *testing.T) (*harness, *backendtest.Memory) {
 // refuses too, until the pods are back.
 func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 	h, m := afterDrop(t)
-	before, ledger, saves := contentsOf(t, m), string(h.ledgers.stored), h.ledgers.saves
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	before := contentsOf(t, m)
+	const doubted = `{"version":1,"seen":{},"figures":{"pods":42},"doubt":{"pods":11,"at":1772366400}}`
 	for _, dryRun := range []bool{false, true, false} {
 		h.policy.DryRun = &dryRun
 		report, err := reaper.Run(t.Context(), h.options())
@@ -178,13 +180,59 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
-		equal(t, "ledger", string(h.ledgers.stored), ledger)
-		equal(t, "writes of the ledger", h.ledgers.saves, saves)
+		equal(t, "ledger", string(h.ledgers.stored), doubted)
 		equal(t, "records", len(h.journal.Read().Records), 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1})
+		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Suspected: 1})
+		h.now = h.now.Add(15 * time.Minute)
 	}
 	h.pods.Add(manyPods(40)...)
+	h.run(t)
+	h.now = h.now.Add(time.Hour)
 	equal(t, "released once they are back", h.run(t).Summary.Released, 1)
+}
+
+// A nightly scale-down is believed as soon as a second list confirms it, a grace period
+// after the first.
+func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		after  time.Duration
+		change func(*testing.T, *harness)
+		want   bool
+	}{
+		{"a grace period later", time.Hour, nil, true},
+		{"a day later", 24 * time.Hour, nil, true},
+		{"too early", 50 * time.Minute, nil, false},
+		{"the pods dropped again", time.Hour, func(_ *testing.T, h *harness) {
+			for _, pod := range manyPods(40) {
+				h.pods.Remove(pod.Ref)
+			}
+		}, false},
+		{"the pods were back in between", time.Hour, func(t *testing.T, h *harness) {
+			h.pods.Add(manyPods(40)...)
+			h.run(t)
+			for _, pod := range manyPods(40)[10:] {
+				h.pods.Remove(pod.Ref)
+			}
+		}, false},
+		{"the first refused run could not write", time.Hour, func(_ *testing.T, h *harness) {
+			h.ledgers.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":42}}`)
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := afterDrop(t)
+			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+			h.policy.Limits.MinEntries = new(5)
+			_, err := reaper.Run(t.Context(), h.options())
+			equal(t, "refused at first", limitError(t, err) != nil, true)
+			if tt.change != nil {
+				tt.change(t, h)
+			}
+			h.now = h.now.Add(tt.after)
+			_, err = reaper.Run(t.Context(), h.options())
+			equal(t, "believed", err == nil, tt.want)
+		})
+	}
 }
 
 // Promise 7. After one run that ignores limits, the next run accepts the lower figures.
@@ -205,32 +253,4 @@ func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
 	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":12}}`)
 	h.pods.Remove(app("live-2").Pod)
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
-}
-
-// Nodes are counted only in runs that read them.
-func TestDropOfNodesCountsOnlyIfBothRunsReadThem(t *testing.T) {
-	for _, tt := range []struct {
-		name       string
-		then, here policy.Disposition
-		want       bool
-	}{
-		{"both times", policy.Hold, policy.Hold, true},
-		{"the last time only", policy.Hold, policy.Release, false},
-		{"this time only", policy.Release, policy.Hold, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, _ := afterDrop(t)
-			h.pods.Add(append(manyPods(40), podOn("node-0", "live-2"))...)
-			h.pods.AddNodes(manyNodes(6)...)
-			h.policy.Nodes.Unreachable = tt.then
-			h.run(t)
-			fewer := &backendtest.Pods{}
-			fewer.Add(append(manyPods(40), podOn("", "live-1"))...)
-			fewer.AddNodes(manyNodes(2)...)
-			h.pods = fewer
-			h.policy.Nodes.Unreachable = tt.here
-			_, err := reaper.Run(t.Context(), h.options())
-			equal(t, "refused", limitError(t, err) != nil, tt.want)
-		})
-	}
 }

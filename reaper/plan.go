@@ -24,16 +24,15 @@ type Plan struct {
 // MakePlan collects the orphans among the decisions.
 func MakePlan(decisions []Decision) Plan {
 	p := Plan{decisions: decisions, orphans: make(map[int]Orphan)}
-	groups := make(map[[2]string][]int)
+	groups := make(map[string][]int)
 	for i, d := range decisions {
 		if d.Verdict != Orphaned {
 			continue
 		}
 		p.due = append(p.due, i)
 		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
-		if d.Allocation.Group != "" {
-			key := [2]string{d.Allocation.Backend, d.Allocation.Group}
-			groups[key] = append(groups[key], i)
+		if group := d.Allocation.Group; group != "" {
+			groups[group] = append(groups[group], i)
 		}
 	}
 	for _, members := range groups {

@@ -102,6 +102,9 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 		return d.protected(p.unread, time.Time{})
 	}
 	waiting := d
+	if d.Verdict == Orphaned {
+		waiting.Due = now // its grace period may end a little early
+	}
 	for _, protector := range p.over(d.Allocation) {
 		waiting.remember = true // if its release fails, the TTL does not begin again
 		d.remember = true
@@ -161,7 +164,10 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 	case p.incomplete:
 		return d.protected("not every store could be listed", time.Time{})
 	}
-	due := latest(d.Due, until)
+	due := until
+	if d.Verdict == Suspected {
+		due = latest(due, d.Due)
+	}
 	for _, i := range others {
 		other := decisions[i]
 		switch {
@@ -174,7 +180,9 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
 			return d.protected(other.Allocation.label()+" is held: "+string(other.Reason), time.Time{})
 		}
-		due = latest(due, other.Due)
+		if other.Verdict != Orphaned {
+			due = latest(due, other.Due)
+		}
 	}
 	d.Due, d.remember, d.after = due, true, others
 	switch {
@@ -182,6 +190,8 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 		return d.protected("until "+stamp(until), due)
 	case now.Before(due):
 		d.Verdict = Suspected
+	default:
+		d.Verdict = Orphaned
 	}
 	return d
 }

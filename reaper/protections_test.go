@@ -66,7 +66,7 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 			equal(t, "verdict on the living", reported(t, report, "1"), decision{reaper.InUse, reaper.PodPresent, ""})
 			if tt.want > 0 {
 				equal(t, "due", *entryOf(t, report, "2").Due, noon.Add(tt.want))
-				h.now = noon.Add(tt.want - time.Second)
+				h.now = noon.Add(tt.want - early(tt.grace) - time.Second)
 				equal(t, "outcome a second before", outcomes(h.run(t))["2"], reaper.Kept)
 				h.now = noon.Add(tt.want)
 				equal(t, "outcome in time", outcomes(h.run(t))["2"], reaper.Released)

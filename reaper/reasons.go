@@ -10,6 +10,7 @@ const (
 	AddressInUse    Reason = "AddressInUse"
 	PodAbsent       Reason = "PodAbsent"
 	PodReplaced     Reason = "PodReplaced"
+	PodMoved        Reason = "PodMoved"
 	SandboxReplaced Reason = "SandboxReplaced"
 	PodFinished     Reason = "PodFinished"
 	SandboxAbsent   Reason = "SandboxAbsent"
@@ -23,6 +24,8 @@ const (
 	SiblingKept     Reason = "SiblingKept"
 	EmptyHandle     Reason = "EmptyHandle"
 	TooYoung        Reason = "TooYoung"
+	RestoredLately  Reason = "Restored"
+	UnknownField    Reason = "UnknownField"
 	NoToken         Reason = "NoToken"
 	Unreadable      Reason = "Unreadable"
 	NoCensus        Reason = "NoCensus"
@@ -31,8 +34,8 @@ const (
 // Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
-		PodPresent, AddressInUse, PodAbsent, PodReplaced, SandboxReplaced, PodFinished,
+		PodPresent, AddressInUse, PodAbsent, PodReplaced, PodMoved, SandboxReplaced, PodFinished,
 		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
-		NotPodOwned, NodeUnreachable, SiblingKept, EmptyHandle, TooYoung, NoToken, Unreadable, NoCensus,
+		NotPodOwned, NodeUnreachable, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
 	}
 }

@@ -43,11 +43,25 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 	}
 	r.dropGroups(plan, recorded)
 	plan = plan.only(recorded)
-	if len(plan.due) == 0 {
-		return plan
-	}
+	return r.writeJournal(ctx, plan, stored)
+}
+
+// writeJournal writes one record for each orphan of the plan. It returns the plan without
+// the orphans whose records the journal cannot store.
+func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.RawMessage) Plan {
 	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Cluster}
-	if err := r.Journals.Write(ctx, run, r.records(plan, stored)); err != nil {
+	for len(plan.due) > 0 {
+		err := r.Journals.Write(ctx, run, r.records(plan, stored))
+		if err == nil {
+			return plan
+		}
+		var unfit *UnfitError
+		if errors.As(err, &unfit) {
+			if fitting := r.dropUnfit(plan, unfit); len(fitting.due) < len(plan.due) {
+				plan = fitting
+				continue
+			}
+		}
 		r.failAndWarn(fmt.Errorf("nothing is released without a journal: %w", err))
 		for _, i := range plan.due {
 			r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
@@ -55,6 +69,23 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 		return plan.only(nil)
 	}
 	return plan
+}
+
+// dropUnfit returns the plan without the orphans whose records the journal cannot store,
+// and without their siblings.
+func (r *run) dropUnfit(plan Plan, unfit *UnfitError) Plan {
+	fits := make(map[int]bool, len(plan.due))
+	for n, i := range plan.due {
+		err := unfit.Records[n]
+		if err == nil {
+			fits[i] = true
+			continue
+		}
+		r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
+		r.fail(fmt.Errorf("%s: not released: %w", plan.decisions[i].Allocation.Backend, err))
+	}
+	r.dropGroups(plan, fits)
+	return plan.only(fits)
 }
 
 // records returns one record for each orphan of the plan. The stored data is by index.
@@ -95,14 +126,14 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 // dropGroups removes an allocation from the recorded ones if one of its siblings is not
 // recorded. A group is released together or not at all.
 func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
-	broken := make(map[[2]string]bool)
+	broken := make(map[string]bool)
 	for _, i := range plan.due {
 		if a := plan.decisions[i].Allocation; !recorded[i] && a.Group != "" {
-			broken[[2]string{a.Backend, a.Group}] = true
+			broken[a.Group] = true
 		}
 	}
 	for _, i := range plan.due {
-		if a := plan.decisions[i].Allocation; recorded[i] && broken[[2]string{a.Backend, a.Group}] {
+		if a := plan.decisions[i].Allocation; recorded[i] && broken[a.Group] {
 			delete(recorded, i)
 			r.settle(i, Kept, fmt.Errorf("%w: a sibling is not in the journal", ErrKept))
 		}

@@ -210,6 +210,83 @@ func TestGroupThatIsNotRecordedAsAWholeIsKept(t *testing.T) {
 	equal(t, "statuses", statuses(report), map[string]string{"handled": "ok"})
 }
 
+// refuses returns a hook for writes that refuses the records of some keys.
+func refuses(keys ...string) func(records []reaper.Record) error {
+	return func(records []reaper.Record) error {
+		unfit := &reaper.UnfitError{Records: make(map[int]error)}
+		for i, r := range records {
+			if slices.Contains(keys, r.Key) {
+				unfit.Records[i] = fmt.Errorf("%s is too large for the journal", r)
+			}
+		}
+		if len(unfit.Records) == 0 {
+			return nil
+		}
+		return fmt.Errorf("write: %w", unfit)
+	}
+}
+
+// A pickyJournals is a journal that may refuse records.
+type pickyJournals struct {
+	*backendtest.Journal
+	check func(records []reaper.Record) error
+}
+
+func (p pickyJournals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+	if err := p.check(records); err != nil {
+		return err
+	}
+	return p.Journal.Write(ctx, run, records)
+}
+
+// Promise 7, 9, 10. A record that the journal cannot store keeps its own allocation, and
+// its siblings.
+func TestRecordThatDoesNotFitStopsNoOther(t *testing.T) {
+	m := backendtest.NewHandled("handled")
+	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1", "gone-2", "gone-3")
+	if _, err := m.Reserve("b", app("gone-1")); err != nil {
+		t.Fatal(err)
+	}
+	h.change = func(o *reaper.Options) { o.Journals = pickyJournals{h.journal, refuses("2", "4")} }
+	report, failures := h.partial(t)
+	var got []string
+	for _, e := range report.Entries {
+		got = append(got, fmt.Sprintf("%s/%s %s %s", e.Pool, e.Key, e.Outcome, e.Error))
+	}
+	large := func(key string) string {
+		return fmt.Sprintf(`the record of backend "handled", pool "a", key %q is too large for the journal`, key)
+	}
+	equal(t, "outcomes", got, []string{
+		"a/1 kept ", "a/2 failed it is not in the journal: " + large("2"), "a/3 released ", "a/4 failed it is not in the journal: " + large("4"),
+		"b/1 kept kept: a sibling is not in the journal",
+	})
+	equal(t, "failures", failures, []string{"handled: not released: " + large("2"), "handled: not released: " + large("4")})
+	equal(t, "records", records(h.journal), []string{"handled/a/3"})
+}
+
+func TestPlanOfWhichNoRecordFitsEndsWithoutARelease(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy = backendtest.Impatient()
+	before := contentsOf(t, m)
+	h.change = func(o *reaper.Options) { o.Journals = pickyJournals{h.journal, refuses("2", "3")} }
+	report, _ := h.partial(t)
+	equal(t, "summary", report.Summary.Failed, 2)
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// A journal that refuses no record in particular refuses all of them.
+func TestUnfitErrorWithoutARecordStopsTheRelease(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy = backendtest.Impatient()
+	before := contentsOf(t, m)
+	h.journal.OnWrite(func() error { return &reaper.UnfitError{Records: map[int]error{7: errForbidden}} })
+	report, _ := h.partial(t)
+	equal(t, "summary", report.Summary.Failed, 2)
+	equal(t, "store", contentsOf(t, m), before)
+}
+
 // A pruningJournals is a journal with its own Prune.
 type pruningJournals struct {
 	*backendtest.Journal

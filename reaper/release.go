@@ -89,27 +89,38 @@ func (r *run) afterProtected(d Decision) error {
 	return nil
 }
 
+// idleAttempts is how many attempts in a row may decide on none of a batch.
+const idleAttempts = 5
+
 // releaseBatch releases allocations of one pool. It tries again for those that were not
-// decided, each time with fresh warrants.
+// decided, each time with fresh warrants, as long as the attempts decide on some.
 func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) {
 	undecided := batch
 	var last []error
-	var asked time.Duration // the wait for which the store asked
-	backoff := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewExponential(100*time.Millisecond)))
+	var asked time.Duration // the longest wait for which the store asked
+	idle := 0
+	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
-		wait, stop := backoff.Next()
-		return max(wait, asked), stop
+		wait, _ := backoff.Next()
+		return max(wait, asked), idle == idleAttempts
 	})
 	err := retry.Do(ctx, patient, func(ctx context.Context) error {
 		if last != nil {
 			confirmer.Forget()
 		}
+		before := len(undecided)
 		answers := attempt(ctx, b, pool, plan, confirmer, undecided)
 		undecided, last = r.settleAll(b, pool, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
-		asked = retryAfter(last[0])
+		if idle++; len(undecided) < before {
+			idle = 0
+		}
+		asked = 0
+		for _, err := range last {
+			asked = max(asked, retryAfter(err))
+		}
 		return retry.RetryableError(last[0])
 	})
 	for n, i := range undecided {

@@ -61,7 +61,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
 				}
 			}
-			if want := int64(3 + 4); bulk && looks.Load() != want {
+			if want := int64(4 + 4); bulk && looks.Load() != want {
 				t.Errorf("%d looks, want %d", looks.Load(), want)
 			}
 			if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {

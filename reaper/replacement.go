@@ -58,7 +58,8 @@ func (f *Facts) otherSandboxHas(a *Allocation, pod Pod) (netip.Addr, bool) {
 
 // laterSandboxHas returns an address that the pod shows and that a later sandbox of
 // the pod got. The kubelet makes a sandbox only when the one before is dead. On
-// another node, the clock may differ, so the times must be further apart.
+// another node, the clock may differ, so the times must be further apart. A time in the
+// future is of a wrong clock, and proves nothing.
 func (f *Facts) laterSandboxHas(a *Allocation, pod Pod) (netip.Addr, bool) {
 	if a.Created.IsZero() {
 		return netip.Addr{}, false
@@ -72,7 +73,7 @@ func (f *Facts) laterSandboxHas(a *Allocation, pod Pod) (netip.Addr, bool) {
 			if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
 				skew = 0
 			}
-			if other.Created.Sub(a.Created) > skew {
+			if other.Created.Sub(a.Created) > skew && !other.Created.After(f.now) {
 				return shown, true
 			}
 		}

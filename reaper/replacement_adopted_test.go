@@ -118,8 +118,8 @@ func TestReplacedSandboxWaitsOutAnAddInFlight(t *testing.T) {
 			}
 			s.ledger = s.seen(t, noon)
 			for at, want := range map[time.Time]reaper.Verdict{
-				noon:                               reaper.Suspected,
-				noon.Add(tt.want - time.Second):    reaper.Suspected,
+				noon: reaper.Suspected,
+				noon.Add(tt.want - early(tt.grace) - time.Second): reaper.Suspected,
 				noon.Add(tt.want):                  reaper.Orphaned,
 				noon.Add(tt.want + 24*7*time.Hour): reaper.Orphaned,
 			} {

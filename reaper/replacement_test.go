@@ -105,7 +105,7 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 			}
 			s.ledger = s.seen(t, noon)
 			if tt.want > 0 {
-				if d := s.judge(t, noon.Add(tt.want-time.Second))[0]; d.Verdict == reaper.Orphaned {
+				if d := s.judge(t, noon.Add(tt.want-early(tt.grace)-time.Second))[0]; d.Verdict == reaper.Orphaned {
 					t.Errorf("a second before %v it is an orphan", tt.want)
 				}
 			}

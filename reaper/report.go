@@ -31,6 +31,7 @@ type RunInfo struct {
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
 	DryRun     bool      `json:"dryRun"`
+	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"` // the API server's address
 }

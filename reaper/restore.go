@@ -27,7 +27,8 @@ type RestoreOptions struct {
 
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
-	Lock     Lock // nil: a run may go on at the same time
+	Ledgers  Ledgers // nil: no run learns of the restore
+	Lock     Lock    // nil: a run may go on at the same time
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -44,8 +45,9 @@ type restoreCall struct {
 // touch an allocation that another owner got since the release. It does not put back an
 // address that another pod shows.
 //
-// A restored allocation is as leaked as it was. A run releases it again after its grace
-// period, unless its pod is there or the policy holds it.
+// A restored allocation is as leaked as it was. Runs hold it for the time that the
+// policy says (journal.restoreHold), and then release it after its grace period, unless
+// its pod is there or the policy holds it.
 //
 // The report is true with any error:
 //
@@ -104,6 +106,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		}
 		return nil
 	}
+	r.remember(ctx, free)
 	// The last release is restored first. Its record is from a time when the store no
 	// longer held the others.
 	for write := len(r.Journal.Writes); write >= 0; write-- {
@@ -112,6 +115,30 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		}
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures
+}
+
+// remember tells the next runs what is put back, before it is. Otherwise they would
+// release it again at once. An operator restores in an emergency, so a ledger that cannot
+// be written is no reason not to.
+func (r *restoreCall) remember(ctx context.Context, free []int) {
+	if r.Ledgers == nil || len(free) == 0 {
+		return
+	}
+	back := make([]*Allocation, len(free))
+	for n, i := range free {
+		record := r.report.records[i]
+		back[n] = &Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
+		back[n].Owner.Pod = PodRef{record.Owner.Namespace, record.Owner.Pod}
+	}
+	ledger, err := r.Ledgers.Load(ctx)
+	if err == nil || errors.Is(err, ErrLedgerDamaged) {
+		now := r.Now()
+		_, err = saveLedger(ctx, r.Ledgers, ledger, func(have Ledger) Ledger { return have.withRestored(back, now) })
+	}
+	if err != nil {
+		r.report.Warnings = append(r.report.Warnings,
+			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+err.Error())
+	}
 }
 
 // restoreBackend puts back the free records of one backend and of one write of the

@@ -66,8 +66,11 @@ func (o occupancy) conflict(rec Record) error {
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
 	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
-	if by, ok := o.facts.otherWitness(a); ok {
+	for _, by := range o.facts.othersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by.Ref)
+	}
+	if m, ok := o.facts.census.machines[ip]; ok {
+		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ErrTaken, m.Namespace, m.Name)
 	}
 	for _, other := range o.taken[ip] {
 		if o.compete(a, other) && !rec.sharesOwner(*other) {

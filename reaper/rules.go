@@ -48,14 +48,16 @@ func Rules() []Rule {
 			"The pod that the allocation names shows the address.", ownPodShowsIt},
 		{AddressInUse, InUse, false,
 			"A pod that the allocation does not name shows the address.", otherPodShowsIt},
+		{AddressInUse, InUse, false,
+			"A virtual machine of KubeVirt reports the address: after a live migration, its guest keeps an address that its pod lost.", machineHasIt},
 		{PodPresent, InUse, false,
 			"The allocation names a sandbox, and a pod shows that sandbox.", sandboxShown},
 		{NoCensus, Held, false,
 			"The pod that the allocation names could not be read.", podNotRead},
 		{Retained, Held, true,
-			"The pod does not exist, and its StatefulSet wants a pod of that ordinal.", ordinalWanted},
+			"The pod does not exist, its StatefulSet wants a pod of that ordinal, and that pod can adopt the allocation: not one of Calico, nor of Whereabouts before 0.8.", ordinalWanted},
 		{OwnerUnknown, Held, false,
-			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod does not show its addresses.", unnamed},
+			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show.", unnamed},
 		{PodFinished, Held, false,
 			"The pod has succeeded or failed, and `pods.finished` is `hold`.", finishedHeld},
 		{SandboxReplaced, Held, false,
@@ -65,12 +67,18 @@ func Rules() []Rule {
 
 		{NodeUnreachable, Held, true,
 			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", nodeUnreachable},
+		{NodeUnreachable, Held, true,
+			"It has no owner, its node is not known, it may be older than the time since which some untainted node is not ready, and `nodes.unknown` is `hold`.", nodeUnknown},
 		{Protected, Held, true,
 			"It has no owner, but its address is excluded from its network, or in an IPReservation.", protectedByStore},
 		{OutOfScope, Held, true,
 			"It has no owner, but the policy's `namespaces` leave its pod out.", outOfScope},
 		{RuleHold, Held, true,
 			"It has no owner, but a rule of the policy holds it.", heldByRule},
+		{RestoredLately, Held, true,
+			"It has no owner, but a restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`.", restoredLately},
+		{UnknownField, Held, true,
+			"It has no owner, but it has a field that this program does not know, and that may say that the address is in use.", unknownField},
 		{NoToken, Held, true,
 			"It has no owner, but it has no token by which its store could notice that it changed hands.", noToken},
 		{TooYoung, Held, true,
@@ -80,6 +88,8 @@ func Rules() []Rule {
 			"The pod has succeeded or failed, and `pods.finished` is `release`.", when((*Facts).finished)},
 		{PodReplaced, Orphaned, true,
 			"A pod of that name exists, with another UID.", when((*Facts).otherPod)},
+		{PodMoved, Orphaned, true,
+			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod.", podMoved},
 		{SandboxReplaced, Orphaned, true,
 			"A newer sandbox of the pod has another address, and `pods.superseded` is `release`.", sandboxReplaced},
 		{EmptyHandle, Orphaned, true,
@@ -88,6 +98,24 @@ func Rules() []Rule {
 			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", sandboxAbsent},
 		{PodAbsent, Orphaned, true,
 			"The pod does not exist.", podAbsent},
+	}
+}
+
+// keepsTime reports whether the ledger keeps the time since which the allocation has been
+// ownerless, if it has one. By these rules the allocation is ownerless, and only the
+// policy or the run keeps it.
+//
+// While a node is unreachable, the sandbox may be running, so the grace period begins
+// again when its kubelet can end it. A restore is an operator's word that the pod may be
+// alive.
+func (r *Rule) keepsTime() bool {
+	switch r.Reason {
+	case NodeUnreachable, RestoredLately:
+		return false
+	case PodFinished, SandboxReplaced:
+		return true
+	default:
+		return r.Ownerless
 	}
 }
 
@@ -155,6 +183,18 @@ func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
 }
 
+func machineHasIt(f *Facts, a *Allocation) (Decision, bool) {
+	if !a.holdsAddress() {
+		return noMatch()
+	}
+	m, ok := f.census.machines[a.IP]
+	if !ok {
+		return noMatch()
+	}
+	name := "virtual machine " + m.Namespace + "/" + m.Name
+	return match("reported by "+name, Evidence{name, "its guest reports the address"})
+}
+
 // protectedInUse matches if a pod shows one of the addresses that an allocation
 // protects.
 func protectedInUse(f *Facts, ips []netip.Addr) (Decision, bool) {
@@ -185,7 +225,7 @@ func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
 }
 
 func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
-	if a.EmptyHandle || f.policy.Protection.StatefulSets == policy.Ignore {
+	if a.EmptyHandle || a.NeverAdopted || f.policy.Protection.StatefulSets == policy.Ignore {
 		return noMatch()
 	}
 	set, wanted := f.census.wants(a.Owner.Pod)
@@ -197,7 +237,7 @@ func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
 
 func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
-	hidden := f.census.unknown > 0 // a pod that does not show its addresses may have this one
+	hiding := f.census.hiding() > 0 // such a pod may have this address
 	held := f.policy.Pods.Unnamed != policy.Release
 	switch {
 	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
@@ -208,13 +248,13 @@ func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 		return noMatch()
 	case !a.namesPod() && held:
 		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
-	case !a.namesPod() && hidden:
+	case !a.namesPod() && hiding:
 		return match("it names a sandbox only, and not every pod shows its addresses",
-			Evidence{fromStore, "it names a sandbox only"}, f.census.hidden())
-	case a.Inferred && presence == Absent && (held || hidden):
+			Evidence{fromStore, "it names a sandbox only"}, f.census.hidingEvidence())
+	case a.Inferred && presence == Absent && (held || hiding):
 		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
 		if !held {
-			evidence = f.census.hidden()
+			evidence = f.census.hidingEvidence()
 		}
 		return match("its handle does not say that it belongs to a pod", Evidence{fromStore, "its handle does not say that it belongs to a pod"}, evidence)
 	}
@@ -243,14 +283,6 @@ func podPresent(f *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{fromPods, "the pod exists"})
 }
 
-func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
-	name := a.Owner.Node
-	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
-		return noMatch()
-	}
-	return match("node "+name+" is not ready", f.census.nodes[name].evidence())
-}
-
 func protectedByStore(_ *Facts, a *Allocation) (Decision, bool) {
 	if a.Protected == "" || a.Interrupted {
 		return noMatch()
@@ -273,6 +305,23 @@ func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{fromPolicy, fmt.Sprintf("rules[%d] holds it", terms.Rule)})
 }
 
+func restoredLately(f *Facts, a *Allocation) (Decision, bool) {
+	at := f.restoredAt(a)
+	until := at.Add(f.policy.Journal.RestoreHold.Duration)
+	if at.IsZero() || !f.now.Before(until) || f.terms(a).ReleaseRestored {
+		return noMatch()
+	}
+	return match("a restore put it back, and it is held until "+stamp(until), Evidence{fromLedger, "a restore put it back at " + stamp(at)})
+}
+
+func unknownField(_ *Facts, a *Allocation) (Decision, bool) {
+	if a.UnknownField == "" {
+		return noMatch()
+	}
+	note := "it has a field that this program does not know: " + a.UnknownField
+	return match(note, Evidence{fromStore, note})
+}
+
 func noToken(_ *Facts, a *Allocation) (Decision, bool) {
 	if a.Token != "" {
 		return noMatch()
@@ -280,12 +329,18 @@ func noToken(_ *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{fromStore, "the allocation has no token by which a change could be noticed"})
 }
 
+// tooYoung begins the grace period, which counts from now on. An allocation of the future
+// has a wrong clock, and ripen waits for it.
 func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
-	minAge := f.terms(a).MinAge
-	if a.Interrupted || a.Created.IsZero() || f.now.Sub(a.Created) >= minAge {
+	minAge, age := f.terms(a).MinAge, f.now.Sub(a.Created)
+	if a.Interrupted || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
-	return match("", Evidence{fromStore, "it was allocated at " + stamp(a.Created)}, Evidence{fromPolicy, fmt.Sprintf("minAge is %v", minAge)})
+	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
+	return Decision{
+		FirstSeen: f.since(a), remember: gone,
+		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, fmt.Sprintf("minAge is %v", minAge)}},
+	}, true
 }
 
 // when returns the rule for allocations whose named pod is in a state in which it does
@@ -300,18 +355,35 @@ func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (D
 	}
 }
 
+func podMoved(f *Facts, a *Allocation) (Decision, bool) {
+	if !f.moved(a) {
+		return noMatch()
+	}
+	pod, _ := f.named(a)
+	says := "the pod is on node " + pod.Node
+	least := f.addInFlight(a)
+	if !f.census.off(a.Owner.Node) { // the kubelet may still end the earlier pod
+		least = max(least, defaultTermination+endMargin)
+	}
+	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
+}
+
 func sandboxReplaced(f *Facts, a *Allocation) (Decision, bool) {
 	if !f.otherSandbox(a) {
 		return noMatch()
 	}
-	// Where sandboxes adopt allocations, one can be older than the ADD that has it now.
-	settled := a.SandboxOwned && !a.Created.IsZero() && f.now.Sub(a.Created) >= addWindow
-	var least time.Duration
-	if !settled {
-		least = max(f.terms(a).MinAge, addWindow)
-	}
 	note, evidence := f.otherAddress(a)
-	return f.ripen(a, least, note, evidence)
+	return f.ripen(a, f.addInFlight(a), note, evidence)
+}
+
+// addInFlight returns how long an allocation waits at least that may be of an ADD which is
+// not complete: until it is older than an ADD can take. Where sandboxes adopt
+// allocations, one can be older than the ADD that has it now.
+func (f *Facts) addInFlight(a *Allocation) time.Duration {
+	if a.SandboxOwned && !a.Created.IsZero() && !a.Created.After(f.now) {
+		return a.Created.Add(addWindow).Sub(f.since(a))
+	}
+	return max(f.terms(a).MinAge, addWindow)
 }
 
 // otherAddress names the address that the pod has in place of this allocation's.
@@ -334,12 +406,26 @@ func sandboxAbsent(f *Facts, a *Allocation) (Decision, bool) {
 	if a.namesPod() || !a.holdsAddress() {
 		return noMatch()
 	}
-	return f.ripen(a, 0, "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+	return f.ripen(a, f.whileStarting(a), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+}
+
+// whileStarting returns how long an allocation that names no pod waits at least while
+// pods are starting. It may be of one of their ADDs. An allocation that stays as it is
+// for longer than an ADD can take is not.
+func (f *Facts) whileStarting(a *Allocation) time.Duration {
+	if len(f.census.starting) == 0 {
+		return 0
+	}
+	return max(f.terms(a).MinAge, addWindow)
 }
 
 func podAbsent(f *Facts, a *Allocation) (Decision, bool) {
 	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
 		return noMatch()
 	}
-	return f.ripen(a, 0, "", Evidence{fromPods, "the pod does not exist"})
+	var least time.Duration
+	if a.Inferred {
+		least = f.whileStarting(a)
+	}
+	return f.ripen(a, least, "", Evidence{fromPods, "the pod does not exist"})
 }

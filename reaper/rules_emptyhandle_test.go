@@ -103,9 +103,9 @@ func TestEmptyHandleWaitsOutAnAddInFlight(t *testing.T) {
 			}
 			s.ledger = s.seen(t, noon)
 			for at, want := range map[time.Time]reaper.Verdict{
-				noon:                            reaper.Suspected,
-				noon.Add(tt.want - time.Second): reaper.Suspected,
-				noon.Add(tt.want):               reaper.Orphaned,
+				noon: reaper.Suspected,
+				noon.Add(tt.want - early(tt.grace) - time.Second): reaper.Suspected,
+				noon.Add(tt.want): reaper.Orphaned,
 			} {
 				equal(t, "verdict", s.judge(t, at)[0].Verdict, want)
 			}

@@ -28,7 +28,6 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		{"ready, and out of service", "n1", []reaper.Node{{Name: "n1", Ready: true, OutOfService: true}}, absent},
 		{"gone", "n1", []reaper.Node{{Name: "n2"}}, absent},
 		{"gone, as all of them", "n1", nil, absent},
-		{"not named", "", []reaper.Node{{Name: "n1"}}, absent},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()
@@ -92,35 +91,6 @@ func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	equal(t, "remembered while it was away", back.ledger.Len(), 0)
 	grace := policy.Default().GracePeriod.Duration
 	equal(t, "verdict", back.judge(t, noon.Add(2*grace))[0].Verdict, reaper.Suspected)
-}
-
-// Nodes are listed unless the policy ignores them.
-func TestNodesAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
-	named := webAllocation()
-	named.Owner.Node = "n1"
-	pods, both := []string{"list pods", "list statefulsets"}, []string{"list pods", "list statefulsets", "list nodes"}
-	for _, tt := range []struct {
-		name        string
-		store       fixedStore
-		unreachable policy.Disposition
-		want        []string
-	}{
-		{"no reservation", nil, policy.Hold, both},
-		{"none names a node", fixedStore{poolOf(webAllocation())}, policy.Hold, both},
-		{"one names a node", fixedStore{poolOf(webAllocation()), poolOf(webAllocation(), named)}, policy.Hold, both},
-		{"one names a node, and the policy does not say", fixedStore{poolOf(named)}, "", both},
-		{"one names a node, and the policy does not care", fixedStore{poolOf(named)}, policy.Release, pods},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := newHarness(tt.store)
-			h.policy.Nodes.Unreachable = tt.unreachable
-			dryRun := true
-			h.policy.DryRun = &dryRun
-			h.pods.Add(reaper.Pod{Ref: other})
-			h.run(t)
-			equal(t, "calls", h.pods.Calls(), tt.want)
-		})
-	}
 }
 
 // Promise 2, 9. If the list of nodes fails, there is no census.

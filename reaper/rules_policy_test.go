@@ -32,8 +32,20 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 		}, {
 			name:    "another pod, which shows the address",
 			pod:     showing(other, ip1),
-			hold:    decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			hold:    decision{reaper.Suspected, reaper.PodAbsent, ""},
 			release: decision{reaper.Suspected, reaper.PodAbsent, ""},
+		}, {
+			name:    "another pod, which shows the address of an allocation without a name",
+			entry:   func(a *reaper.Allocation) { a.Owner = reaper.Owner{Sandbox: "alone"} },
+			pod:     showing(other, ip1),
+			hold:    decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			release: decision{reaper.Held, reaper.OwnerUnknown, "it names a sandbox only"},
+		}, {
+			name:    "another pod, which shows the address of an allocation with a derived name",
+			entry:   func(a *reaper.Allocation) { a.Inferred = true },
+			pod:     showing(other, ip1),
+			hold:    decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
+			release: decision{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"},
 		}, {
 			name:    "a pod of that name with another UID, which shows nothing",
 			entry:   oldUID,

@@ -40,9 +40,17 @@ type Options struct {
 	Timeout      time.Duration     // of one look, with its releases; 0 is none
 	IgnoreLimits bool
 
+	// Remember makes a dry run save the ledger, and nothing else.
+	Remember bool
+
 	// Sleep waits for the next grace period to end. It returns an error if ctx ends
 	// first. Nil: the run does not wait.
 	Sleep func(ctx context.Context, d time.Duration) error
+
+	// MaxWait is how long the run sleeps at most, all of its sleeps together. An
+	// allocation whose grace period would take it longer stays suspected. 0: until the
+	// last grace period that the first look found.
+	MaxWait time.Duration
 }
 
 // A run is the state of one call of Run.
@@ -70,7 +78,7 @@ type run struct {
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, info: RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Version: o.Version, Cluster: o.Address,
+		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Remember: *o.Policy.DryRun && o.Remember, Version: o.Version, Cluster: o.Address,
 	}}
 	r.report = newReport(r.info, Inventory{})
 	unlock, err := r.lock(ctx)
@@ -87,9 +95,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 
 // looks looks once. With Sleep, it then sleeps until the next grace period ends, and
 // looks again from the listing. It ends with the last grace period that the first look
-// found.
+// found, or before a sleep that would exceed MaxWait.
 func (r *run) looks(ctx context.Context) error {
-	var end time.Time // of the last grace period that the first look found
+	var end time.Time       // of the last grace period that the first look found
+	var slept time.Duration // in all
 	for {
 		err := r.timedLook(ctx)
 		var partial *PartialError
@@ -106,8 +115,13 @@ func (r *run) looks(ctx context.Context) error {
 		if ctx.Err() != nil { // another look would replace the report by a failed listing
 			return cmp.Or(err, ctx.Err())
 		}
+		d := max(due.Sub(r.Now()), 0)
+		if slept += d; r.MaxWait > 0 && slept > r.MaxWait {
+			r.progress("the next grace period ends at %s: not waiting for it", stamp(due))
+			return err
+		}
 		r.progress("waiting until %s for grace periods to end", stamp(due))
-		if err := r.Sleep(ctx, due.Sub(r.Now())); err != nil {
+		if err := r.Sleep(ctx, d); err != nil {
 			return err
 		}
 		r.failures = nil // the next look tries again
@@ -140,7 +154,7 @@ func (r *run) look(ctx context.Context) error {
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
 	ledger, known := r.loadLedger(ctx)
-	if *r.Policy.DryRun {
+	if !r.remembers() {
 		ledger = ledger.Merge(r.memory)
 	}
 
@@ -153,14 +167,23 @@ func (r *run) look(ctx context.Context) error {
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.
-	if err := r.refuse(plan, census, ledger); err != nil {
+	if err := r.refuse(plan, census, ledger, now); err != nil {
+		r.doubt(ctx, err, ledger, known, census, now)
 		return err
 	}
-	next := func(have Ledger, decisions []Decision) Ledger { return have.next(decisions, census, inv.complete()) }
+	saved := ledger
+	next := func(have Ledger) Ledger {
+		all := decisions
+		if !have.Equal(ledger) { // another run wrote in between
+			all = judge(have)
+		}
+		saved = have.next(all, census, inv)
+		return saved
+	}
 
 	// 5. A dry run ends here. It has no value that could release an allocation.
 	if *r.Policy.DryRun {
-		r.memory = next(ledger, decisions)
+		r.rememberPlan(ctx, ledger, known, next)
 		return r.planned(plan)
 	}
 	if err := r.mayRelease(known); err != nil {
@@ -168,10 +191,11 @@ func (r *run) look(ctx context.Context) error {
 	}
 
 	// 6. The ledger and the journal are written before the first release. Each release
-	// needs a second look.
-	r.saveLedger(ctx, ledger, decisions, next, judge)
+	// needs a second look. The ledger then forgets what was released.
+	r.saveLedger(ctx, ledger, next)
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, census)
+	r.forget(ctx, saved, plan)
 	if err := r.Journals.Prune(ctx); err != nil {
 		r.warn("old journals were not removed: " + err.Error())
 	}
@@ -203,12 +227,10 @@ func (r *run) list(ctx context.Context) Inventory {
 	return inv
 }
 
-// scopeOf returns the lists that the policy needs beside that of the pods.
+// scopeOf returns the lists that the policy needs beside those of the pods and the virtual
+// machines. Nodes tell which pods moved, and which may hide an address.
 func scopeOf(p policy.Policy) Scope {
-	return Scope{
-		StatefulSets: p.Protection.StatefulSets != policy.Ignore,
-		Nodes:        p.Nodes.Unreachable != policy.Release,
-	}
+	return Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }
 
 // begin starts the report of a look. It keeps the releases of earlier looks and the

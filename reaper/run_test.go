@@ -134,7 +134,7 @@ func TestAllocationsAreListedBeforePods(t *testing.T) {
 	second.OnRequest(note("second: "))
 	h.pods.OnCall(note(""))
 	h.run(t)
-	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list statefulsets", "list nodes"})
+	equal(t, "order", order, []string{"first: list", "second: list", "list pods", "list virtual machines", "list statefulsets", "list nodes"})
 }
 
 // Promise 5.
@@ -221,7 +221,7 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 
 // Promise 2, 7, 9.
 func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
-	for _, call := range []string{"list pods", "list statefulsets"} {
+	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets"} {
 		m := backendtest.NewMemory("memory")
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1", "gone-1")
@@ -249,10 +249,10 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 	h := newHarness()
 	h.run(t)
-	equal(t, "calls", h.pods.Calls(), []string{"list pods", "list statefulsets", "list nodes"})
+	equal(t, "calls", h.pods.Calls(), []string{"list pods", "list virtual machines", "list statefulsets", "list nodes"})
 	h.policy.Protection.StatefulSets = policy.Ignore
 	h.run(t)
-	equal(t, "calls where they are ignored", h.pods.Calls(), []string{"list pods", "list nodes"})
+	equal(t, "calls where they are ignored", h.pods.Calls(), []string{"list pods", "list virtual machines", "list nodes"})
 }
 
 func TestRunShowsItsProgress(t *testing.T) {

@@ -146,6 +146,39 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
+// Promise 7. The limit is that of all sleeps together. What is due later stays suspected,
+// and the report says when it is due.
+func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
+	const first, second = 5*time.Minute + time.Second, 10 * time.Minute
+	for _, tt := range []struct {
+		maxWait time.Duration
+		slept   []time.Duration
+		summary reaper.Counts
+	}{
+		{0, []time.Duration{first, second}, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
+		{first + second, []time.Duration{first, second}, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
+		{first + second - 1, []time.Duration{first}, reaper.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
+		{first, []time.Duration{first}, reaper.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
+		{first - 1, nil, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}},
+	} {
+		h, m := waitingHarness(t)
+		shortenGrace(h, 5*time.Minute)
+		sleep := (&fakeSleep{}).attach(h)
+		change := h.change
+		h.change = func(o *reaper.Options) {
+			change(o)
+			o.MaxWait = tt.maxWait
+		}
+		report := h.run(t)
+		equal(t, "slept", sleep.slept, tt.slept)
+		equal(t, "summary", report.Summary, tt.summary)
+		equal(t, "allocations left", len(contentsOf(t, m)), 3-tt.summary.Released)
+		if tt.summary.Suspected > 0 {
+			equal(t, "due", *entryOf(t, report, "3").Due, noon.Add(15*time.Minute))
+		}
+	}
+}
+
 // Promise 7, 8. The report is that of the last look, and no release is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 	for nth, want := range map[int]reaper.Counts{

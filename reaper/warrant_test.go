@@ -33,13 +33,19 @@ func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
 			look.pods.OnCall(func(string) error {
-				time.Sleep(reaper.Freshness + 1)
+				time.Sleep(reaper.Freshness / 3)
 				return nil
 			})
+			began := time.Now()
 			ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 			if errs[0] != nil {
 				t.Fatal(errs[0])
 			}
+			time.Sleep(time.Until(began.Add(reaper.Freshness)))
+			if _, err := ws[0].Allocation(); err != nil {
+				t.Errorf("%d due: %v, want it valid until %v after the beginning", due, err, reaper.Freshness)
+			}
+			time.Sleep(time.Nanosecond)
 			if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
 				t.Errorf("%d due: %v, want ErrAgain", due, err)
 			}

@@ -37,7 +37,7 @@ func completeListing(s *fixture) {
 		cmpopts.EquateComparable(reaper.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
-			case ".Backend", ".Token", ".Created", ".Group", ".SandboxOwned":
+			case ".Backend", ".Token", ".Created", ".Group", ".SandboxOwned", ".NeverAdopted":
 				return true
 			}
 			return false

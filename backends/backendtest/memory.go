@@ -254,7 +254,7 @@ func (e *memoryEntry) allocation() reaper.Allocation {
 	r := reaper.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.tombstone,
-		Created: e.created, Group: e.group, SandboxOwned: e.group != "",
+		Created: e.created, Group: e.group, SandboxOwned: e.group != "", NeverAdopted: e.group != "",
 	}
 	if e.junk != "" {
 		r.Unreadable = "it is " + e.junk

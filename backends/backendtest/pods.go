@@ -17,6 +17,9 @@ type Pods struct {
 	pods  map[reaper.PodRef]reaper.Pod
 	sets  []reaper.StatefulSet
 	nodes []reaper.Node
+
+	machines []reaper.VirtualMachine
+
 	hook  func(call string) error
 	calls []string
 }
@@ -54,9 +57,16 @@ func (p *Pods) AddNodes(nodes ...reaper.Node) {
 	p.nodes = append(p.nodes, nodes...)
 }
 
+// AddMachines adds virtual machines.
+func (p *Pods) AddMachines(machines ...reaper.VirtualMachine) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.machines = append(p.machines, machines...)
+}
+
 // OnCall sets a hook that runs at the beginning of each call. The call is "list
-// pods", "list statefulsets", "list nodes" or "get pod namespace/name". The hook
-// may change the pods. If it returns an error, the call fails with it.
+// pods", "list virtual machines", "list statefulsets", "list nodes" or "get pod
+// namespace/name". The hook may change the pods. If it returns an error, the call fails with it.
 func (p *Pods) OnCall(hook func(call string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,6 +102,16 @@ func (p *Pods) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sets), nil
+}
+
+// VirtualMachines implements reaper.Cluster.
+func (p *Pods) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+	if err := p.begin(ctx, "list virtual machines"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.machines), nil
 }
 
 // Nodes implements reaper.Cluster.

@@ -43,6 +43,7 @@ func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocati
 		Group:        a.handle(),
 		Foreign:      a.foreign(),
 		SandboxOwned: true,
+		NeverAdopted: true,
 		Owner: reaper.Owner{
 			Pod:  reaper.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]},
 			Node: a.Active[attrNode],

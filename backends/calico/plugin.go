@@ -25,7 +25,9 @@ func Plugin() plugin.Plugin {
 			}
 			return open(env, s)
 		},
-		Offline: Offline,
+		Offline: func(documents []reaper.Document, _ func(string) any) (reaper.Backend, []reaper.Document) {
+			return Offline(documents)
+		},
 	}
 }
 

@@ -193,6 +193,8 @@ func (c fakeCluster) Pods(context.Context) ([]reaper.Pod, error) { return c.pods
 
 func (fakeCluster) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
 
+func (fakeCluster) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) { return nil, nil }
+
 func (fakeCluster) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
 
 func (c fakeCluster) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {

@@ -34,9 +34,9 @@ func listExclusions(ctx context.Context, client rest.Interface) (exclusions, err
 		err = notServed(ctx, client)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
+		return exclusions{}, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
 	}
-	return readExclusions(items)
+	return readExclusions(items), nil
 }
 
 // notServed returns nil if the API server says that it does not serve this version
@@ -73,32 +73,37 @@ func serves(groups metav1.APIGroupList, version string) bool {
 	})
 }
 
-// readExclusions decodes network attachments. It returns an error for an attachment
-// that may exclude addresses and cannot be decoded, because these addresses are
-// then unknown.
-func readExclusions(items []json.RawMessage) (exclusions, error) {
+// readExclusions decodes network attachments. One that cannot be decoded may exclude
+// any address of its networks and ranges, as far as these could be decoded.
+func readExclusions(items []json.RawMessage) exclusions {
 	var all exclusions
 	for _, item := range items {
 		var o object
 		if err := kube.Decode(item, &o); err != nil {
-			return nil, fmt.Errorf("network attachment %s: %w", o.pool(), err)
+			all.add(o.pool(), brokenRanges(correctable("", err)))
+			continue
 		}
 		var spec struct {
 			Config string `json:"config"` // empty if a file on the nodes has the configuration
 		}
 		if len(o.Spec) > 0 {
 			if err := kube.Decode(o.Spec, &spec); err != nil {
-				return nil, fmt.Errorf("network attachment %s: spec: %w", o.pool(), err)
+				all.add(o.pool(), brokenRanges(correctable("spec: ", err)))
+				continue
 			}
 		}
-		found, err := readConfig(spec.Config)
-		if err != nil {
-			return nil, fmt.Errorf("network attachment %s: spec.config: %w; correct it, or delete the attachment", o.pool(), err)
+		ranges := readConfig(spec.Config)
+		for i := range ranges {
+			if ranges[i].broken != nil {
+				ranges[i].broken = correctable("spec.config: ", ranges[i].broken)
+			}
 		}
-		for _, e := range found {
-			e.attachment = o.pool()
-			all = append(all, e)
-		}
+		all.add(o.pool(), ranges)
 	}
-	return all, nil
+	return all
+}
+
+// correctable says what to do about an attachment that cannot be decoded.
+func correctable(where string, err error) error {
+	return fmt.Errorf("%s%w; correct it, or delete the attachment", where, err)
 }

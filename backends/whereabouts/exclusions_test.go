@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -72,64 +73,173 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		{"a text without the plugin's type", `# see /etc/cni/net.d/10-lan.conf`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			excluded, err := readExclusions([]json.RawMessage{json.RawMessage(attachment("lan", tt.config))})
-			if err != nil {
-				t.Fatal(err)
+			excluded := readExclusions([]json.RawMessage{json.RawMessage(attachment("lan", tt.config))})
+			if len(excluded.broken) > 0 {
+				t.Fatal(excluded.broken)
 			}
-			var got []string
-			for _, base := range []string{"10.0.0.0/24", "fd00::/64"} {
-				u := testPool(t, "blue", base).enginePool()
-				for n := range 6 {
-					ip, err := addressAt(u.Range, fmt.Sprint(n+1))
-					if err != nil {
-						t.Fatal(err)
-					}
-					u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
-				}
-				excluded.protect(&u)
-				for _, r := range u.Allocations {
-					if r.Protected == "excluded by the network attachment shop/lan" {
-						got = append(got, r.IP.String())
-					} else if r.Protected != "" {
-						t.Errorf("the protection of %s is %q", r.IP, r.Protected)
-					}
-				}
-			}
-			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+			const by = "excluded by the network attachment shop/lan"
+			got := protectedBy(t, excluded, by, testPool(t, "blue", "10.0.0.0/24"), testPool(t, "blue", "fd00::/64"))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("protected (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Promise 2. If an attachment may exclude addresses and cannot be decoded, the
-// listing fails.
-func TestUnreadableExclusionsFailTheListing(t *testing.T) {
-	for _, tt := range []struct{ name, attachment, says string }{
-		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "shop/lan"},
-		{"no address", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0"},
-		{"a mask too long", attachment("lan", single(`, "exclude": ["10.0.0.0/33"]`)), "10.0.0.0/33"},
-		{"an address with leading zeros", attachment("lan", single(`, "exclude": ["10.0.0.05"]`)), "10.0.0.05"},
-		{"an empty text", attachment("lan", single(`, "exclude": [""]`)), "shop/lan"},
-		{"no list", attachment("lan", single(`, "exclude": "10.0.0.5"`)), "shop/lan"},
-		{"ranges of a wrong type", attachment("lan", single(`, "ipRanges": {}`)), "shop/lan"},
-		{"a bad exclude in ipRanges", attachment("lan", single(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["x"]}]`)), "shop/lan"},
-		{"configuration of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan"}, "spec": {"config": {}}}`, "shop/lan"},
-		{"no object", `[]`, "network attachment"},
+// protectedBy returns the protected ones of the first six addresses of each pool.
+// Each protection must begin with the text.
+func protectedBy(t *testing.T, excluded exclusions, by string, pools ...ipPool) string {
+	t.Helper()
+	var got []string
+	for _, p := range pools {
+		u := p.enginePool()
+		for n := range 6 {
+			ip, err := addressAt(u.Range, fmt.Sprint(n+1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
+		}
+		excluded.protect(&u)
+		for _, r := range u.Allocations {
+			if r.Protected == "" {
+				continue
+			}
+			if !strings.HasPrefix(r.Protected, by) {
+				t.Errorf("the protection of %s is %q, want %q", r.IP, r.Protected, by)
+			}
+			got = append(got, r.IP.String())
+		}
+	}
+	return strings.Join(got, " ")
+}
+
+// Two networks may share one range, each by excluding the addresses of the other.
+// Then an exclusion of one network locks no leak of the other.
+func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) {
+	const lower = `, "range": "10.0.0.0/29", "exclude": ["10.0.0.4/30"]`
+	for _, tt := range []struct {
+		name  string
+		other string // the IPAM of an attachment beside that of 10.0.0.1 to 10.0.0.3
+		want  string // the protected ones of 10.0.0.1 to 10.0.0.6
+	}{
+		{"no other attachment", `, "range": "10.9.0.0/29"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other excludes the rest", `, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30"]`, ""},
+		{"the other excludes some of the same", `, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30", "10.0.0.5"]`, "10.0.0.5"},
+		{"the other excludes nothing", `, "range": "10.0.0.0/29"`, ""},
+		{"the other is of a part of the range", `, "range": "10.0.0.4/30"`, "10.0.0.4"}, // the plugin spares it
+		{"the other is of a larger range", `, "range": "10.0.0.0/24"`, ""},
+		{"the other is one of several ranges", `, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.0.0.0/29"}]`, ""},
+		{"the other starts later", `, "range": "10.0.0.0/29", "range_start": "10.0.0.5"`, "10.0.0.4"},
+		{"the other ends earlier", `, "range": "10.0.0.0/29", "range_end": "10.0.0.5"`, "10.0.0.6"},
+		{"the other starts and ends", `, "ipRanges": [{"range": "10.0.0.0/29", "range_start": "10.0.0.5", "range_end": "10.0.0.5"}]`, "10.0.0.4 10.0.0.6"},
+		{"the other's first address stands before its range", `, "range": "10.0.0.5-10.0.0.5/29"`, "10.0.0.4 10.0.0.6"},
+		{"the other starts outside of its range, which the plugin ignores", `, "range": "10.0.0.0/29", "range_start": "10.9.0.1"`, ""},
+
+		// Where it is not sure that the plugin gives the address, it stays.
+		{"the other is of another network", `, "range": "10.0.0.0/29", "network_name": "green"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other has no range", ``, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's range is none", `, "range": "10.0.0.0/99"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's range is in another form", `, "range": "::ffff:10.0.0.0/125"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's start is none", `, "range": "10.0.0.0/29", "range_start": "?"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's end is of a wrong type", `, "range": "10.0.0.0/29", "range_end": 7`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's range is too small for the plugin", `, "range": "10.0.0.4/31"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other gives a slice to each node", `, "range": "10.0.0.0/29", "node_slice_size": "/30"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readExclusions([]json.RawMessage{json.RawMessage(attachment("ok", "{}")), json.RawMessage(tt.attachment)})
-			if err == nil || got != nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("readExclusions = %v, %v, want nothing and an error with %q", got, err, tt.says)
+			excluded := readExclusions([]json.RawMessage{
+				json.RawMessage(attachment("lower", single(lower))), json.RawMessage(attachment("other", single(tt.other)))})
+			const by = "excluded by the network attachment shop/"
+			if diff := cmp.Diff(tt.want, protectedBy(t, excluded, by, testPool(t, "", "10.0.0.0/29"))); diff != "" {
+				t.Errorf("protected (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
+// Promise 2. An attachment that cannot be decoded may exclude any address of its
+// network and range, as far as these can be told, and none of another.
+func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
+	const blue4, green4, blue9, overlapping = "blue-10.0.0.0-24", "green-10.0.0.0-24", "blue-10.9.0.0-24", "blue-10.0.0.1"
+	everything := []string{blue4, green4, blue9, overlapping}
+	for _, tt := range []struct {
+		name, attachment, says string
+		want                   []string
+	}{
+		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "spec.config: unexpected end", everything},
+		{"no address", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0",
+			[]string{blue4, green4, overlapping}},
+		{"no address, in a named network", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": "blue", "exclude": ["x"]`)),
+			"exclude: invalid CIDR", []string{blue4, overlapping}},
+		{"a mask too long, without a range", attachment("lan", single(`, "exclude": ["10.0.0.0/33"]`)), "10.0.0.0/33", everything},
+		{"an address with leading zeros", attachment("lan", single(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.05"]`)), "10.0.0.05",
+			[]string{blue9}},
+		{"an empty text, in a named network", attachment("lan", single(`, "network_name": "green", "exclude": [""]`)), "exclude", []string{green4}},
+		{"no list", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": "10.0.0.5"`)), "exclude: json",
+			[]string{blue4, green4, overlapping}},
+		{"a network's name of a wrong type", attachment("lan", single(`, "range": "10.9.0.0/24", "network_name": 7`)), "network_name", []string{blue9}},
+		{"a range of a wrong type", attachment("lan", single(`, "range": 7, "network_name": "green"`)), "range: json", []string{green4}},
+		{"ranges of a wrong type", attachment("lan", single(`, "ipRanges": {}, "network_name": "green"`)), "ipRanges", []string{green4}},
+		{"a bad exclude in ipRanges", attachment("lan", single(`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.9.0.0/24", "exclude": ["x"]}]`)),
+			"exclude", []string{blue9}},
+		{"a spec of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan"}, "spec": {"config": {}}}`, "spec: json", everything},
+		{"metadata of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan", "uid": 7}}`, "json", everything},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			excluded := readExclusions([]json.RawMessage{
+				json.RawMessage(attachment("ok", single(`, "range": "10.0.0.0/24", "network_name": "blue"`))), json.RawMessage(tt.attachment)})
+			if len(excluded.broken) != 1 {
+				t.Fatalf("broken: %q, want one", excluded.broken)
+			}
+			for _, part := range []string{"network attachment shop/lan: ", tt.says, "; correct it, or delete the attachment"} {
+				if got := excluded.broken[0].Error(); !strings.Contains(got, part) {
+					t.Errorf("error = %q, want %q in it", got, part)
+				}
+			}
+			var got []string
+			for _, u := range []reaper.Pool{
+				{Name: blue4, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: green4, Network: "green", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: blue9, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.9.0.1")}}},
+				{Name: overlapping, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+			} {
+				excluded.protect(&u)
+				protected := u.Allocations[0].Protected
+				if protected == "" {
+					continue
+				}
+				got = append(got, u.Name)
+				for _, part := range []string{"the network attachment shop/lan may exclude it: ", tt.says, "; correct it, or delete the attachment"} {
+					if !strings.Contains(protected, part) {
+						t.Errorf("the protection is %q, want %q in it", protected, part)
+					}
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("protected pools (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Promise 9. The pools are listed beside the error that names the attachment.
+func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
+	odd := attachment("lan", single(`, "ipRanges": [{"exclude": ["x"]}, {"exclude": ["y"]}]`))
+	_, client := newAPI(t, map[string]http.HandlerFunc{
+		"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked), listAttachments: items(odd),
+	})
+	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{NewPools(client), NewOverlapping(client)}, func(string) bool { return false })
+	for _, l := range inv.Listings {
+		if l.Status != reaper.StatusPartial || len(l.Pools) != 1 || !strings.HasPrefix(l.Message, "network attachment shop/lan: ") {
+			t.Errorf("%s is %v with %d pools: %q, want it partial with one", l.Backend, l.Status, len(l.Pools), l.Message)
+		}
+	}
+}
+
 func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
-	got, err := readExclusions([]json.RawMessage{json.RawMessage(`{"metadata": {"namespace": "shop", "name": "lan"}}`)})
-	if err != nil || got != nil {
-		t.Errorf("readExclusions = %v, %v, want nothing", got, err)
+	got := readExclusions([]json.RawMessage{json.RawMessage(`{"metadata": {"namespace": "shop", "name": "lan"}}`)})
+	if len(got.keeping)+len(got.giving)+len(got.broken) > 0 {
+		t.Errorf("readExclusions = %+v, want nothing", got)
 	}
 }
 
@@ -146,38 +256,38 @@ func TestExclusionsByNetworkOfThePool(t *testing.T) {
 		{"blue", unnamed, false},
 		{"blue", "", true}, // a pool without a network may be of any
 	} {
-		if got := (exclusion{network: tt.network}).fits(reaper.Pool{Network: tt.of}); got != tt.want {
+		if got := (attachedRange{network: tt.network}).mayBeOf(tt.of, netip.MustParseAddr("10.0.0.1")); got != tt.want {
 			t.Errorf("an exclusion of the network %q fits a pool of %q: %v, want %v", tt.network, tt.of, got, tt.want)
 		}
 	}
 }
 
-// Any configuration is decoded or refused. A decoded exclusion protects its first
-// address.
+// Any configuration is decoded, or is broken. An exclusion that is decoded excludes
+// its first address.
 func FuzzReadConfig(f *testing.F) {
 	f.Add(single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31", "10.0.0.9"], "network_name": "blue"`))
 	f.Add(`{"plugins": [` + single(`, "ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`) + `]}`)
 	f.Add(`{"ipam": {"type": "whereabouts", "exclude": [""]}}`)
 	f.Fuzz(func(t *testing.T, config string) {
-		all, err := readConfig(config)
-		if err != nil {
-			if all != nil {
-				t.Errorf("readConfig = %v beside an error", all)
-			}
-			return
-		}
-		if len(all) > 0 && !json.Valid([]byte(config)) {
+		var all exclusions
+		all.add("shop/lan", readConfig(config))
+		if len(all.keeping) > len(all.broken) && !json.Valid([]byte(config)) {
 			t.Errorf("%v are read from a text that is no JSON", all)
 		}
-		for _, e := range all {
-			if len(e.ranges) == 0 {
-				t.Error("an exclusion has no ranges")
+		for _, r := range all.keeping {
+			if r.broken == nil && len(r.exclude) == 0 {
+				t.Error("a range excludes nothing")
 			}
-			for _, r := range e.ranges {
-				first, ok := netip.AddrFromSlice(r.IP)
-				if !ok || all.protection(first) == "" {
-					t.Errorf("%s is excluded, and its first address is not protected", r)
+			for _, excluded := range r.exclude {
+				first, ok := netip.AddrFromSlice(excluded.IP)
+				if !ok || !r.excludes(first) || r.gives(r.network, first) {
+					t.Errorf("%s is excluded, and its first address is not protected", excluded)
 				}
+			}
+		}
+		for _, r := range all.giving {
+			if !r.from.IsValid() || !r.from.Contains(r.first) || !r.from.Contains(r.last) || r.broken != nil {
+				t.Errorf("%+v surely gives addresses", r)
 			}
 		}
 	})

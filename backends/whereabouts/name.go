@@ -63,15 +63,13 @@ func parseName(name string, pools []ipPool) (reading, error) {
 }
 
 // supportedBy reports whether a pool could have given the address in the network.
-// In the name of a node-slice pool, the node cannot be told from a network_name, so
-// any prefix may stand before the pool of an unnamed network.
 func (r reading) supportedBy(pools []ipPool) bool {
 	for _, p := range pools {
 		prefix, ok := poolPrefix(p.name, p.prefix)
 		if !p.prefix.Contains(r.ip) || !ok {
 			continue
 		}
-		if r.network == "" || prefix == r.network || strings.HasPrefix(prefix, r.network+"-") {
+		if mayBeOf(prefix, r.network) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
@@ -53,7 +54,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos, slice}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, rest := plugin.Offline(Plugins(), tt.docs)
+			found, rest := plugin.Offline(Plugins(), tt.docs, policy.Default())
 			var names []string
 			for _, b := range found {
 				names = append(names, b.Name())
@@ -73,7 +74,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	odd := document("OverlappingRangeIPReservation", `[]`)
 	// Only the pool shows that 2001 is a network and not a part of the address.
 	settled := document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
-	found, _ := plugin.Offline(Plugins(), []reaper.Document{settled, document("IPPool", onePool), bad, odd})
+	found, _ := plugin.Offline(Plugins(), []reaper.Document{settled, document("IPPool", onePool), bad, odd}, policy.Default())
 	want := [][]string{
 		{
 			"kube-system/2001-db8---64 2 db8::2 default/web-0 ",
@@ -93,6 +94,26 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	}
 }
 
+// inspect has a policy, too.
+func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
+	stored := []reaper.Document{
+		document("IPPool", strings.Replace(onePool, `"id": "c1"`, `"id": "c1", "foo": 1`, 1)),
+		document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0", "foo": 1}`, `{}`)),
+	}
+	ignoring := policy.Default()
+	ignoring.Backends = map[string]policy.Backend{PoolsName: {Settings: &Settings{UnknownFields: IgnoreUnknownFields}}}
+	for want, p := range map[bool]policy.Policy{true: policy.Default(), false: ignoring} {
+		found, _ := plugin.Offline(Plugins(), stored, p)
+		for _, b := range found {
+			for pool, err := range b.List(t.Context()) {
+				if err != nil || (pool.Allocations[0].UnknownField != "") != want {
+					t.Errorf("%s: %+v, %v, want an unknown field: %t", b.Name(), pool.Allocations, err, want)
+				}
+			}
+		}
+	}
+}
+
 // Promise 2. Network attachments protect addresses offline, too.
 func TestOfflineRespectsAttachments(t *testing.T) {
 	attached := func(config string) reaper.Document {
@@ -101,7 +122,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 	stored := []reaper.Document{
 		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
-	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["db8::/120"]`))))
+	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["db8::/120"]`))), policy.Default())
 	if len(found) != 2 || rest != nil {
 		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 	}
@@ -112,10 +133,10 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 			}
 		}
 	}
-	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["?"]`))))
+	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["?"]`))), policy.Default())
 	for _, b := range found {
-		if got := lines(t, b); len(got) != 1 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
-			t.Errorf("%s: %s, want an error and nothing else", b.Name(), got)
+		if got := lines(t, b); len(got) != 2 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
+			t.Errorf("%s: %s, want an error and then the pool", b.Name(), got)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -31,8 +30,9 @@ const OverlappingName = "overlapping"
 // nothing. So a release first replaces the owner by a tombstone, and then looks
 // whether the owner exists.
 type Overlapping struct {
-	client rest.Interface
-	begun  sync.Map // by pool: an earlier try may have left a tombstone
+	client   rest.Interface
+	settings Settings
+	begun    sync.Map // by pool: an earlier try may have left a tombstone
 
 	mu     sync.Mutex
 	pools  []json.RawMessage // the IPPools, read at readAt
@@ -40,7 +40,7 @@ type Overlapping struct {
 }
 
 // NewOverlapping returns the backend over a client of
-// whereabouts.cni.cncf.io/v1alpha1.
+// whereabouts.cni.cncf.io/v1alpha1, with the default settings.
 func NewOverlapping(client rest.Interface) *Overlapping { return &Overlapping{client: client} }
 
 // Name implements reaper.Backend.
@@ -66,7 +66,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		overlappingPools(items, readPools(pools), excluded)(yield)
+		excluded.beside(overlappingPools(items, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
@@ -80,15 +80,17 @@ func (b *Overlapping) forgetPools() {
 
 // overlappingPools decodes the overlapping reservations of a listing. The IPPools
 // are by namespace.
-func overlappingPools(items []json.RawMessage, pools map[string][]ipPool, excluded exclusions) iter.Seq2[reaper.Pool, error] {
+func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
 			var o object
 			pool := reaper.Pool{}
 			err := kube.Decode(item, &o)
 			if err == nil {
-				pool = overlappingPool(o, pools[o.Metadata.Namespace])
-				excluded.protect(&pool)
+				beside := pools[o.Metadata.Namespace]
+				pool = overlappingPool(o, beside.proving())
+				by.protect(&pool, func(reaper.Allocation) json.RawMessage { return o.Spec })
+				pool.Allocations[0].Group = groupFor(pool, beside.pools)
 			} else {
 				err = &reaper.PoolError{Pool: o.pool(), Err: err}
 			}
@@ -114,80 +116,69 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 		r.IP = name.ip
 		u.Network = cmp.Or(name.network, unnamed)
 	}
+	stored := o.Spec
+	if hasTombstone(o.Spec) {
+		if stored, err = replaced(o); err != nil {
+			r.Unreadable = err.Error()
+		}
+		r.Interrupted = err == nil
+	}
 	var spec v1alpha1.OverlappingRangeIPReservationSpec
-	if err := kube.Decode(o.Spec, &spec); err != nil {
+	if err := kube.Decode(stored, &spec); err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
-	podRef := spec.PodRef
-	if podRef == tombstone {
-		podRef = o.Metadata.Annotations[ownerAnnotation]
-		r.Interrupted = podRef != tombstone && readOwner(podRef).Namespace != ""
-		if !r.Interrupted {
-			podRef, r.Unreadable = "", "its release has begun, and the annotation "+ownerAnnotation+" names no owner: set it to namespace/name of the owner"
-		}
-	}
-	r.Owner = reaper.Owner{Sandbox: spec.ContainerID, Interface: spec.IfName}
-	if podRef != "" {
-		r.Owner.Pod = readOwner(podRef)
-	}
+	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
+	// it as it is, also for another interface (IPManagementKubernetesUpdate in
+	// pkg/storage/kubernetes of v0.9.4).
+	r.UnknownField = unknownField(stored, "spec", overlappingFields)
+	r.Owner = ownerOf(spec)
 	u.Allocations = []reaper.Allocation{r}
 	return u
 }
 
-// readPools decodes the IPPools, by namespace. It leaves out a namespace with an
-// IPPool that cannot be decoded: that pool might support another reading of a name.
-func readPools(items []json.RawMessage) map[string][]ipPool {
-	pools := make(map[string][]ipPool)
-	var doubtful []string
-	for _, item := range items {
-		p, err := readPool(item)
-		if err != nil {
-			doubtful = append(doubtful, p.Metadata.Namespace)
-		}
-		pools[p.Metadata.Namespace] = append(pools[p.Metadata.Namespace], p)
+// ownerOf returns the owner that a spec names. A podref that names no pod leaves no
+// sandbox either, so that the overlapping reservation is held. A tombstone in place
+// of such a podref could not be taken back: the schema wants a podref.
+func ownerOf(spec v1alpha1.OverlappingRangeIPReservationSpec) reaper.Owner {
+	owner := reaper.Owner{Interface: spec.IfName}
+	if spec.PodRef != "" {
+		owner.Pod = readOwner(spec.PodRef)
 	}
-	for _, namespace := range doubtful {
-		delete(pools, namespace)
+	if owner.Pod.Namespace != "" {
+		owner.Sandbox = spec.ContainerID
 	}
-	return pools
+	return owner
 }
 
-// heldBy returns the IPPool that holds, or may hold, the address for this owner. It
-// returns an empty string if there is none. It reads the IPPools again unless they
-// were read after the given time. Concurrent calls share one reading.
-//
-// Few IPPools name the owner of an overlapping reservation that is due, so heldBy
-// decodes only those that do: the API server writes a podref as it is, without
-// escapes.
-func (b *Overlapping) heldBy(ctx context.Context, r reaper.Allocation, since time.Time) (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.readAt.After(since) {
-		readAt := time.Now()
-		items, err := list(ctx, b.client, poolResource)
-		if err != nil {
-			return "", err
-		}
-		b.pools, b.readAt = items, readAt
+// poolsOf are the IPPools of one namespace.
+type poolsOf struct {
+	pools []ipPool // those that can be decoded
+
+	// doubtful is set if an IPPool cannot be decoded.
+	doubtful bool
+}
+
+// proving returns the pools that can prove how a name is read: none if an IPPool
+// cannot be decoded, since that pool might support another reading.
+func (p poolsOf) proving() []ipPool {
+	if p.doubtful {
+		return nil
 	}
-	podRef := []byte(r.Owner.Pod.String())
-	for _, item := range b.pools {
-		if !bytes.Contains(item, podRef) {
-			continue
-		}
+	return p.pools
+}
+
+// readPools decodes the IPPools, by namespace.
+func readPools(items []json.RawMessage) map[string]poolsOf {
+	all := make(map[string]poolsOf)
+	for _, item := range items {
 		p, err := readPool(item)
-		if err != nil && bytes.Contains(p.Spec, podRef) {
-			return p.pool(), nil
+		of := all[p.Metadata.Namespace]
+		if err != nil {
+			of.doubtful = true
+		} else {
+			of.pools = append(of.pools, p)
 		}
-		for key, entry := range p.allocations {
-			if !bytes.Contains(entry, podRef) {
-				continue
-			}
-			held := p.allocation(key, entry)
-			if held.Owner.Pod == r.Owner.Pod && (held.IP == r.IP || !held.IP.IsValid()) {
-				return p.pool(), nil
-			}
-		}
+		all[p.Metadata.Namespace] = of
 	}
-	return "", nil
+	return all
 }

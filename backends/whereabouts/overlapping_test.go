@@ -54,20 +54,33 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 		{"fields in another case", "10.0.0.4", `{"PodRef":"default/web-0"}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
 		{"odd owner", "10.0.0.4", `{"podref":"a/b/c"}`, `{}`,
 			"10.0.0.4", "-", reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}}, false, ""},
+		{"no owner, but a sandbox", "10.0.0.4", `{"containerid":"c1"}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+		{"odd owner, and a sandbox", "10.0.0.4", `{"podref":"web-0","containerid":"c1"}`, `{}`,
+			"10.0.0.4", "-", reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}}, false, ""},
 		{"null spec", "10.0.0.4", `null`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
 		{"spec of a wrong type", "10.0.0.4", `[]`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
 		{"podref of a wrong type", "10.0.0.4", `{"podref":7}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
 
-		{"a tombstone with the owner beside it", "10.0.0.4", `{"podref":"_ip-reaper/_released","ifname":"net1"}`,
+		{"a tombstone with the old spec beside it", "10.0.0.4", `{"podref":"_ip-reaper/_released","ifname":"net9"}`,
+			`{"ip-reaper/spec":"{\"podref\":\"default/web-0\",\"ifname\":\"net1\",\"containerid\":\"c1\",\"later\":1}","more":"x"}`,
+			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1", Sandbox: "c1"}, true, ""},
+		{"a tombstone on a name that proves no address", "fd00-a--2", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"}`, "", "", reaper.Owner{Pod: web}, true, "does not prove an address"},
+		{"a tombstone whose old spec is none", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/spec":"?","ip-reaper/owner":"default/web-0"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+		{"a tombstone whose old spec names no pod", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/spec":"{\"podref\":\"a/b/c\"}"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+		{"a tombstone whose old spec is a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+			`{"ip-reaper/spec":"{\"podref\":\"_ip-reaper/_released\"}"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+
+		{"a tombstone of an earlier build", "10.0.0.4", `{"podref":"_ip-reaper/_released","ifname":"net1"}`,
 			`{"ip-reaper/owner":"default/web-0","more":"x"}`,
 			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1"}, true, ""},
-		{"a tombstone on a name that proves no address", "fd00-a--2", `{"podref":"_ip-reaper/_released"}`,
-			`{"ip-reaper/owner":"default/web-0"}`, "", "", reaper.Owner{Pod: web}, true, "does not prove an address"},
-		{"a tombstone that lost its owner", "10.0.0.4", `{"podref":"_ip-reaper/_released","containerid":"c1"}`, `{}`,
-			"10.0.0.4", "-", reaper.Owner{Sandbox: "c1"}, false, "ip-reaper/owner"},
-		{"a tombstone whose owner is no pod", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+		{"a tombstone of an earlier build that lost its owner", "10.0.0.4", `{"podref":"_ip-reaper/_released","containerid":"c1"}`, `{}`,
+			"10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
+		{"a tombstone of an earlier build whose owner is no pod", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
 			`{"ip-reaper/owner":"a/b/c"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
-		{"a tombstone over a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
+		{"a tombstone of an earlier build over a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
 			`{"ip-reaper/owner":"_ip-reaper/_released"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/owner"},
 		{"an owner in the annotation, without a tombstone", "10.0.0.4", `{"podref":"default/web-0"}`,
 			`{"ip-reaper/owner":"default/web-9"}`, "10.0.0.4", "-", reaper.Owner{Pod: web}, false, ""},
@@ -81,6 +94,10 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 			if len(pool.Allocations) != 1 {
 				t.Fatalf("%d allocations, want 1", len(pool.Allocations))
 			}
+			if got, want := pool.Allocations[0].Token, token(o); got != want || !strings.HasPrefix(got, "u4/44/") {
+				t.Errorf("token = %q, want %q", got, want)
+			}
+			pool.Allocations[0].Token = ""
 			if got := pool.Allocations[0].Unreadable; !strings.Contains(got, tt.unreadable) || (got == "") != (tt.unreadable == "") {
 				t.Errorf("Unreadable = %q, want %q in it", got, tt.unreadable)
 			}
@@ -89,14 +106,14 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 				Name:    "kube-system/" + tt.object,
 				Network: tt.network,
 				Allocations: []reaper.Allocation{{
-					Key: tt.object, Owner: tt.owner, Token: "u4/44", Interrupted: tt.interrupted,
+					Key: tt.object, Owner: tt.owner, Interrupted: tt.interrupted,
 					Created: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
 				}},
 			}
 			if tt.ip != "" {
 				want.Allocations[0].IP = netip.MustParseAddr(tt.ip)
 			}
-			if diff := cmp.Diff(want, pool, comparePools); diff != "" {
+			if diff := cmp.Diff(want, pool, comparePools, ofOtherTests); diff != "" {
 				t.Errorf("overlappingPool (-want +got):\n%s", diff)
 			}
 		})
@@ -205,8 +222,8 @@ func FuzzReadOverlapping(f *testing.F) {
 			t.Fatalf("%d allocations, want 1", len(pool.Allocations))
 		}
 		r := pool.Allocations[0]
-		if want := o.Metadata.UID + "/" + o.Metadata.ResourceVersion; r.Token != want || r.Key != o.Metadata.Name {
-			t.Errorf("key and token are %q and %q, want %q and %q", r.Key, r.Token, o.Metadata.Name, want)
+		if want := o.Metadata.UID + "/" + o.Metadata.ResourceVersion + "/"; !strings.HasPrefix(r.Token, want) || r.Key != o.Metadata.Name {
+			t.Errorf("key and token are %q and %q, want %q and %q first", r.Key, r.Token, o.Metadata.Name, want)
 		}
 		if r.Unreadable == "" {
 			back := pluginName(pool.Network, r.IP)

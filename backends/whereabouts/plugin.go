@@ -18,15 +18,16 @@ import (
 func Plugins() []plugin.Plugin {
 	return []plugin.Plugin{
 		{
-			Name:    PoolsName,
-			Summary: "Whereabouts `IPPool` allocations (all namespaces, named networks, node slices)",
+			Name:     PoolsName,
+			Summary:  "Whereabouts `IPPool` allocations (all namespaces, named networks, node slices)",
+			Settings: func() any { return new(Settings) },
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(poolResource, "list"), attachmentRule()},
+					plugin.Plan:    {rule(poolResource, "list"), attachmentRule(), claimRule()},
 					plugin.Release: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(func(client rest.Interface) reaper.Backend { return NewPools(client) }),
+			Open:    opener(func(client rest.Interface, s Settings) reaper.Backend { return &Pools{client, s} }),
 			Offline: OfflinePools,
 		},
 		{
@@ -34,26 +35,38 @@ func Plugins() []plugin.Plugin {
 			Summary: "Whereabouts `OverlappingRangeIPReservation`s",
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachmentRule()},
+					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachmentRule(), claimRule()},
 					plugin.Release: {rule(overlappingResource, "get", "patch", "delete")},
 					plugin.Restore: {rule(overlappingResource, "create")},
 				}
 			},
-			Open:    opener(func(client rest.Interface) reaper.Backend { return NewOverlapping(client) }),
+			Open: opener(func(client rest.Interface, s Settings) reaper.Backend {
+				return &Overlapping{client: client, settings: s}
+			}),
 			Offline: OfflineOverlapping,
 		},
 	}
 }
 
-// opener returns the Open of a backend over a client of the group.
-func opener(over func(rest.Interface) reaper.Backend) func(context.Context, plugin.Env, any) (reaper.Backend, error) {
+// opener returns the Open of a backend over a client of the group. Both backends have
+// the settings of Pools.
+func opener(over func(rest.Interface, Settings) reaper.Backend) func(context.Context, plugin.Env, any) (reaper.Backend, error) {
 	return func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
 		clients, err := versioned.NewForConfig(env.Config)
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
-		return over(clients.WhereaboutsV1alpha1().RESTClient()), nil
+		return over(clients.WhereaboutsV1alpha1().RESTClient(), shared(env.Settings)), nil
 	}
+}
+
+// shared returns the settings of Pools, which both backends have. They are the
+// defaults in a program without Pools.
+func shared(settings func(backend string) any) Settings {
+	if s, ok := settings(PoolsName).(*Settings); ok {
+		return *s
+	}
+	return Settings{}
 }
 
 // rule is about a resource of Whereabouts.
@@ -64,4 +77,9 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 // attachmentRule is for what networks exclude.
 func attachmentRule() rbacv1.PolicyRule {
 	return plugin.Rule(attachmentGroup, attachmentResource, "list")
+}
+
+// claimRule is for the virtual machines that addresses belong to.
+func claimRule() rbacv1.PolicyRule {
+	return plugin.Rule(attachmentGroup, claimResource, "list")
 }

@@ -27,10 +27,14 @@ const PoolsName = "whereabouts"
 // and node slices. An allocation's token is the entry as it is stored: a pod that
 // adopts the entry rewrites its id, and then the release fails. Pools is safe for
 // concurrent use.
-type Pools struct{ client rest.Interface }
+type Pools struct {
+	client   rest.Interface
+	settings Settings
+}
 
-// NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1.
-func NewPools(client rest.Interface) *Pools { return &Pools{client} }
+// NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1,
+// with the default settings.
+func NewPools(client rest.Interface) *Pools { return &Pools{client: client} }
 
 // Name implements reaper.Backend.
 func (*Pools) Name() string { return PoolsName }
@@ -49,12 +53,12 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		enginePools(items, excluded)(yield)
+		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
 // enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.Pool, error] {
+func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
@@ -62,7 +66,7 @@ func enginePools(items []json.RawMessage, excluded exclusions) iter.Seq2[reaper.
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
 			}
 			u := p.enginePool()
-			excluded.protect(&u)
+			by.protect(&u, func(a reaper.Allocation) json.RawMessage { return p.allocations[a.Key] })
 			if !yield(u, err) {
 				return
 			}
@@ -110,6 +114,15 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 	}
 	if allocation.PodRef != "" {
 		r.Owner.Pod = readOwner(allocation.PodRef)
+	}
+	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
+	// An ADD adopts only an entry of its own pod and interface (AssignIP in
+	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
+	// wrote entries without one, and they adopt none. What the field of a later version
+	// adopts is not known.
+	r.NeverAdopted = allocation.IfName == "" && claimOf(entry) == "" && r.UnknownField == ""
+	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
+		r.Group = groupOf(p.pool(), key, allocation.PodRef)
 	}
 	return r
 }
@@ -168,8 +181,9 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 		return fmt.Errorf("%w: encode the patch: %w", reaper.ErrKept, err)
 	}
 	namespace, name := splitPool(pool)
-	return b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
+	err = b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
 		MaxRetries(0).Body(body).Do(ctx).Error()
+	return kube.Denied(err, poolKind+" "+pool)
 }
 
 // explain finds out why the API server refused a patch as invalid, and answers the

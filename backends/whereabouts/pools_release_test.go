@@ -35,12 +35,12 @@ const leakyPatch = `[` +
 
 var alive = fakeCluster{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "default", Name: "alive"}}}}
 
-// leaky starts a server with leakyPool. It returns the backend and its two
-// warrants.
+// leaky starts a server with leakyPool. It returns the backend, which ignores unknown
+// fields, and its two warrants.
 func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
-	b := NewPools(client)
+	b := &Pools{client, Settings{UnknownFields: IgnoreUnknownFields}}
 	ws := warrants(t, b, alive)
 	if len(ws) != 2 {
 		t.Fatalf("%d warrants, want 2", len(ws))

@@ -14,9 +14,8 @@ import (
 
 // A recorded is the object that Overlapping.Restore creates.
 type recorded struct {
-	body  json.RawMessage
-	spec  json.RawMessage // the object's spec
-	owner reaper.PodRef
+	body json.RawMessage
+	spec json.RawMessage // the object's spec
 }
 
 // serverOwned are the metadata fields that the API server fills in. The
@@ -28,7 +27,7 @@ var serverOwned = []string{
 }
 
 // readRecorded decodes a record. It returns an error for a record that Record
-// cannot have returned of a released object. It puts the owner back in place of a
+// cannot have returned of a released object. It puts the old spec back in place of a
 // tombstone.
 func readRecorded(r reaper.Record) (recorded, error) {
 	var o object
@@ -51,7 +50,10 @@ func readRecorded(r reaper.Record) (recorded, error) {
 		delete(metadata, name)
 	}
 	if entry.Interrupted {
-		if err := dropTombstone(metadata, fields, entry.Owner.Pod); err != nil {
+		if fields["spec"], err = replaced(o); err != nil {
+			return recorded{}, err
+		}
+		if err := dropAnnotation(metadata, keptIn(o)); err != nil {
 			return recorded{}, err
 		}
 	}
@@ -59,7 +61,7 @@ func readRecorded(r reaper.Record) (recorded, error) {
 		return recorded{}, err
 	}
 	body, err := json.Marshal(fields)
-	return recorded{body, fields["spec"], entry.Owner.Pod}, err
+	return recorded{body, fields["spec"]}, err
 }
 
 // checkOverlapping returns an error if the object is not the one of the record, or
@@ -86,23 +88,13 @@ func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
 	return nil
 }
 
-// dropTombstone puts the owner back into the spec, and removes the annotation.
-func dropTombstone(metadata, fields map[string]json.RawMessage, owner reaper.PodRef) error {
-	spec, err := objectOf(fields["spec"])
-	if err != nil {
-		return err
-	}
+// dropAnnotation removes an annotation. It leaves no empty list of annotations.
+func dropAnnotation(metadata map[string]json.RawMessage, name string) error {
 	annotations, err := objectOf(metadata["annotations"])
 	if err != nil {
 		return err
 	}
-	if spec["podref"], err = json.Marshal(owner.String()); err != nil {
-		return err
-	}
-	if fields["spec"], err = json.Marshal(spec); err != nil {
-		return err
-	}
-	delete(annotations, ownerAnnotation)
+	delete(annotations, name)
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 		return nil

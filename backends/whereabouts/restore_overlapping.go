@@ -82,7 +82,7 @@ func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]js
 
 // Restore implements reaper.Recorder. It creates the object again, which fails if
 // an object of its name exists. If the release was interrupted, the object still
-// exists with a tombstone: Restore puts its owner back.
+// exists with a tombstone: Restore puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	wanted := make(map[string]recorded, 1)
 	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
@@ -107,6 +107,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
 		err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
 			MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
+		err = kube.Denied(err, overlappingKind+" "+pool)
 		switch {
 		case err == nil:
 			return nil
@@ -122,18 +123,19 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		if err != nil {
 			return retryable(err)
 		}
+		if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
+			err := b.putBack(ctx, pool, now)
+			if gone(err, overlappingResource, pool) {
+				err = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
+			}
+			return again(err)
+		}
 		stands := overlappingPool(now, nil).Allocations[0]
 		switch {
 		case sameJSON(now.Spec, r.spec) && unsure:
 			return nil
 		case sameJSON(now.Spec, r.spec):
 			return reaper.ErrPresent
-		case stands.Interrupted && stands.Owner.Pod == r.owner:
-			_, err := b.patch(ctx, pool, now, r.owner.String(), nil)
-			if gone(err, overlappingResource, pool) {
-				err = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
-			}
-			return again(err)
 		case stands.Owner.Pod != reaper.PodRef{}:
 			return takenBy(stands.Owner.Pod.String(), nil)
 		default:

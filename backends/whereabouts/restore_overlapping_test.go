@@ -32,6 +32,21 @@ func overlappingRecord(stored string) reaper.Record {
 	return reaper.Record{Backend: OverlappingName, Pool: anOverlapping, Key: "10.0.0.4", IP: "10.0.0.4", Stored: json.RawMessage(stored)}
 }
 
+// tokenOf returns the token of a stored object.
+func tokenOf(t *testing.T, stored string) string {
+	t.Helper()
+	var o object
+	if err := kube.Decode([]byte(stored), &o); err != nil {
+		t.Fatal(err)
+	}
+	return token(o)
+}
+
+// oldSpec is the annotation that keeps the spec of storedOverlapping.
+func oldSpec(podRef string) string {
+	return `"ip-reaper/spec":"{\"ifname\":\"net1\",\"podref\":\"` + podRef + `\",\"since\":9007199254740993}"`
+}
+
 // createdOverlapping is the object that Restore creates from the record.
 const createdOverlapping = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",` +
 	`"metadata":{%s"name":"10.0.0.4","namespace":"kube-system"},"more":[1],` +
@@ -40,7 +55,7 @@ const createdOverlapping = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","ki
 func TestOverlappingIsRecordedAsStored(t *testing.T) {
 	stored := storedOverlapping("default/web-0", "")
 	other := strings.Replace(stored, `"44"`, `"45"`, 1)
-	listed := reaper.Allocation{Pool: anOverlapping, Key: "10.0.0.4", Token: "u4/44"}
+	listed := reaper.Allocation{Pool: anOverlapping, Key: "10.0.0.4", Token: tokenOf(t, stored)}
 	many := append(make([]reaper.Allocation, maxSingleReads), listed)
 	forbidden := refuse(apierrors.NewForbidden(overlappingResources, "10.0.0.4", errors.New("no")))
 	for _, tt := range []struct {
@@ -93,9 +108,11 @@ func TestOverlappingIsCreatedAgain(t *testing.T) {
 	for _, tt := range []struct{ name, stored, want string }{
 		{"as the plugin writes it", storedOverlapping("default/web-0", ""), fmt.Sprintf(createdOverlapping, "")},
 		{"with metadata of other writers", storedOverlapping("default/web-0", `,`+strings.TrimSuffix(mine, ",")), fmt.Sprintf(createdOverlapping, mine)},
-		{"with a tombstone", storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`), fmt.Sprintf(createdOverlapping, "")},
-		{"with a tombstone beside others", storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0","more":"x"}`),
+		{"with a tombstone", storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`}`), fmt.Sprintf(createdOverlapping, "")},
+		{"with a tombstone beside others", storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`,"more":"x"}`),
 			fmt.Sprintf(createdOverlapping, `"annotations":{"more":"x"},`)},
+		{"with a tombstone of an earlier build", storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`),
+			fmt.Sprintf(createdOverlapping, "")},
 		{"with an annotation but no tombstone", storedOverlapping("default/web-0", `,"annotations":{"ip-reaper/owner":"default/web-9"}`),
 			fmt.Sprintf(createdOverlapping, `"annotations":{"ip-reaper/owner":"default/web-9"},`)},
 	} {
@@ -118,7 +135,7 @@ func TestOverlappingIsCreatedAgain(t *testing.T) {
 func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 	exists := refuse(apierrors.NewAlreadyExists(overlappingResources, "10.0.0.4"))
 	same, foreign := say(storedOverlapping("default/web-0", "")), say(storedOverlapping("default/web-9", ""))
-	tomb := say(storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`))
+	tomb := say(storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`}`))
 	namespaces := schema.GroupResource{Resource: "namespaces"}
 	for _, tt := range []struct {
 		name             string
@@ -130,8 +147,9 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 		{"the owner's, in another form", exists, say(overlappingJSON("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)), nil, "taken", "by default/web-0"},
 		{"without an owner", exists, say(overlappingJSON("10.0.0.4", `{}`, `{}`)), nil, "taken", "names no pod: {}"},
 		{"with a tombstone of the owner", exists, tomb, same, "back", ""},
-		{"with a tombstone of another", exists, say(storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-9"}`)),
+		{"with a tombstone of another", exists, say(storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-9")+`}`)),
 			nil, "taken", "by default/web-9"},
+		{"with a tombstone of the owner, in another form", exists, say(tombstoneOf("default/web-0")), nil, "taken", "by default/web-0"},
 		{"with a tombstone without an owner", exists, say(storedOverlapping(tombstone, "")), nil, "taken", ""},
 		{"with a tombstone that is changed meanwhile", exists, tomb, first(overlappingConflict, same), "back", ""},
 		{"with a tombstone that is deleted meanwhile", first(exists, say("{}")), tomb, overlappingNotFound, "back", ""},
@@ -159,7 +177,7 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 				t.Errorf("Restore = %v, want %q in it", errs[0], tt.says)
 			}
 			for _, patch := range a.bodies(patchAt) {
-				const want = `{"metadata":{"annotations":{"ip-reaper/owner":null},"resourceVersion":"44","uid":"u4"},"spec":{"podref":"default/web-0"}}`
+				const want = `{"metadata":{"annotations":{"ip-reaper/spec":null},"resourceVersion":"44","uid":"u4"},"spec":{"podref":"default/web-0"}}`
 				if diff := cmp.Diff(want, patch.Body); diff != "" {
 					t.Errorf("patch (-want +got):\n%s", diff)
 				}
@@ -213,6 +231,7 @@ func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 func FuzzOverlappingRecord(f *testing.F) {
 	f.Add("10.0.0.4", "10.0.0.4", storedOverlapping("default/web-0", `,"labels":{"a":"b"}`))
 	f.Add("10.0.0.4", "10.0.0.4", storedOverlapping(tombstone, `,"annotations":{"ip-reaper/owner":"default/web-0"}`))
+	f.Add("10.0.0.4", "10.0.0.4", storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`}`))
 	f.Fuzz(func(t *testing.T, key, ip, stored string) {
 		r, err := readRecorded(reaper.Record{Backend: OverlappingName, Pool: "kube-system/" + key, Key: key, IP: ip, Stored: json.RawMessage(stored)})
 		if err != nil {
@@ -226,8 +245,8 @@ func FuzzOverlappingRecord(f *testing.F) {
 		if o.Metadata.Name != key || o.Metadata.UID != "" || o.Metadata.ResourceVersion != "" {
 			t.Errorf("the record becomes %s", r.body)
 		}
-		if entry.Interrupted || entry.Owner.Pod != r.owner || r.owner.Namespace == "" || r.owner.Name == "" || !sameJSON(o.Spec, r.spec) {
-			t.Errorf("the record of %v becomes %s", r.owner, r.body)
+		if owner := entry.Owner.Pod; entry.Interrupted || owner.Namespace == "" || owner.Name == "" || !sameJSON(o.Spec, r.spec) {
+			t.Errorf("the record of %v becomes %s", owner, r.body)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,17 +17,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A tombstone is the podref of an overlapping reservation while it is being
-// released. No pod can have that name. So a pod that asks for the address sees a
-// foreign owner, and takes another address. The annotation keeps the owner, which
-// is put back if it turns out to be alive, or if the release is interrupted.
-const (
-	tombstone       = "_ip-reaper/_released"
-	ownerAnnotation = "ip-reaper/owner"
-)
+// token returns the token of an overlapping reservation: its UID, its version, and
+// its spec, which is the same as long as the version is.
+func token(o object) string {
+	var spec bytes.Buffer
+	_ = json.Compact(&spec, o.Spec) // no spec at all has no token, and cannot be decoded either
+	return o.Metadata.UID + "/" + o.Metadata.ResourceVersion + "/" + spec.String()
+}
 
-// token returns the token of an overlapping reservation: its UID and its version.
-func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceVersion }
+// readToken returns the object of a token: its UID, version and spec.
+func readToken(text string) (object, error) {
+	parts := strings.SplitN(text, "/", 3)
+	if len(parts) < 3 {
+		return object{}, fmt.Errorf("%w: its token %q is not one", reaper.ErrKept, text)
+	}
+	var o object
+	o.Metadata.UID, o.Metadata.ResourceVersion, o.Spec = parts[0], parts[1], json.RawMessage(parts[2])
+	return o, nil
+}
 
 // Release implements reaper.Backend, for the one entry of its pool:
 //
@@ -37,7 +45,8 @@ func token(o object) string { return o.Metadata.UID + "/" + o.Metadata.ResourceV
 //  3. It looks at the pools and at the owner again. A pod that saw the object as
 //     its own before step 2 exists by now, or has left an entry in a pool.
 //  4. It deletes the object, if that is still as step 2 wrote it. If the owner
-//     exists, or has an entry in a pool, it puts the owner back instead.
+//     exists, or has an entry in a pool, or if a webhook denies the deletion, it
+//     puts the old spec back instead.
 //
 // If a crash interrupts this after step 2, the object is listed as Interrupted, and
 // the next release continues.
@@ -88,7 +97,7 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
 	}
 	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
-		if back := b.clearTombstone(ctx, pool, marked, r.Owner.Pod); back != nil {
+		if back := b.clearTombstone(ctx, pool, marked); back != nil {
 			return kube.Transient(back)
 		}
 		return err
@@ -99,7 +108,14 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 	if err != nil {
 		return err
 	}
-	return kube.Transient(b.remove(ctx, pool, marked))
+	err = b.remove(ctx, pool, marked)
+	if kube.IsDenied(err) {
+		// The next run would be denied, too. So the object becomes what it was.
+		if back := b.clearTombstone(ctx, pool, marked); back != nil {
+			return fmt.Errorf("%w; its tombstone stays: %w", err, back)
+		}
+	}
+	return kube.Transient(err)
 }
 
 // setTombstone puts the tombstone into the object as it was listed, and returns the
@@ -107,9 +123,14 @@ func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant
 // it returns that.
 func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Allocation) (object, error) {
 	if !r.Interrupted {
-		var listed object
-		listed.Metadata.UID, listed.Metadata.ResourceVersion, _ = strings.Cut(r.Token, "/")
-		o, err := b.patch(ctx, pool, listed, tombstone, r.Owner.Pod.String())
+		listed, err := readToken(r.Token)
+		if err != nil {
+			return object{}, err
+		}
+		o, err := b.patch(ctx, pool, listed, map[string]any{"podref": tombstone}, map[string]any{specAnnotation: string(listed.Spec)})
+		if err == nil {
+			o.Metadata.Annotations = map[string]string{specAnnotation: string(listed.Spec)}
+		}
 		if !apierrors.IsConflict(err) {
 			return o, err
 		}
@@ -129,25 +150,39 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Al
 	}
 }
 
-// clearTombstone puts the owner back in place of the tombstone.
-func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked object, owner reaper.PodRef) error {
-	_, err := b.patch(ctx, pool, marked, owner.String(), nil)
+// clearTombstone puts the spec back that the tombstone replaced.
+func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked object) error {
+	err := b.putBack(ctx, pool, marked)
 	if gone(err, overlappingResource, pool) {
 		return nil
 	}
 	return err
 }
 
-// patch sets the owner and the annotation of exactly this version of an object, and
-// nothing else. A nil annotation removes it.
-func (b *Overlapping) patch(ctx context.Context, pool string, version object, podRef string, annotation any) (object, error) {
+// putBack is clearTombstone for an object that must exist.
+func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) error {
+	spec, err := replaced(marked)
+	if err != nil {
+		return err
+	}
+	change, err := specChange(marked.Spec, spec)
+	if err != nil {
+		return err
+	}
+	_, err = b.patch(ctx, pool, marked, change, map[string]any{keptIn(marked): nil})
+	return err
+}
+
+// patch changes the spec and the annotations of exactly this version of an object,
+// and nothing else. A nil field or annotation is removed.
+func (b *Overlapping) patch(ctx context.Context, pool string, version object, spec, annotations map[string]any) (object, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":             version.Metadata.UID,
 			"resourceVersion": version.Metadata.ResourceVersion,
-			"annotations":     map[string]any{ownerAnnotation: annotation},
+			"annotations":     annotations,
 		},
-		"spec": map[string]any{"podref": podRef},
+		"spec": spec,
 	})
 	if err != nil {
 		return object{}, err
@@ -156,7 +191,7 @@ func (b *Overlapping) patch(ctx context.Context, pool string, version object, po
 	data, err := kube.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
-		return object{}, err
+		return object{}, kube.Denied(err, overlappingKind+" "+pool)
 	}
 	var o object
 	return o, kube.Decode(data, &o)
@@ -173,10 +208,10 @@ func (b *Overlapping) remove(ctx context.Context, pool string, version object) e
 	if gone(err, overlappingResource, pool) {
 		return nil
 	}
-	return err
+	return kube.Denied(err, overlappingKind+" "+pool)
 }
 
-// Mend implements reaper.Mender: it puts the owner back if the object has a
+// Mend implements reaper.Mender: it puts the old spec back if the object has a
 // tombstone.
 func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
 	now, err := get(ctx, b.client, overlappingResource, r.Pool)
@@ -188,7 +223,7 @@ func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
 	}
 	stands := overlappingPool(now, nil).Allocations[0]
 	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
-		return nil // another run has put the owner back
+		return nil // another run has put the old spec back
 	}
-	return b.clearTombstone(ctx, r.Pool, now, r.Owner.Pod)
+	return b.clearTombstone(ctx, r.Pool, now)
 }

@@ -2,10 +2,12 @@ package whereabouts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,9 +16,9 @@ import (
 )
 
 const (
-	tombstoneBody = `{"metadata":{"annotations":{"ip-reaper/owner":"default/web-0"},"resourceVersion":"44","uid":"u4"},` +
+	tombstoneBody = `{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"},"resourceVersion":"44","uid":"u4"},` +
 		`"spec":{"podref":"_ip-reaper/_released"}}`
-	restoreBody = `{"metadata":{"annotations":{"ip-reaper/owner":null},"resourceVersion":"45","uid":"u4"},` +
+	restoreBody = `{"metadata":{"annotations":{"ip-reaper/spec":null},"resourceVersion":"45","uid":"u4"},` +
 		`"spec":{"podref":"default/web-0"}}`
 	deleteBody = `{"kind":"DeleteOptions","apiVersion":"whereabouts.cni.cncf.io/v1alpha1",` +
 		`"preconditions":{"uid":"u4","resourceVersion":"45"}}` + "\n"
@@ -37,7 +39,7 @@ var (
 // tombstoneOf is the overlapping reservation with a tombstone.
 func tombstoneOf(owner string) string {
 	return `{"metadata": {"namespace": "kube-system", "name": "10.0.0.4", "uid": "u4", "resourceVersion": "45",
-		"annotations": {"ip-reaper/owner": "` + owner + `"}}, "spec": {"podref": "_ip-reaper/_released"}}`
+		"annotations": {"ip-reaper/spec": "{\"podref\":\"` + owner + `\"}"}}, "spec": {"podref": "_ip-reaper/_released"}}`
 }
 
 // leakyOverlapping starts a server with a leaked overlapping reservation. It
@@ -51,7 +53,7 @@ func leakyOverlapping(t *testing.T, stored string, cluster reaper.Cluster, answe
 		patchAt:                              say(withTombstone),
 		deleteAt:                             say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`),
 	})
-	b := NewOverlapping(client)
+	b := &Overlapping{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
 	ws := warrants(t, b, cluster)
 	if len(ws) != 1 {
 		t.Fatalf("%d warrants, want 1", len(ws))
@@ -153,8 +155,23 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 		{"a pool that cannot be decoded", items(`{"spec": 1}`), "gone", true},
 		{"a pool that cannot be decoded names the pod",
 			items(`{"spec": {"range": "?", "allocations": {"4": {"podref": "default/web-0"}}}}`), "kept", false},
+		{"a pool that cannot be decoded names a pod with a longer name",
+			items(`{"spec": {"range": "?", "allocations": {"4": {"podref": "default/web-01"}, "5": {"podref": "my-default/web-0"}}}}`), "gone", true},
+		{"a pool whose metadata cannot be decoded names the pod",
+			items(`{"metadata": {"uid": 7}, "spec": {"range": "?", "allocations": {"4": {"podref": "default/web-0"}}}}`), "kept", false},
 		{"held for the same pod under an unreadable key", entry("four", "default/web-0"), "kept", false},
 		{"held for another pod under an unreadable key", entry("four", "default/web-1"), "gone", true},
+		{"held for a pod with a longer name under an unreadable key", entry("four", "default/web-01"), "gone", true},
+		{"held under an unreadable key of another range",
+			items(`{"metadata": {"name": "10.9.0.0-24"}, "spec": {"range": "10.9.0.0/24", "allocations": {"four": {"podref": "default/web-0"}}}}`), "gone", true},
+		{"held under an unreadable key of a range as IPv4 in IPv6",
+			items(`{"spec": {"range": "::ffff:10.0.0.0/120", "allocations": {"four": {"podref": "default/web-0"}}}}`), "kept", false},
+		{"held for the same pod in an entry that cannot be decoded",
+			items(`{"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": 7, "podref": "default/web-0"}}}}`), "kept", false},
+		{"held at another address in an entry that cannot be decoded",
+			items(`{"spec": {"range": "10.0.0.0/24", "allocations": {"5": {"id": 7, "podref": "default/web-0"}}}}`), "gone", true},
+		{"held for a longer name in an entry that cannot be decoded",
+			items(`{"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": 7, "podref": "default/web-01"}}}}`), "gone", true},
 		{"pools forbidden", refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), "final", false},
 		{"the server does not know pools", plain(http.StatusNotFound), "again", false},
 	} {
@@ -167,6 +184,55 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 				t.Errorf("requests %s, want writes: %v", a.calls(), tt.writes)
 			}
 		})
+	}
+}
+
+// A pool of another network holds nothing of this one, also where the pool cannot be
+// read.
+func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
+	pool := func(name, prefix, key string) json.RawMessage {
+		return json.RawMessage(`{"metadata": {"namespace": "kube-system", "name": "` + name + `"},
+			"spec": {"range": "` + prefix + `", "allocations": {"` + key + `": {"id": "c", "podref": "default/web-0"}}}}`)
+	}
+	for _, tt := range []struct {
+		name        string
+		overlapping string
+		pool        json.RawMessage
+		want        bool
+	}{
+		{"the same network", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "4"), true},
+		{"a node slice of the network", "blue-10.0.0.4", pool("blue-node-1-10.0.0.0-24", "10.0.0.0/24", "4"), true},
+		{"another network", "blue-10.0.0.4", pool("green-10.0.0.0-24", "10.0.0.0/24", "4"), false},
+		{"a network with a longer name", "blue-10.0.0.4", pool("blues-10.0.0.0-24", "10.0.0.0/24", "4"), false},
+		{"the unnamed network", "blue-10.0.0.4", pool("10.0.0.0-24", "10.0.0.0/24", "4"), false},
+		{"a network or a node beside the unnamed network", "10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "4"), true},
+		{"the same network, under an unreadable key", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "four"), true},
+		{"another network, under an unreadable key", "blue-10.0.0.4", pool("green-10.0.0.0-24", "10.0.0.0/24", "four"), false},
+		{"the same network, without a range", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "?", "4"), true},
+		{"another network, without a range", "blue-10.0.0.4", pool("green-10.0.0.0-24", "?", "4"), false},
+		{"the same network in IPv6", "blue-fd00--0", pool("blue-fd00---64", "fd00::/64", "0"), true},
+		{"another network in IPv6", "blue-fd00--0", pool("green-fd00---64", "fd00::/64", "0"), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
+			r := reaper.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
+			r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "web-0"}
+			held, err := NewOverlapping(client).heldBy(t.Context(), r, time.Now())
+			if err != nil || (held != "") != tt.want {
+				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
+			}
+		})
+	}
+}
+
+// A podref that no pod can have may stand in a pool with escapes.
+func TestPoolsAreSearchedForEscapedNames(t *testing.T) {
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(`{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24"},
+		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/a\u003cb"}}}}`)})
+	r := reaper.Allocation{Key: "10.0.0.4", IP: readings("10.0.0.4")[0].ip}
+	r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "a<b"}
+	if held, err := NewOverlapping(client).heldBy(t.Context(), r, time.Now()); err != nil || held != aPool {
+		t.Errorf("held by %q, %v, want %s", held, err, aPool)
 	}
 }
 

@@ -205,7 +205,9 @@ func TestBlockWithoutOwners(t *testing.T) {
 			want   string            // what is stored then
 		}{
 			{name: "by default", policy: releaseNow, all: held},
-			{name: "a mute pod", policy: release, all: held, pod: options{cluster.Phase(corev1.PodPending)}},
+			{name: "a pod hides an address", policy: release, all: held,
+				pod: options{cluster.Annotation(cluster.NetworkStatusAnnotation, "[{")}},
+			{name: "a pod hangs", policy: release, all: "suspected SandboxAbsent kept", pod: options{cluster.Phase(corev1.PodPending)}},
 			{name: "a pod shows an address", policy: release, all: absent,
 				pod: options{cluster.PodIPs(second)}, but: map[string]string{second: "inUse AddressInUse kept"}},
 			{name: "a pod shows a sandbox", policy: release, all: absent,

@@ -3,10 +3,10 @@ package calico_test
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 var deleteNow = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
@@ -41,7 +41,7 @@ func TestNodesThatSayNothing(t *testing.T) {
 			{name: "gone", set: on("gone"), want: gone},
 			{name: "pod of a silent node", want: "inUse PodPresent kept", set: func(s *fixture, pod string) []string {
 				ip := on("silent")(s, pod)
-				s.pod(pod)
+				s.pod(pod, cluster.OnNode("silent"))
 				return ip
 			}},
 		}
@@ -55,11 +55,7 @@ func TestNodesThatSayNothing(t *testing.T) {
 		for _, name := range []string{"silent", "off"} {
 			s.must(s.Cluster.SetNodeReady(s.Context(), name, false))
 		}
-		node, err := s.Cluster.Kube.CoreV1().Nodes().Get(s.Context(), "off", metav1.GetOptions{})
-		s.must(err)
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
-		_, err = s.Cluster.Kube.CoreV1().Nodes().Update(s.Context(), node, metav1.UpdateOptions{})
-		s.must(err)
+		s.fence("off")
 		s.must(s.Cluster.Kube.CoreV1().Nodes().Delete(s.Context(), "gone", deleteNow))
 		s.prove(releaseNow, all, func(r row) string { return r.want })
 		s.prove(releaseNow+"nodes: {unreachable: release}\n", all, secondRun)

@@ -4,9 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -97,21 +95,9 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 				return options{cluster.Phase(corev1.PodPending), cluster.OnNode("node-2")}
 			})},
 
-			// A StatefulSet's pod needs no address kept in Calico, where it gets
-			// another one; but the policy is the same for all stores.
-			{name: "its pod is gone, and its StatefulSet brings it back", want: "held Retained kept", set: func(s *fixture, pod string) []string {
-				labels := map[string]string{"app": pod}
-				_, err := s.Cluster.Kube.AppsV1().StatefulSets(shop).Create(s.Context(), &appsv1.StatefulSet{
-					ObjectMeta: metav1.ObjectMeta{Name: pod},
-					Spec: appsv1.StatefulSetSpec{
-						ServiceName: pod, Selector: &metav1.LabelSelector{MatchLabels: labels},
-						Template: corev1.PodTemplateSpec{
-							ObjectMeta: metav1.ObjectMeta{Labels: labels},
-							Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
-						},
-					},
-				}, metav1.CreateOptions{})
-				s.must(err)
+			// A StatefulSet's pod never gets the address of its former sandbox in Calico.
+			{name: "its pod is gone, and its StatefulSet brings it back", want: gone, set: func(s *fixture, pod string) []string {
+				s.createSet(pod, 1)
 				return leaks(s, pod+"-0")
 			}},
 

@@ -114,10 +114,11 @@ func (s *fixture) prove(policy string, rows []planted, due func(row) string) {
 	s.wantHarmless(r, s.wantSound(findings, r))
 }
 
-// pod creates a pod of the shop, for a sandbox or for none.
+// pod creates a pod of the shop, for a sandbox or for none. It is on the fixture's
+// node: a pod on another node has nothing to do with an allocation on that one.
 func (s *fixture) pod(name string, opts ...cluster.PodOption) {
 	s.Helper()
-	_, err := s.Cluster.CreatePod(s.Context(), shop, name, opts...)
+	_, err := s.Cluster.CreatePod(s.Context(), shop, name, append([]cluster.PodOption{cluster.OnNode(node)}, opts...)...)
 	s.must(err)
 }
 

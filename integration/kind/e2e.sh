@@ -8,4 +8,4 @@ set -euo pipefail
 "$here/up.sh"
 "$here/load.sh" ip-reaper:e2e
 cd "$here/.."
-IP_REAPER_KIND_KUBECONFIG=$kubeconfig go test -count=1 -timeout=30m -v ./kind/suite
+IP_REAPER_KIND_KUBECONFIG=$kubeconfig go test -count=1 -timeout=40m -v ./kind/suite

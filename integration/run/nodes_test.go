@@ -69,7 +69,7 @@ func TestAddressOnANodeThatSaysNothingIsHeld(t *testing.T) {
 	f.loseNodes()
 	report := f.reap(reap.ExitDone, atOnce).Report
 	f.wantSaid(report, decisions{
-		"silent": unreachable, "ready": released, "off": released, "removed": released, "unseen": released,
+		"silent": unreachable, "ready": released, "off": released, "removed": released, "unseen": unreachable,
 	})
 	for _, e := range report.Entries {
 		if want := "on-" + e.Owner.Pod; e.Owner.Pod != "unseen" && e.Owner.Node != want {
@@ -77,14 +77,14 @@ func TestAddressOnANodeThatSaysNothingIsHeld(t *testing.T) {
 		}
 	}
 	// It is remembered for as long as it is held.
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable, "unseen": unreachable})
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable, "unseen": unreachable})
 	f.must(f.SetNodeReady(t.Context(), "on-silent", true))
-	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"silent": suspected})
+	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"silent": suspected, "unseen": unreachable})
 	f.must(f.SetNodeReady(t.Context(), "on-silent", false))
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable})
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": unreachable, "unseen": unreachable})
 	f.taint("on-silent")
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": released})
+	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": released, "unseen": unreachable})
 }
 
 func TestAddressOnANodeThatSaysNothingGoesWhereThePolicySaysSo(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAddressOnANodeThatSaysNothingGoesWhereThePolicySaysSo(t *testing.T) {
 	f.createNodesWithPods()
 	f.reap(reap.ExitDone, patient)
 	f.loseNodes()
-	f.wantSaid(f.reap(reap.ExitDone, atOnce+"nodes: {unreachable: release}\n").Report, decisions{
+	f.wantSaid(f.reap(reap.ExitDone, atOnce+"nodes: {unreachable: release, unknown: release}\n").Report, decisions{
 		"silent": released, "ready": released, "off": released, "removed": released, "unseen": released,
 	})
 }
@@ -106,6 +106,9 @@ func TestWithoutALedgerNoNodeIsKnown(t *testing.T) {
 	f.loseNodes()
 	f.must(f.memory.ForgetLedger(f.Context()))
 	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{
+		"silent": unreachable, "ready": unreachable, "off": unreachable, "removed": unreachable, "unseen": unreachable,
+	})
+	f.wantSaid(f.reap(reap.ExitDone, patient+"nodes: {unknown: release}\n").Report, decisions{
 		"silent": suspected, "ready": suspected, "off": suspected, "removed": suspected, "unseen": suspected,
 	})
 }

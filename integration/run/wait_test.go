@@ -40,6 +40,20 @@ func TestRunWaitsForTheEndOfTheGracePeriod(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
 }
 
+// By flags, an outage Job replaces the policy's own terms. It keeps the rules, and does not
+// wait for the hour of one of them.
+func TestFlagsReplaceTheTermsOfThePolicyAndKeepItsRules(t *testing.T) {
+	f := newFixture(t)
+	f.live("web-0")
+	for _, pod := range []string{"web-1", "held-0", "slow-0"} {
+		f.leak(pod)
+	}
+	policy := strings.Replace(short, "gracePeriod: 1s\nrules:\n", "gracePeriod: 24h\nrules:\n- match: {pods: [\"held-*\"]}\n  hold: true\n", 1)
+	policy = strings.Replace(strings.Replace(policy, "dryRun: false", "dryRun: true", 1), "minAge: 0s", "minAge: 24h", 1)
+	report := f.reap(reap.ExitDone, policy, "--dry-run=false", "--grace-period=1s", "--min-age=0s", "--wait=1m").Report
+	f.wantSaid(report, decisions{"web-0": present, "web-1": released, "held-0": "held RuleHold kept", "slow-0": suspected})
+}
+
 // Promise 5.
 func TestDryRunWaitsToo(t *testing.T) {
 	f := newFixture(t)

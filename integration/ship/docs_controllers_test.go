@@ -1,10 +1,8 @@
 package ship_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -96,39 +94,14 @@ func (o *operator) wantAudited(account string) {
 	}
 }
 
-// arguments are those of the Job's container, with what it would find in its pod
-// laid down elsewhere: the token of its account, and its volumes.
+// arguments are those of the Job's container. The operator does not sit out the minute
+// between the two looks of a Job for an outage.
 func (o *operator) arguments(job *batchv1.Job) []string {
 	o.Helper()
-	spec := job.Spec.Template.Spec
-	account, err := o.cluster.ServiceAccount(o.Context(), home, spec.ServiceAccountName)
+	args, err := jobs.Arguments(o.Context(), o.cluster, home, job.Spec.Template.Spec, o.TempDir())
 	must(o, err)
-	kubeconfig, err := o.cluster.KubeconfigFor(account)
-	must(o, err)
-	args := slices.Clone(spec.Containers[0].Args)
 	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "$(NAMESPACE)", home)
+		args[i] = strings.Replace(args[i], "--grace-period=60s", "--grace-period=1s", 1)
 	}
-	for _, mount := range spec.Containers[0].VolumeMounts {
-		dir := o.TempDir()
-		for _, volume := range spec.Volumes {
-			if volume.Name == mount.Name && volume.ConfigMap != nil {
-				o.project(volume.ConfigMap.Name, dir)
-			}
-		}
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], mount.MountPath+"/", dir+"/")
-		}
-	}
-	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
-}
-
-// project writes what a ConfigMap holds to files of a folder.
-func (o *operator) project(configMap, dir string) {
-	o.Helper()
-	cm, err := o.cluster.Kube.CoreV1().ConfigMaps(home).Get(o.Context(), configMap, metav1.GetOptions{})
-	must(o, err)
-	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
-		must(o, os.WriteFile(filepath.Join(dir, name), []byte(cm.Data[name]), 0o600))
-	}
+	return args
 }

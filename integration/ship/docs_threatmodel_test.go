@@ -20,10 +20,11 @@ var phrases = map[string][]struct {
 	verbs  []string
 	phrase string
 }{
-	"pods":         {{[]string{"get", "list"}, "list the pods, StatefulSets and nodes"}},
-	"statefulsets": {{[]string{"list"}, "list the pods, StatefulSets and nodes"}},
-	"nodes":        {{[]string{"list"}, "list the pods, StatefulSets and nodes"}},
-	"events":       {{[]string{"create"}, "create events in every namespace"}},
+	"pods":                    {{[]string{"get", "list"}, "list the pods, StatefulSets, nodes"}},
+	"statefulsets":            {{[]string{"list"}, "list the pods, StatefulSets, nodes"}},
+	"nodes":                   {{[]string{"list"}, "list the pods, StatefulSets, nodes"}},
+	"virtualmachineinstances": {{[]string{"list"}, "KubeVirt's virtual machine instances of the whole cluster"}},
+	"events":                  {{[]string{"create"}, "create events in every namespace"}},
 	"ippools": {
 		{[]string{"get", "list"}, "list pools,"},
 		{[]string{"patch"}, "write anything into any pool"},
@@ -33,7 +34,8 @@ var phrases = map[string][]struct {
 		{[]string{"patch", "delete"}, "mark or delete any overlapping reservation"},
 		{[]string{"create"}, "create overlapping reservations and handles"},
 	},
-	"network-attachment-definitions": {{[]string{"list"}, "network attachments and IPReservations"}},
+	"network-attachment-definitions": {{[]string{"list"}, "network attachments, IPAMClaims"}},
+	"ipamclaims":                     {{[]string{"list"}, "IPAMClaims and IPReservations"}},
 	"ipamblocks": {
 		{[]string{"get", "list"}, "blocks, handles,"},
 		{[]string{"update"}, "write anything into any block"},
@@ -43,14 +45,13 @@ var phrases = map[string][]struct {
 		{[]string{"update", "delete"}, "write or delete any handle"},
 		{[]string{"create"}, "create overlapping reservations and handles"},
 	},
-	"ipreservations":            {{[]string{"list"}, "network attachments and IPReservations"}},
+	"ipreservations":            {{[]string{"list"}, "IPAMClaims and IPReservations"}},
 	"clusterinformations":       {{[]string{"get"}, "Calico's ClusterInformation"}},
 	"datastoremigrations":       {{[]string{"list"}, "its migrations"}},
 	"customresourcedefinitions": {{[]string{"get"}, "five definitions of custom resources"}},
 	"configmaps": {
-		{[]string{"get"}, "read the ledger"},
-		{[]string{"list", "create", "delete"}, "read all ConfigMaps, create and delete any"},
-		{[]string{"update"}, "write the ledger"},
+		{[]string{"get", "update"}, "read and write the ledger"},
+		{[]string{"list", "create", "delete"}, "read all ConfigMaps, and create and delete any"},
 	},
 	"leases": {{[]string{"get", "create", "update"}, "take the lease"}},
 }

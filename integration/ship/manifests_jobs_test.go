@@ -15,7 +15,7 @@ func TestJobsMadeFromACronJobHaveAllOfItsTemplate(t *testing.T) {
 	for _, folder := range []string{"cronjob", "job"} {
 		apply(t, c, shipped(t, folder))
 	}
-	for _, name := range []string{"ip-reaper", "ip-reaper-outage-plan", "ip-reaper-outage-now", "ip-reaper-outage-wait"} {
+	for _, name := range []string{"ip-reaper", "ip-reaper-outage-plan", "ip-reaper-outage-now", "ip-reaper-outage-wait", "ip-reaper-outage-override"} {
 		kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "job", "of-"+name, "--from=cronjob/"+name)
 		job, err := c.Kube.BatchV1().Jobs(home).Get(t.Context(), "of-"+name, metav1.GetOptions{})
 		if err != nil {

@@ -34,8 +34,8 @@ func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 		apply(t, c, folder)
 		maps.Copy(jobs, every[*batchv1.CronJob](t, render(t, folder)))
 	}
-	if len(jobs) != 4 {
-		t.Errorf("%d CronJobs, want 4", len(jobs))
+	if len(jobs) != 5 {
+		t.Errorf("%d CronJobs, want 5", len(jobs))
 	}
 	for name, job := range jobs {
 		if err := create(t, c, podSpec(job)); err != nil {

@@ -75,35 +75,86 @@ func TestExcludedAddressesAreHeld(t *testing.T) {
 	}})
 }
 
-// Attachments that cannot be read or understood hold everything, and the run says
-// so (promise 2).
-func TestExclusionsThatCannotBeToldHoldTheBackends(t *testing.T) {
-	attached := func(config string) func(f *fixture) {
-		return func(f *fixture) { f.must(f.CreateNetwork(f.Context(), shop, "odd", config)) }
+// Networks that share a range by exclude do not lock each other's leaks. The plugin
+// gives their addresses as the attachments say.
+func TestNetworksMayShareARangeByExclude(t *testing.T) {
+	const lower, upper = `"range":"10.0.0.0/28","exclude":["10.0.0.8/29"]`, `"range":"10.0.0.0/28","exclude":["10.0.0.0/29","10.0.0.10"]`
+	play(t, []scenario{{
+		name: "and what both exclude stays",
+		set: func(f *fixture) {
+			f.attach("lower", lower)
+			f.attach("upper", upper)
+			f.add(plugin.Network{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.8/29"}}, "web-0")
+			f.add(plugin.Network{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.0/29", "10.0.0.10"}}, "web-1")
+			f.add(plugin.Network{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.0/29", "10.0.0.9"}}, "web-2") // as upper was before
+		},
+		want: slices.Concat(
+			both("10.0.0.0-28/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+			both("10.0.0.0-28/8", "10.0.0.8", "10.0.0.8 web-1 orphan PodAbsent released"),
+			both("10.0.0.0-28/10", "10.0.0.10", "10.0.0.10 web-2 held Protected kept"),
+		),
+	}, {
+		name: "or in a part of it",
+		set: func(f *fixture) {
+			f.attach("all", `"range":"10.0.0.0/28","exclude":["10.0.0.8/29"]`)
+			f.attach("part", `"range":"10.0.0.8/29"`)
+			f.add(plugin.Network{Range: "10.0.0.8/29"}, "web-0")
+		},
+		want: both("10.0.0.8-29/1", "10.0.0.9", "10.0.0.9 web-0 orphan PodAbsent released"),
+	}})
+}
+
+// An attachment that cannot be understood holds what it may mean, and nothing else.
+// The run names it (promises 2 and 9).
+func TestAttachmentThatCannotBeUnderstoodHoldsItsNetworkAndRange(t *testing.T) {
+	const kept, gone = "held Protected kept", "orphan PodAbsent released"
+	for _, tt := range []struct{ name, config, lan, blue, says string }{
+		{"an address that is none", `{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`, kept, gone, "exclude: invalid CIDR address: 10.0.0"},
+		{"in a named network", `{"ipam":{"type":"whereabouts","network_name":"blue","exclude":["10.0.0"]}}`, gone, kept, "exclude: invalid CIDR address: 10.0.0"},
+		{"of a range without a pool", `{"ipam":{"type":"whereabouts","range":"10.9.0.0/24","exclude":["10.0.0"]}}`, gone, gone, "exclude: invalid CIDR address: 10.0.0"},
+		{"no JSON", `{"ipam":{"type":"whereabouts"`, kept, kept, "unexpected end of JSON input"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.add(lan, "web-0")
+			f.add(plugin.Network{NetworkName: "blue", Range: "10.7.0.0/24"}, "web-1")
+			f.must(f.CreateNetwork(f.Context(), shop, "odd", tt.config))
+			before := f.store()
+			got := f.mustReap(reap.ExitPartial, "")
+			f.wantLines(slices.Concat(
+				both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 "+tt.lan),
+				both("blue-10.7.0.0-24/1", "blue-10.7.0.1", "10.7.0.1 web-1 "+tt.blue),
+			), got.lines)
+			f.wantStore(before.without(got.lines))
+			for _, b := range got.report.Backends {
+				for _, part := range []string{"network attachment shop/odd: spec.config: " + tt.says, "correct it, or delete the attachment"} {
+					if b.Name != "calico" && (b.Status != "partial" || !strings.Contains(b.Message, part)) {
+						t.Errorf("%s is %s: %q, want it partial with %q", b.Name, b.Status, b.Message, part)
+					}
+				}
+			}
+		})
 	}
-	answered := func(a proxy.Action) func(f *fixture) {
-		return func(f *fixture) {
-			f.toReaper.Before(proxy.On("list "+cluster.NetworkAttachments.Resource), proxy.Always(a))
-		}
-	}
+}
+
+// Attachments that cannot be read hold everything, and the run says so (promise 2).
+func TestAttachmentsThatCannotBeReadHoldTheBackends(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		set  func(f *fixture)
-		says string
+		name   string
+		answer proxy.Action
+		says   string
 	}{
-		{"an address that is none", attached(`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`), "shop/odd"},
-		{"no JSON", attached(`{"ipam":{"type":"whereabouts"`), "shop/odd"},
-		{"403", answered(proxy.Forbidden()), "injected: forbidden"},
-		{"500", answered(proxy.InternalError()), "injected: internal error"},
+		{"403", proxy.Forbidden(), "injected: forbidden"},
+		{"500", proxy.InternalError(), "injected: internal error"},
 		{
-			"404, although they are served", answered(proxy.Answer(http.StatusNotFound, metav1.StatusReasonNotFound, "injected")),
+			"404, although they are served", proxy.Answer(http.StatusNotFound, metav1.StatusReasonNotFound, "injected"),
 			"although the API server serves k8s.cni.cncf.io/v1",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			f.fill(lan.Range, map[int]string{1: "web-0"})
-			tt.set(f)
+			f.toReaper.Before(proxy.On("list "+cluster.NetworkAttachments.Resource), proxy.Always(tt.answer))
 			before := f.store()
 			got := f.mustReap(reap.ExitPartial, "")
 			f.wantLines(nil, got.lines)

@@ -20,17 +20,18 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 		fail   bool // the write of the pool
 		exit   int
 		want   []string // the entry's line, if pools are looked at
+		rest   string   // of the reservation's line
 	}{
 		{
 			"held by a rule", "rules:\n- {match: {backends: [whereabouts]}, hold: true}\n", false,
-			reap.ExitDone, []string{entry + "held RuleHold kept"},
+			reap.ExitDone, []string{entry + "held RuleHold kept"}, "held SiblingKept kept",
 		},
 		{
 			"within its grace period", "rules:\n- {match: {backends: [whereabouts]}, gracePeriod: 1h}\n", false,
-			reap.ExitDone, []string{entry + "suspected PodAbsent kept"},
+			reap.ExitDone, []string{entry + "suspected PodAbsent kept"}, "suspected PodAbsent kept",
 		},
-		{"pools are switched off", "backends: {whereabouts: {enabled: false}}\n", false, reap.ExitDone, nil},
-		{"its release failed", "", true, reap.ExitPartial, []string{entry + "orphan PodAbsent failed"}},
+		{"pools are switched off", "backends: {whereabouts: {enabled: false}}\n", false, reap.ExitDone, nil, "orphan PodAbsent kept"},
+		{"its release failed", "", true, reap.ExitPartial, []string{entry + "orphan PodAbsent failed"}, "orphan PodAbsent kept"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -44,7 +45,7 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 			got := f.mustReap(tt.exit, tt.policy)
 			f.wantOwners(want)
 			f.wantLines(append(tt.want,
-				"10.1.0.1 10.1.0.1 web-0 orphan PodAbsent kept",
+				"10.1.0.1 10.1.0.1 web-0 "+tt.rest,
 				"10.2.0.1 10.2.0.1 web-0 orphan PodAbsent released"), got.lines)
 			for _, r := range f.toReaper.Requests() {
 				if r.Mutating() && r.Name == ip {

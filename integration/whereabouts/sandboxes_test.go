@@ -34,7 +34,7 @@ func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 					f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
 					f.runs("web-0", "10.0.0.2")
 				}},
-				{at: tt.wait - time.Second, want: waits},
+				{at: tt.wait - 16*time.Second, want: waits},
 				{at: tt.wait, want: []string{
 					"10.0.0.0-24/1 10.0.0.1 web-0 orphan SandboxReplaced released",
 					"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
@@ -120,8 +120,9 @@ func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
 // The reservation of the old entry stays for as long as the pod lives. No look at the
 // pod could tell whether it is about to adopt the address again: it exists
 // before and after, and the tombstone's protocol rests on an owner that does
-// not.
-func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
+// not. The entry stays with it: without the entry the address would be as blocked, and
+// every ADD would step over it.
+func TestEntryOfAnOlderSandboxStaysWithItsReservation(t *testing.T) {
 	f := newFixture(t)
 	f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
 	f.writeReservation("10.0.0.1", "shop/web-0")
@@ -129,13 +130,13 @@ func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
 	f.playSteps(atOnce, []step{
 		{at: 0, do: func(f *fixture) { f.runs("web-0", "10.0.0.1") }, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 held SiblingKept kept",
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
 		{at: 4 * time.Minute, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 orphan SandboxReplaced released",
+			"10.0.0.0-24/2 10.0.0.2 web-0 held SiblingKept kept",
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
@@ -143,6 +144,7 @@ func TestReservationOfAnOlderSandboxStaysWithItsPod(t *testing.T) {
 			f.must(f.DeletePod(f.Context(), shop, "web-0"))
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
+			"10.0.0.0-24/2 10.0.0.2 web-0 orphan PodAbsent released",
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
 			"10.0.0.2 10.0.0.2 web-0 orphan PodAbsent released",
 		}},

@@ -82,6 +82,49 @@ func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 	}
 }
 
+// The tombstone keeps the whole spec, and the whole spec comes back: by the next run,
+// or by a restore (promises 6 and 8).
+func TestTombstoneIsPutBackAsTheSpecThatItReplaced(t *testing.T) {
+	const resource, ip = "overlappingrangeipreservations", "10.0.0.1"
+	for _, tt := range []struct {
+		name string
+		bury func(f *fixture)
+	}{
+		{"left by a run that was killed", func(f *fixture) { f.killedAfter("patch " + resource) }},
+		{"and changed by another client meanwhile", func(f *fixture) {
+			f.killedAfter("patch " + resource)
+			f.patch(resource, ip, types.MergePatchType, `{"spec":{"ifname":"net9","containerid":null}}`)
+		}},
+		{"left by a run of an earlier build", func(f *fixture) {
+			f.patch(resource, ip, types.MergePatchType,
+				`{"metadata":{"annotations":{"ip-reaper/owner":"`+ref("web-0")+`"}},"spec":{"podref":"`+tombstone+`"}}`)
+		}},
+	} {
+		for _, back := range []string{"by the next run", "by a restore", "by a restore after the release"} {
+			t.Run(tt.name+" "+back, func(t *testing.T) {
+				f := newFixture(t)
+				f.write(resource, `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
+					"metadata":{"name":"`+ip+`","annotations":{"a":"b"}},"spec":{"podref":"`+ref("web-0")+`","ifname":"net1","containerid":"c-1"}}`)
+				whole, before := f.records(), f.store()
+				tt.bury(f)
+				f.wantOwners(map[string]string{ip: tombstone})
+				switch buried := f.records(); back {
+				case "by the next run":
+					f.pod("web-0", pending)
+					f.mustReap(reap.ExitDone, "")
+				case "by a restore":
+					f.wantLines([]string{ip + " back"}, f.restore(f.Config, whole))
+				default:
+					f.release(buried, 0)
+					f.wantOwners(nothing)
+					f.wantLines([]string{ip + " back"}, f.restore(f.Config, buried))
+				}
+				f.wantReborn(before)
+			})
+		}
+	}
+}
+
 // hold gives the pool an entry for the pod.
 func (f *fixture) hold(ip, pod string) {
 	f.Helper()

@@ -16,15 +16,18 @@ import (
 // nothing.
 func addCompletions(w ioStreams, cmd *cobra.Command) {
 	values := map[string]cobra.CompletionFunc{
-		"output":      cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
-		"context":     contexts(w),
-		"policy":      yamlFiles,
-		"namespace":   cobra.NoFileCompletions,
-		"timeout":     cobra.NoFileCompletions,
-		"concurrency": cobra.NoFileCompletions,
-		"run":         cobra.NoFileCompletions,
-		"only":        cobra.NoFileCompletions,
-		"push-url":    cobra.NoFileCompletions,
+		"output":       cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
+		"context":      contexts(w),
+		"policy":       yamlFiles,
+		"namespace":    cobra.NoFileCompletions,
+		"timeout":      cobra.NoFileCompletions,
+		"grace-period": cobra.NoFileCompletions,
+		"min-age":      cobra.NoFileCompletions,
+		"wait":         cobra.NoFileCompletions,
+		"concurrency":  cobra.NoFileCompletions,
+		"run":          cobra.NoFileCompletions,
+		"only":         cobra.NoFileCompletions,
+		"push-url":     cobra.NoFileCompletions,
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if complete := values[f.Name]; complete != nil {

@@ -71,10 +71,11 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	apps, appsErr := appsv1.NewForConfig(protobuf)
 	leases, leasesErr := coordinationv1.NewForConfig(protobuf)
 	events, eventsErr := eventsv1.NewForConfig(protobuf)
-	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr); err != nil {
+	raw, rawErr := kube.RawClient(config)
+	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr, rawErr); err != nil {
 		return connection{}, fmt.Errorf("client: %w", err)
 	}
-	c.cluster = kube.NewCluster(core, apps)
+	c.cluster = kube.NewCluster(core, apps, raw)
 	c.ledgers = kube.NewLedgers(core, namespace)
 	c.journals = kube.NewJournals(core, namespace, *p.Journal.Keep)
 	c.lock = kube.NewLock(leases, namespace, time.Now, logger)

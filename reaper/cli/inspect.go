@@ -94,7 +94,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	stores, unknown := plugin.Offline(w.backends, read.Stored)
+	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
 	o := reaper.Options{
 		ID: newID(), Version: buildVersion(), Policy: p, Backends: stores,
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),

@@ -35,11 +35,15 @@ func (desert) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { retu
 
 func (desert) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
 
+func (desert) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) { return nil, nil }
+
 func (desert) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	return reaper.Pod{}, reaper.Absent, nil
 }
 
 func (desert) Load(context.Context) (reaper.Ledger, error) { return reaper.Ledger{}, nil }
+
+func (desert) Capacity() int { return 1 }
 
 func (desert) Save(context.Context, reaper.Ledger) error { return nil }
 

@@ -23,8 +23,8 @@ nor put back an address that another pod shows.
 
 The report of a run has the ID of the run. The journal of a run is in ConfigMaps of
 the reaper's namespace, and in the file of --journal. A restored allocation is leaked
-again. Unless its pod exists or a rule of the policy holds it, a run releases it when
-its grace period is over.
+again. A run holds it for the policy's journal.restoreHold. After that, unless its pod
+exists or a rule of the policy holds it, a run releases it when its grace period is over.
 `
 
 // restoreFlags are the flags of the restore command.
@@ -108,7 +108,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: newID(), Version: buildVersion(), Address: conn.address,
 		Journal: journal, Damage: damage, Only: only, DryRun: f.dryRun,
-		Backends: conn.backends, Cluster: conn.cluster, Lock: conn.lock,
+		Backends: conn.backends, Cluster: conn.cluster, Ledgers: conn.ledgers, Lock: conn.lock,
 		Now: time.Now, Logger: logger,
 	})
 	return errors.Join(err, report.WriteRestore(w.stdout, f.output, restored))

@@ -21,12 +21,13 @@ import (
 // runFlags are the flags of the run command.
 type runFlags struct {
 	clusterFlags
+	overrides      overrides
 	terminationLog string
 	journal        string
 	pushURL        string
-	dryRun         bool
 	all            bool
-	wait           bool
+	remember       bool
+	wait           waitFlag
 	ignoreLimits   bool
 	concurrency    int
 }
@@ -41,14 +42,15 @@ func newRun(w ioStreams) *cobra.Command {
 			if err := fromEnv(cmd.Flags(), w.env); err != nil {
 				return err
 			}
-			return reap(cmd.Context(), w, f, cmd.Flags().Changed("dry-run"))
+			return reap(cmd.Context(), w, f)
 		},
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.BoolVar(&f.dryRun, "dry-run", true, "report what would be released, and release nothing; overrides the policy")
+	f.overrides.add(flags)
+	f.wait.add(flags)
+	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
 	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
-	flags.BoolVar(&f.wait, "wait", false, "sleep until the next grace period ends, and start again; --timeout does not count the sleep")
 	flags.IntVar(&f.concurrency, "concurrency", 32, "number of pools that are written at the same time")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
@@ -62,11 +64,14 @@ func (f runFlags) check() error {
 	if f.concurrency < 1 {
 		return reaper.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
 	}
+	if err := f.overrides.check(); err != nil {
+		return err
+	}
 	return f.clusterFlags.check()
 }
 
 // reap runs the command, from its flags to its report.
-func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error {
+func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -78,11 +83,9 @@ func reap(ctx context.Context, w ioStreams, f runFlags, dryRunGiven bool) error 
 	if err != nil {
 		return err
 	}
-	if dryRunGiven {
-		p.DryRun = &f.dryRun
-	}
+	f.overrides.apply(&p)
 	logger := newLogger(w, f.verbose)
-	conn, err := connect(ctx, w, f.clusterFlags, !*p.DryRun, p, logger)
+	conn, err := connect(ctx, w, f.clusterFlags, !*p.DryRun || f.remember, p, logger)
 	if err != nil {
 		return err
 	}
@@ -144,8 +147,10 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		Concurrency:  f.concurrency,
 		Timeout:      f.timeout,
 		IgnoreLimits: f.ignoreLimits,
+		Remember:     f.remember,
+		MaxWait:      f.wait.max,
 	}
-	if f.wait {
+	if f.wait.on {
 		o.Sleep = sleep
 	}
 	if w.terminal {

@@ -82,7 +82,7 @@ type fakeAPI struct {
 // unlessGiven are the lists that exist without a file.
 var unlessGiven = map[string]string{
 	"nodes": `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
-	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "whereabouts.cni.cncf.io",
+	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps"}, {"name": "whereabouts.cni.cncf.io",
 		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 }
 

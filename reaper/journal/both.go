@@ -8,7 +8,8 @@ import (
 )
 
 // Both keeps a journal in two places. Write fails unless both places have the records,
-// so that nothing is released without a record in each.
+// so that nothing is released without a record in each. Both places must take the same
+// records: if only the second one returns a *reaper.UnfitError, the first one has written.
 type Both [2]reaper.Journals
 
 // Write implements reaper.Journals.

@@ -53,13 +53,15 @@ type head struct {
 //
 // DecodePart returns the stored objects of the records byte for byte, but for space
 // between tokens. If it could not read a record back, Encode returns an error and no
-// part.
+// part. The error is a *reaper.UnfitError if it belongs to single records.
 func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte, error) {
 	chunks, err := splitRecords(records)
 	if err != nil {
 		return nil, err
 	}
 	parts := make([][]byte, len(chunks))
+	unfit := make(map[int]error)
+	first := 0 // the index of the chunk's first record
 	for i, chunk := range chunks {
 		data, err := encodeLine(struct {
 			head
@@ -71,13 +73,16 @@ func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte
 		if err != nil {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
-		if len(data) > MaxPart {
-			return nil, fmt.Errorf("%s is too large for a journal: its record takes %d bytes, the limit is %d", chunk[0], len(data), MaxPart)
-		}
-		if _, err := DecodePart(data); err != nil {
+		if len(data) > MaxPart { // it is the only record of its chunk
+			unfit[first] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", chunk[0], len(data), MaxPart)
+		} else if _, err := DecodePart(data); err != nil {
 			return nil, fmt.Errorf("the journal could not be read back: %w", err)
 		}
 		parts[i] = data
+		first += len(chunk)
+	}
+	if len(unfit) > 0 {
+		return nil, &reaper.UnfitError{Records: unfit}
 	}
 	return parts, nil
 }
@@ -86,10 +91,12 @@ func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte
 // or that have one record. It keeps the order.
 func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
 	var chunks [][]reaper.Record
+	unfit := make(map[int]error)
 	size := 0
 	for i, r := range records {
 		if err := checkRecord(r); err != nil {
-			return nil, err
+			unfit[i] = err
+			continue
 		}
 		data, err := encodeLine(r)
 		if err != nil {
@@ -102,6 +109,9 @@ func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
 		}
 		last := len(chunks) - 1
 		chunks[last] = append(chunks[last], records[i])
+	}
+	if len(unfit) > 0 {
+		return nil, &reaper.UnfitError{Records: unfit}
 	}
 	return chunks, nil
 }
@@ -176,7 +186,7 @@ func checkRecord(r reaper.Record) error {
 			return fmt.Errorf("%s: %w", r, err)
 		}
 	}
-	if !json.Valid(r.Stored) || string(r.Stored) == "null" {
+	if !json.Valid(r.Stored) || string(bytes.TrimSpace(r.Stored)) == "null" {
 		return fmt.Errorf("%s: the stored object of the record is not JSON", r)
 	}
 	return nil

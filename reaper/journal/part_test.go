@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,10 +145,12 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, err := journal.Encode(journaled, 1, []reaper.Record{good, r})
-			if err == nil || parts != nil {
-				t.Fatalf("%d parts, %v, want an error", len(parts), err)
+			parts, err := journal.Encode(journaled, 1, []reaper.Record{good, r, good, r, good})
+			var unfit *reaper.UnfitError
+			if !errors.As(err, &unfit) || parts != nil {
+				t.Fatalf("%d parts, %v, want a *reaper.UnfitError", len(parts), err)
 			}
+			equal(t, "unfit records", slices.Sorted(maps.Keys(unfit.Records)), []int{1, 3})
 			for _, word := range []string{r.Backend, r.Pool} {
 				if !strings.Contains(err.Error(), word) {
 					t.Errorf("%v does not name %q", err, word)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -19,24 +20,26 @@ import (
 // pageSize is the number of objects on one page of a list, as with kubectl.
 const pageSize = 500
 
-// Cluster reads pods, StatefulSets and nodes from the API server. It implements
-// reaper.Cluster. Every read is a quorum read: requests have no resourceVersion, and
-// nothing is cached.
+// Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
+// implements reaper.Cluster. Every read is a quorum read: requests have no
+// resourceVersion, and nothing is cached.
 type Cluster struct {
 	core Core
 	apps appsv1client.StatefulSetsGetter
+	raw  rest.Interface
 }
 
 // Core is the part of the core API group that a Cluster reads.
 type Core interface {
 	corev1client.PodsGetter
 	corev1client.NodesGetter
+	RESTClient() rest.Interface
 }
 
-// NewCluster returns the cluster of the clients. It does not take the clientset of all
-// API groups, which makes the program 15 MB larger.
-func NewCluster(core Core, apps appsv1client.StatefulSetsGetter) *Cluster {
-	return &Cluster{core, apps}
+// NewCluster returns the cluster of the clients; raw is a RawClient. It does not take the
+// clientset of all API groups, which makes the program 15 MB larger.
+func NewCluster(core Core, apps appsv1client.StatefulSetsGetter, raw rest.Interface) *Cluster {
+	return &Cluster{core, apps, raw}
 }
 
 // Pods implements reaper.Cluster.
@@ -81,9 +84,12 @@ func list[L metav1.ListInterface, O, T any](ctx context.Context, request func(co
 // even an empty one, for a list without items. A real list has a resourceVersion.
 var errNoList = errors.New("the answer is not a list: it has no resourceVersion")
 
-// Pod implements reaper.Cluster.
+// Pod implements reaper.Cluster. It makes one request. If the API server asks to come back
+// later, the error says when: the client does not wait, because other pods are looked at
+// in the same time.
 func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	pod, err := c.core.Pods(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	pod := new(corev1.Pod)
+	err := c.core.RESTClient().Get().Namespace(ref.Namespace).Resource("pods").Name(ref.Name).MaxRetries(0).Do(ctx).Into(pod)
 	switch {
 	case err == nil:
 		return readPod(pod), reaper.Present, nil

@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -111,7 +113,11 @@ func clusterAt(t *testing.T, host string) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewCluster(core, apps)
+	raw, err := RawClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewCluster(core, apps, raw)
 }
 
 func TestPodIsAbsentOnlyIfTheAPIServerSaysSo(t *testing.T) {
@@ -163,6 +169,42 @@ func TestPodIsAbsentOnlyIfTheAPIServerSaysSo(t *testing.T) {
 			t.Errorf("Pod = %v, %v, want it unknown, with an error", got, err)
 		}
 	})
+}
+
+// The wait belongs to the run, which looks at other pods meanwhile.
+func TestPodIsAskedForOnce(t *testing.T) {
+	ref := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	busy := apierrors.NewTooManyRequests("later", 7)
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		after  time.Duration
+	}{
+		{"busy", inProtobuf.refuse(busy), 7 * time.Second},
+		{"busy, in JSON", inJSON.refuse(busy), 7 * time.Second},
+		{"busy, in words", plain(http.StatusTooManyRequests), 7 * time.Second},
+		{"broken", plain(http.StatusServiceUnavailable), 7 * time.Second},
+		{"no answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var asked atomic.Int32
+			c := newCluster(t, map[string]http.HandlerFunc{
+				"/api/v1/namespaces/default/pods/web-0": func(w http.ResponseWriter, r *http.Request) {
+					asked.Add(1)
+					w.Header().Set("Retry-After", "7")
+					tt.answer(w, r)
+				},
+			})
+			_, presence, err := c.Pod(t.Context(), ref)
+			var wait *reaper.RetryAfterError
+			if presence != reaper.Unknown || !errors.As(err, &wait) || wait.After != tt.after {
+				t.Errorf("Pod = %v, %v, want it unknown, and to come back after %v", presence, err, tt.after)
+			}
+			if n := asked.Load(); n != 1 {
+				t.Errorf("%d requests, want one", n)
+			}
+		})
+	}
 }
 
 // A pager answers with the pages of a list, and with what else it has for a
@@ -316,7 +358,7 @@ func TestNodesReadsEveryPage(t *testing.T) {
 		&corev1.NodeList{TypeMeta: meta, Items: []corev1.Node{node("b", corev1.ConditionUnknown)}},
 	}}
 	got, err := newCluster(t, map[string]http.HandlerFunc{"/api/v1/nodes": p.ServeHTTP}).Nodes(t.Context())
-	want := []reaper.Node{{Name: "a", Ready: true}, {Name: "b"}}
+	want := []reaper.Node{{Name: "a", Ready: true}, {Name: "b", Lost: true}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
 	}

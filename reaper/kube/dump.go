@@ -11,20 +11,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A Dump is a cluster from files: pods, StatefulSets and nodes. It implements
-// reaper.Cluster, but Pod always fails, because a second look at a file proves nothing.
+// A Dump is a cluster from files: pods, virtual machines, StatefulSets and nodes. It
+// implements reaper.Cluster, but Pod always fails, because a second look at a file proves nothing.
 // The zero Dump is ready for use.
 type Dump struct {
 	pods []reaper.Pod
 	sets []reaper.StatefulSet
 
-	nodes  []reaper.Node
-	lists  int // lists that may be lists of pods
-	others int // objects that are not pods
+	nodes    []reaper.Node
+	machines []reaper.VirtualMachine
+	lists    int // lists that may be lists of pods
+	others   int // objects that are not pods
 }
 
-// Take adds a pod, a StatefulSet, a node, or a list that may be of pods. It returns
-// false for any other document.
+// Take adds a pod, a virtual machine that runs, a StatefulSet, a node, or a list that may
+// be of pods. It returns false for any other document.
 func (d *Dump) Take(doc reaper.Document) (bool, error) {
 	switch {
 	case doc.List && doc.More:
@@ -54,6 +55,8 @@ func (d *Dump) Take(doc reaper.Document) (bool, error) {
 			return false, fmt.Errorf("%s: node: %w", doc.Place, err)
 		}
 		d.nodes = append(d.nodes, readNode(&node))
+	case doc.Is(machineGroup, machineKind):
+		d.machines = append(d.machines, readMachine(doc.Data))
 	default:
 		return false, nil
 	}
@@ -85,6 +88,11 @@ func (d *Dump) Pods(context.Context) ([]reaper.Pod, error) { return d.pods, nil 
 
 // StatefulSets implements reaper.Cluster.
 func (d *Dump) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return d.sets, nil }
+
+// VirtualMachines implements reaper.Cluster.
+func (d *Dump) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) {
+	return d.machines, nil
+}
 
 // Nodes implements reaper.Cluster.
 func (d *Dump) Nodes(context.Context) ([]reaper.Node, error) { return d.nodes, nil }

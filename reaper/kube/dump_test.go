@@ -32,11 +32,12 @@ var (
 	anyList  = reaper.Document{APIVersion: "v1", Kind: "List", List: true}
 	aSecret  = object("v1", "Secret", `{"metadata": {"name": "s"}}`)
 	webSet   = object("apps/v1", "StatefulSet", `{"metadata": {"namespace": "default", "name": "web"}, "spec": {"replicas": 3, "ordinals": {"start": 2}}}`)
+	vmi      = object("kubevirt.io/v1", "VirtualMachineInstance", `{"metadata": {"namespace": "vms", "name": "a"}, "status": {"interfaces": [{"ipAddress": "10.2.0.1"}]}}`)
 	readyOne = object("v1", "Node", `{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
 )
 
 func TestDumpAnswersAsTheClusterWould(t *testing.T) {
-	d := take(t, dnsPod, webSet, aSecret, readyOne, anyList)
+	d := take(t, dnsPod, webSet, aSecret, readyOne, vmi, anyList)
 	if err := d.Check(); err != nil {
 		t.Errorf("Check: %v", err)
 	}
@@ -52,6 +53,11 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 	sets, err := d.StatefulSets(ctx)
 	if diff := cmp.Diff([]reaper.StatefulSet{{Namespace: "default", Name: "web", Start: 2, Replicas: 3}}, sets); diff != "" || err != nil {
 		t.Errorf("StatefulSets: %v (-want +got):\n%s", err, diff)
+	}
+	machines, err := d.VirtualMachines(ctx)
+	guest := []reaper.VirtualMachine{{Namespace: "vms", Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.1")}}}
+	if diff := cmp.Diff(guest, machines, compareAddresses); diff != "" || err != nil {
+		t.Errorf("VirtualMachines: %v (-want +got):\n%s", err, diff)
 	}
 	nodes, err := d.Nodes(ctx)
 	if diff := cmp.Diff([]reaper.Node{{Name: "node-a", Ready: true}}, nodes); diff != "" || err != nil {
@@ -78,6 +84,8 @@ func TestDumpPassesOverOtherObjects(t *testing.T) {
 		{"a pod", dnsPod, true},
 		{"a StatefulSet", webSet, true},
 		{"a node", readyOne, true},
+		{"a virtual machine that runs", vmi, true},
+		{"a virtual machine", object("kubevirt.io/v1", "VirtualMachine", `{}`), false},
 		{"a list", anyList, true},
 		{"a list of pods", podList, true},
 		{"another object", aSecret, false},

@@ -75,67 +75,79 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	return ledger, damage
 }
 
+// Capacity implements reaper.Ledgers.
+func (*Ledgers) Capacity() int { return maxShards * shardSize }
+
 // Save implements reaper.Ledgers. It writes the first ConfigMap last, so that a reader
 // sees the old number of shards until then. It empties the shards that are no longer
-// needed, and does not delete them. If the ledger is too large, Save leaves out the
-// nodes of pods.
+// needed, and does not delete them. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	shards := ledger.Shards(shardSize)
-	if len(shards) > maxShards {
-		shards = ledger.WithoutNodes().Shards(shardSize)
-	}
 	count := len(shards)
 	if count > maxShards {
-		return fmt.Errorf("%d allocations wait for their grace period, and the ledger has room for %d: hold some of them with a rule of the policy", ledger.Waiting(), maxShards*shardSize)
+		return fmt.Errorf("the ledger has %d entries, and there is room for %d", ledger.Len(), l.Capacity())
 	}
 	for len(shards) < len(l.have) {
 		shards = append(shards, reaper.Ledger{})
 	}
+	saved := make([]*corev1.ConfigMap, len(shards))
 	for n := len(shards) - 1; n >= 0; n-- {
 		data, err := zip(shards[n].Encode())
 		if err != nil {
 			return err
 		}
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n)}}
-		stored := n < len(l.have) && l.have[n] != nil
-		if stored {
-			cm = l.have[n].DeepCopy()
-		}
-		cm.BinaryData = map[string][]byte{ledgerKey: data}
-		cm.Data = map[string]string{shardsKey: strconv.Itoa(count)}
-		switch {
-		case stored:
-			_, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
-		case n > 0 && n >= len(l.have):
-			err = l.reuse(ctx, cm)
-		default:
-			_, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
-		}
-		switch {
-		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), stored && apierrors.IsNotFound(err):
-			return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
-		case err != nil:
-			return Transient(err)
+		if saved[n], err = l.write(ctx, n, count, data); err != nil {
+			return err
 		}
 	}
+	l.have = saved
 	return nil
 }
 
-// reuse creates a shard that the first ConfigMap does not count, or overwrites it. Such a
-// shard exists if an earlier run emptied it, or was killed before it wrote the first
-// ConfigMap.
-func (l *Ledgers) reuse(ctx context.Context, shard *corev1.ConfigMap) error {
-	_, err := l.maps.Create(ctx, shard, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+// write writes the nth shard. The error wraps ErrAgain if another client wrote it since
+// Load.
+func (l *Ledgers) write(ctx context.Context, n, count int, data []byte) (*corev1.ConfigMap, error) {
+	var have *corev1.ConfigMap
+	var err error
+	switch {
+	case n < len(l.have):
+		have = l.have[n]
+	case n > 0:
+		if have, err = l.beyond(ctx, n); err != nil {
+			return nil, Transient(err)
+		}
 	}
-	left, err := l.maps.Get(ctx, shard.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n)}}
+	if have != nil {
+		cm = have.DeepCopy()
 	}
-	left.BinaryData, left.Data = shard.BinaryData, shard.Data
-	_, err = l.maps.Update(ctx, left, metav1.UpdateOptions{})
-	return err
+	cm.BinaryData = map[string][]byte{ledgerKey: data}
+	cm.Data = map[string]string{shardsKey: strconv.Itoa(count)}
+	var saved *corev1.ConfigMap
+	if have != nil {
+		saved, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
+	} else {
+		saved, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
+	}
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), have != nil && apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	case err != nil:
+		return nil, Transient(err)
+	}
+	return saved, nil
+}
+
+// beyond returns a shard that the first ConfigMap does not count; nil if there is none.
+// Such a shard exists if it was shipped empty, if an earlier run emptied it, or if that
+// run was killed before it wrote the first ConfigMap. Only the creation needs the right to
+// create, which a role cannot limit to names.
+func (l *Ledgers) beyond(ctx context.Context, n int) (*corev1.ConfigMap, error) {
+	cm, err := l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return cm, err
 }
 
 // shardName returns the name of the nth ConfigMap, from 0.

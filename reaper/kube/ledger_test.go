@@ -114,6 +114,24 @@ func TestNoLedgerIsAnEmptyOne(t *testing.T) {
 	}
 }
 
+// The manifests make empty ConfigMaps, so that a role can name them and needs no right to
+// create others.
+func TestEmptyConfigMapsAreAnEmptyLedger(t *testing.T) {
+	empty := func(n int) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: shardName(n)}}
+	}
+	client := fake.NewClientset(empty(0), empty(1), empty(2))
+	client.PrependReactor("create", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(configMaps, "", errors.New("no"))
+	})
+	if _, ledger, err := load(t, client); err != nil || ledger.Len() != 0 {
+		t.Errorf("Load = %d entries, %v, want none", ledger.Len(), err)
+	}
+	want := ledgerOf(t, 0, 2*shardSize+5)
+	save(t, client, want)
+	wantStored(t, client, want)
+}
+
 func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
 	for _, tt := range []struct{ entries, shards int }{
 		{0, 1}, {1, 1}, {shardSize, 1}, {shardSize + 1, 2}, {2*shardSize + 5, 3},
@@ -201,6 +219,33 @@ func nameOf(t *testing.T, obj runtime.Object) string {
 		t.Fatalf("a %T was written", obj)
 	}
 	return cm.Name
+}
+
+// The shipped manifests have the ConfigMaps without data, and an account that only plans
+// has no right to create one. What else is in them stays.
+func TestEmptyConfigMapsAreAnEmptyLedgerAndAreUpdated(t *testing.T) {
+	client := fake.NewClientset()
+	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
+	for n := range maxShards {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n), Labels: labels}}
+		if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.PrependReactor("create", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(configMaps, "", errors.New("an account that only plans"))
+	})
+	wantStored(t, client, reaper.Ledger{})
+	for _, entries := range []int{3, maxShards * shardSize, 2*shardSize + 1, 1} {
+		want := ledgerOf(t, 0, entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+	}
+	for n := range maxShards {
+		if diff := cmp.Diff(labels, stored(t, client, shardName(n)).Labels); diff != "" {
+			t.Errorf("labels of %s (-want +got):\n%s", shardName(n), diff)
+		}
+	}
 }
 
 // A run may end between any two writes.

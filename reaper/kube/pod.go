@@ -3,8 +3,10 @@ package kube
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"net/netip"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +41,8 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 		Node:     pod.Spec.NodeName,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Sandbox:  pod.Annotations[calicoContainerID],
+
+		TerminationGrace: terminationGrace(pod),
 	}
 	texts := []string{pod.Status.PodIP}
 	for _, ip := range pod.Status.PodIPs {
@@ -58,7 +62,38 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	asks := pod.Annotations[networks] != ""
 	placed := pod.Spec.NodeName != ""
 	p.AddressUnknown = !p.Finished && placed && (!readable || (!inStatus && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
+	p.Starting = p.AddressUnknown && readable && len(interfaces) == 0 && !pod.Spec.HostNetwork && isStarting(pod)
 	return p
+}
+
+// isStarting reports whether the status of a pod has no text where an address stands, and
+// Calico's annotations have nothing but addresses. Calico's plugin writes them in the
+// middle of an ADD, before the plugins of other networks are called.
+func isStarting(pod *corev1.Pod) bool {
+	if pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0 {
+		return false
+	}
+	for _, annotation := range []string{calicoPodIP, calicoPodIPs} {
+		if text := pod.Annotations[annotation]; text != "" && len(readIPs(strings.Split(text, ","))) != strings.Count(text, ",")+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGrace is the longest grace period that a time.Duration holds, in seconds.
+const maxGrace = math.MaxInt64 / int64(time.Second)
+
+// terminationGrace returns the longest grace period for the end of the containers that
+// the pod names: in its spec, or in the deletion that is under way.
+func terminationGrace(pod *corev1.Pod) time.Duration {
+	var seconds int64
+	for _, s := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
+		if s != nil {
+			seconds = max(seconds, *s)
+		}
+	}
+	return time.Duration(min(seconds, maxGrace)) * time.Second
 }
 
 // readNetworkStatus returns the addresses of a network-status annotation by interface.
@@ -114,10 +149,11 @@ func readIPs(texts []string) []netip.Addr {
 // readNode reduces a node to the facts that verdicts rest on. A node without a condition
 // Ready is not ready.
 func readNode(node *corev1.Node) reaper.Node {
-	n := reaper.Node{Name: node.Name}
+	n := reaper.Node{Name: node.Name, Created: node.CreationTimestamp.Time}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
+			n.Lost = condition.Status == corev1.ConditionUnknown
 			n.Since = condition.LastTransitionTime.Time
 		}
 	}

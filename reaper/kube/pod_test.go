@@ -2,10 +2,12 @@ package kube
 
 import (
 	"encoding/json"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -145,34 +147,75 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 		pod            *corev1.Pod
 		addressUnknown bool
 		finished       bool
+		starting       bool
 	}{
-		{"running without an address", bare(func(*corev1.Pod) {}), true, false},
-		{"being set up", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), true, false},
-		{"of an unknown phase", bare(func(p *corev1.Pod) { p.Status.Phase = "" }), true, false},
-		{"not on a node yet", bare(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }), false, false},
-		{"in the node's network", bare(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), false, false},
-		{"succeeded", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, true},
-		{"failed", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, true},
-		{"succeeded, with an address", running(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, true},
+		{"running without an address", bare(func(*corev1.Pod) {}), true, false, true},
+		{"being set up", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), true, false, true},
+		{"of an unknown phase", bare(func(p *corev1.Pod) { p.Status.Phase = "" }), true, false, true},
+		{"not on a node yet", bare(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }), false, false, false},
+		{"in the node's network", bare(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), false, false, false},
+		{"succeeded", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, true, false},
+		{"failed", bare(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, true, false},
+		{"succeeded, with an address", running(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, true, false},
 		{"failed, with a broken annotation", running(func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
 			p.Annotations[networkStatus] = "{"
-		}), false, true},
-		{"asks Multus and shows nothing yet", annotated(networks, "net-a"), true, false},
+		}), false, true, false},
+		{"asks Multus and shows nothing yet", annotated(networks, "net-a"), true, false, false},
 		{"asks Multus and shows it", running(func(p *corev1.Pod) {
 			p.Annotations[networks] = "net-a"
 			p.Annotations[networkStatus] = `[{"interface": "net1", "ips": ["10.2.0.1"]}]`
-		}), false, false},
+		}), false, false, false},
 		{"in the node's network, and asks Multus", running(func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Annotations[networks] = "net-a"
-		}), true, false},
-		{"status that is no address", running(func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "none", nil }), true, false},
+		}), true, false, false},
+		{"asks Multus, being set up", bare(func(p *corev1.Pod) { p.Annotations[networks] = "net-a" }), true, false, true},
+		{"Multus showed an address, and no status does", bare(func(p *corev1.Pod) {
+			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.2.0.1"]}]`
+		}), true, false, false},
+		{"Multus has no address", bare(func(p *corev1.Pod) { p.Annotations[networkStatus] = `[{"interface": "eth0"}]` }), true, false, false},
+		{"Calico's address is none", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIPs] = "none" }), true, false, false},
+		{"Calico's plugin took its address back", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIPs] = "" }), true, false, true},
+		{"being set up, with a broken annotation", bare(func(p *corev1.Pod) { p.Annotations[networkStatus] = "{" }), true, false, false},
+		{"Calico's plugin is done, and those of other networks are not", bare(func(p *corev1.Pod) {
+			p.Annotations[calicoPodIP], p.Annotations[networks] = "10.4.0.1/32", "net1"
+		}), true, false, true},
+		{"the sandbox is set up, and Multus says nothing", running(func(p *corev1.Pod) { p.Annotations[networks] = "net1" }), true, false, false},
+		{"Calico's plugin is done", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIP] = "10.4.0.1/32" }), false, false, false},
+		{"status that is no address", running(func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "none", nil }), true, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := readPod(tt.pod)
 			if got.AddressUnknown != tt.addressUnknown || got.Finished != tt.finished {
 				t.Errorf("AddressUnknown = %v, Finished = %v, want %v, %v", got.AddressUnknown, got.Finished, tt.addressUnknown, tt.finished)
+			}
+			if got.Starting != tt.starting {
+				t.Errorf("Starting = %v, want %v", got.Starting, tt.starting)
+			}
+		})
+	}
+}
+
+func TestReadPodNamesTheLongestTerminationGrace(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		spec, deletion *int64
+		want           time.Duration
+	}{
+		{"none", nil, nil, 0},
+		{"of the spec", new(int64(30)), nil, 30 * time.Second},
+		{"deleted by force", new(int64(300)), new(int64(0)), 5 * time.Minute},
+		{"deleted with more time", new(int64(30)), new(int64(600)), 10 * time.Minute},
+		{"for ever", new(int64(math.MaxInt64)), nil, math.MaxInt64 / time.Second * time.Second},
+		{"of a mirror pod", nil, new(int64(30)), 30 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := readPod(running(func(p *corev1.Pod) {
+				p.Spec.TerminationGracePeriodSeconds, p.DeletionGracePeriodSeconds = tt.spec, tt.deletion
+			})).TerminationGrace
+			if got != tt.want {
+				t.Errorf("TerminationGrace = %v, want %v", got, tt.want)
 			}
 		})
 	}
@@ -218,7 +261,7 @@ func TestReadNode(t *testing.T) {
 	}{
 		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, reaper.Node{Ready: true}},
 		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, reaper.Node{}},
-		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, reaper.Node{}},
+		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, reaper.Node{Lost: true}},
 		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, reaper.Node{}},
 		{"no word", []corev1.NodeCondition{ready("")}, nil, reaper.Node{}},
 		{"only other conditions", []corev1.NodeCondition{pressure}, nil, reaper.Node{}},
@@ -230,9 +273,10 @@ func TestReadNode(t *testing.T) {
 		{"cordoned", nil, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), reaper.Node{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.Name = "node-a"
+			joined := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+			tt.want.Name, tt.want.Created = "node-a", joined
 			got := readNode(&corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: "node-a"},
+				ObjectMeta: metav1.ObjectMeta{Name: "node-a", CreationTimestamp: metav1.NewTime(joined)},
 				Spec:       corev1.NodeSpec{Taints: tt.taints},
 				Status:     corev1.NodeStatus{Conditions: tt.conditions},
 			})

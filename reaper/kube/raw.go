@@ -39,7 +39,13 @@ func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 // ListRaw reads every object of a list as the API server sends it, by quorum reads.
 // request returns a new request for the list on each call.
 func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessage, error) {
-	return Pages(ctx, func(ctx context.Context, token string) ([]json.RawMessage, string, error) {
+	return listRaw(ctx, request, func(item json.RawMessage) json.RawMessage { return item })
+}
+
+// listRaw is ListRaw. It reduces the objects page by page, so that it does not hold all of
+// them in full.
+func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
+	return Pages(ctx, func(ctx context.Context, token string) ([]T, string, error) {
 		r := request().Param("limit", fmt.Sprint(pageSize))
 		if token != "" {
 			r = r.Param("continue", token)
@@ -61,7 +67,11 @@ func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessa
 		if page.Items == nil {
 			return nil, "", errors.New("the answer is not a list: it has no items")
 		}
-		return page.Items, page.Metadata.Continue, nil
+		reduced := make([]T, len(page.Items))
+		for i, item := range page.Items {
+			reduced[i] = reduce(item)
+		}
+		return reduced, page.Metadata.Continue, nil
 	})
 }
 

@@ -43,12 +43,13 @@ func Known(plugins []Plugin) []policy.Known {
 // opened.
 func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy) ([]reaper.Backend, error) {
 	var opened, protectors []reaper.Backend
+	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
-		of := p.Backends[one.Name]
-		if of.Settings == nil && one.Settings != nil {
-			of.Settings = one.Settings()
+		env := Env{
+			Config: config, Getenv: getenv, Off: p.Backends[one.Name].Enabled == policy.Off,
+			Settings: settings,
 		}
-		b, err := one.Open(ctx, Env{Config: config, Getenv: getenv, Off: of.Enabled == policy.Off}, of.Settings)
+		b, err := one.Open(ctx, env, settings(one.Name))
 		_, protects := b.(reaper.Protector)
 		switch {
 		case errors.Is(err, ErrUnused):
@@ -63,15 +64,32 @@ func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv fun
 	return append(opened, protectors...), nil
 }
 
-// Offline returns the backends over what the documents have of their stores, in the
-// order of the plugins, and the documents that none of them has a use for.
-func Offline(plugins []Plugin, documents []reaper.Document) (found []reaper.Backend, strange []reaper.Document) {
+// settingsOf returns a function that returns the settings of a plugin by its name:
+// those of the policy, or else the defaults.
+func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
+	all := make(map[string]any, len(plugins))
+	for _, one := range plugins {
+		switch of := p.Backends[one.Name].Settings; {
+		case of != nil:
+			all[one.Name] = of
+		case one.Settings != nil:
+			all[one.Name] = one.Settings()
+		}
+	}
+	return func(backend string) any { return all[backend] }
+}
+
+// Offline returns the backends over what the documents have of their stores, with the
+// settings of a policy, in the order of the plugins. It also returns the documents that
+// none of them has a use for.
+func Offline(plugins []Plugin, documents []reaper.Document, p policy.Policy) (found []reaper.Backend, strange []reaper.Document) {
 	strange = documents
-	for _, p := range plugins {
-		if p.Offline == nil {
+	settings := settingsOf(plugins, p)
+	for _, one := range plugins {
+		if one.Offline == nil {
 			continue
 		}
-		b, rest := p.Offline(documents)
+		b, rest := one.Offline(documents, settings)
 		if b != nil {
 			found = append(found, b)
 		}

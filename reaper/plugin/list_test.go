@@ -137,10 +137,45 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 	}
 }
 
+// Two backends of one program's stores share what the policy says of one of them.
+func TestBackendsSeeEachOthersSettings(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy map[string]policy.Backend
+		of     string
+		want   any
+	}{
+		{"of the policy", map[string]policy.Backend{"x": {Settings: &settings{Size: 3}}}, "x", &settings{Size: 3}},
+		{"of a backend that is off", map[string]policy.Backend{"x": {Enabled: policy.Off, Settings: &settings{Size: 3}}}, "x", &settings{Size: 3}},
+		{"the defaults", nil, "x", &settings{}},
+		{"its own, which are none", nil, "y", nil},
+		{"of no backend", nil, "z", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got any
+			first := opens("y", store{"y"}, nil)
+			first.Open = func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
+				got = env.Settings(tt.of)
+				return store{"y"}, nil
+			}
+			second := opens("x", store{"x"}, nil)
+			second.Settings = func() any { return new(settings) }
+			in := policy.Default()
+			in.Backends = tt.policy
+			if _, err := plugin.Open(t.Context(), []plugin.Plugin{first, second}, &rest.Config{}, nil, in); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("the settings of %s (-want +got):\n%s", tt.of, diff)
+			}
+		})
+	}
+}
+
 // of is the Offline of a store that has a use for some kinds. It is there only where
 // the documents have the first.
 func of(name string, kinds ...string) plugin.Plugin {
-	return plugin.Plugin{Name: name, Offline: func(documents []reaper.Document) (reaper.Backend, []reaper.Document) {
+	return plugin.Plugin{Name: name, Offline: func(documents []reaper.Document, _ func(string) any) (reaper.Backend, []reaper.Document) {
 		var found reaper.Backend
 		var rest []reaper.Document
 		for _, d := range documents {
@@ -174,7 +209,7 @@ func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
 			[]string{"a"}, []reaper.Document{document("1", "C"), document("3", "C")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, strange := plugin.Offline(plugins, tt.documents)
+			found, strange := plugin.Offline(plugins, tt.documents, policy.Default())
 			if !slices.Equal(names(found), tt.found) {
 				t.Errorf("found %v, want %v", names(found), tt.found)
 			}
@@ -183,7 +218,7 @@ func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
 			}
 		})
 	}
-	if _, strange := plugin.Offline(nil, []reaper.Document{document("1", "A")}); len(strange) != 1 {
+	if _, strange := plugin.Offline(nil, []reaper.Document{document("1", "A")}, policy.Default()); len(strange) != 1 {
 		t.Errorf("without backends, strange are %v, want all", strange)
 	}
 }

@@ -55,8 +55,8 @@ type Plugin struct {
 	// the documents that are of no use to it, in their order. Without anything of
 	// its store the backend is nil. Every plugin gets all the documents, and a
 	// document that none has a use for is reported. A nil Offline means that
-	// inspect does not know the store.
-	Offline func(documents []reaper.Document) (reaper.Backend, []reaper.Document)
+	// inspect does not know the store. settings are those of Env.
+	Offline func(documents []reaper.Document, settings func(backend string) any) (reaper.Backend, []reaper.Document)
 }
 
 // ErrUnused is Open's answer where the settings give the backend nothing to do. It
@@ -71,6 +71,12 @@ type Env struct {
 	// Getenv returns the value of an environment variable; empty where it is not
 	// set.
 	Getenv func(name string) string
+
+	// Settings returns the settings of a backend by its name, as Open of that backend
+	// gets them; nil if there is no such backend, or it has none. Two backends over
+	// the stores of one program may share the settings of one of them, so that an
+	// operator writes them once. They are shared: do not change them.
+	Settings func(backend string) any
 
 	// Off says that the policy has the backend off. It is opened nevertheless, for
 	// a restore and for its row in the report. Open then must not fail because of

@@ -101,7 +101,11 @@ func clock(t *time.Time) string {
 func conclusion(r reaper.Report) string {
 	s := r.Summary
 	if r.Run.DryRun {
-		return fmt.Sprintf("dry run: %d of %d allocations would be released, nothing was written", s.Planned, s.Entries)
+		written := "nothing was written"
+		if r.Run.Remember {
+			written = "no store was written"
+		}
+		return fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)
 	}
 	text := fmt.Sprintf("released %d of %d allocations (%d planned, %d changed meanwhile, %d failed)",
 		s.Released, s.Entries, s.Planned, s.Changed, s.Failed)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -34,8 +36,8 @@ func entryOwner(podRef, ifname, containerID string) string {
 
 // What a tombstone is, as a reservation that has one shows it.
 const (
-	tombstone       = "_ip-reaper/_released"
-	ownerAnnotation = "ip-reaper/owner"
+	tombstone      = "_ip-reaper/_released"
+	specAnnotation = "ip-reaper/spec" // from before
 )
 
 // look implements ipam.
@@ -63,7 +65,11 @@ func (w *whereabouts) look(ctx context.Context) (view, error) {
 	for _, r := range reservations.Items {
 		v.owners[fact{kindReservation, r.Name}] = r.Spec.PodRef
 		if r.Spec.PodRef == tombstone {
-			v.retiring[fact{kindReservation, r.Name}] = r.Annotations[ownerAnnotation]
+			var before v1alpha1.OverlappingRangeIPReservationSpec
+			if err := json.Unmarshal([]byte(r.Annotations[specAnnotation]), &before); err != nil {
+				v.broken = append(v.broken, fmt.Sprintf("reservation %s: its spec from before: %v", r.Name, err))
+			}
+			v.retiring[fact{kindReservation, r.Name}] = before.PodRef
 		}
 	}
 	return v, nil

@@ -64,12 +64,15 @@ type lastWord struct {
 	Backends map[string]string `json:"backends"`
 }
 
+// jobTimeout is how long a Job may take: those of an outage sleep for at most two minutes.
+const jobTimeout = 5 * time.Minute
+
 // job starts a one-off Job from a CronJob, as an operator does, and waits for its
 // end. What the run printed is in the log of the test.
 func (c *cluster) job(from, name string) lastWord {
 	c.Helper()
 	c.kubectl("-n", home, "create", "job", "--from=cronjob/"+from, name)
-	c.eventually(2*time.Minute, func(ctx context.Context) (string, error) {
+	c.eventually(jobTimeout, func(ctx context.Context) (string, error) {
 		job, err := c.kube.BatchV1().Jobs(home).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return "", err

@@ -123,7 +123,7 @@ func outageStep(c *cluster) {
 	c.apply("outage.yaml")
 	c.settled("outage", outagePods, 2*time.Minute)
 	before := c.of("outage")
-	c.job("ip-reaper-outage-now", "before") // remembers where the pods of Whereabouts' addresses are
+	c.job("ip-reaper", "before") // a dry run, which remembers where the pods of Whereabouts' addresses are
 	c.kill(workerA)
 	c.deleteByForce("outage")
 	for _, prefix := range []string{"whereabouts-", "calico-"} {
@@ -224,7 +224,7 @@ func cutOffStep(c *cluster) {
 	if want := 3 * cutoffPods; len(before) != want {
 		c.Fatalf("%d addresses, want %d: %v", len(before), want, before)
 	}
-	c.job("ip-reaper-outage-now", "remember")
+	c.job("ip-reaper", "remember")
 	c.cutOff(workerB)
 	c.deleteByForce("cutoff")
 	c.settled("cutoff", cutoffPods, 2*time.Minute) // on the other worker

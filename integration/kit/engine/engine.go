@@ -97,7 +97,11 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Cluster = kube.NewCluster(core, apps)
+	raw, err := kube.RawClient(config)
+	if err != nil {
+		return o, err
+	}
+	o.Cluster = kube.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = kube.NewLedgers(core, namespace)
 	o.Journals = kube.NewJournals(core, namespace, 10)

@@ -55,6 +55,13 @@ func (m Memory) ForgetLedger(ctx context.Context) error {
 	return err
 }
 
+// InstallLedger creates the first ConfigMap of the ledger as an installation does: empty.
+func (m Memory) InstallLedger(ctx context.Context) error {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}}
+	_, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Create(ctx, cm, metav1.CreateOptions{})
+	return err
+}
+
 // Seen returns when each entry of the ledger was first seen without an owner, in
 // seconds, by a hash of its identity. It is empty if there is no ledger.
 func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
@@ -69,24 +76,45 @@ func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	return seen, json.Unmarshal(ledger["seen"], &seen)
 }
 
-// Age makes everything in the ledger be seen so much earlier. It forgets the
-// figures of the census, so that the next run has something to write down.
+// Age makes everything in the ledger be seen, restored and doubted so much earlier. It
+// forgets the figures of the census unless they are doubted, so that the next run has
+// something to write down.
 func (m Memory) Age(ctx context.Context, by time.Duration) error {
 	cm, ledger, err := m.ledger(ctx)
 	if err != nil {
 		return err
 	}
-	var seen map[string]int64
-	if err := json.Unmarshal(ledger["seen"], &seen); err != nil {
-		return fmt.Errorf("age ledger: %w", err)
+	for _, field := range []string{"seen", "restored"} {
+		if ledger[field] == nil {
+			continue
+		}
+		var times map[string]int64
+		if err := json.Unmarshal(ledger[field], &times); err != nil {
+			return fmt.Errorf("age ledger: %s: %w", field, err)
+		}
+		for id := range times {
+			times[id] -= int64(by.Seconds())
+		}
+		if ledger[field], err = json.Marshal(times); err != nil {
+			return err
+		}
 	}
-	for id := range seen {
-		seen[id] -= int64(by.Seconds())
+	var doubt struct {
+		Pods  int   `json:"pods"`
+		Nodes int   `json:"nodes"`
+		At    int64 `json:"at"`
 	}
-	if ledger["seen"], err = json.Marshal(seen); err != nil {
-		return err
+	if ledger["doubt"] != nil {
+		if err := json.Unmarshal(ledger["doubt"], &doubt); err != nil {
+			return fmt.Errorf("age ledger: doubt: %w", err)
+		}
+		doubt.At -= int64(by.Seconds())
+		if ledger["doubt"], err = json.Marshal(doubt); err != nil {
+			return err
+		}
+	} else {
+		delete(ledger, "figures")
 	}
-	delete(ledger, "figures")
 	text, err := json.Marshal(ledger)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ kind: ReapPolicy
 dryRun: false
 minAge: 0s
 limits: {maxFraction: 1}
-journal: {keep: 100}
+journal: {keep: 100, restoreHold: 0s}
 backends:
   reservedIPs:
     resources:

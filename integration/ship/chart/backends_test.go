@@ -47,11 +47,9 @@ func TestBackendThatIsOffHasNoRights(t *testing.T) {
 					t.Errorf("something gives %q although the backend is off", right)
 				}
 			}
-			for _, configMap := range []string{"ip-reaper-policy", "ip-reaper-policy-outage"} {
-				for file, p := range loadPolicies(t, off["ConfigMap ip-reaper/"+configMap]) {
-					if p.Backends[backend].Enabled != policy.Off || len(p.Backends) != 1 {
-						t.Errorf("%s %s: backends = %+v, want %s off and nothing else", configMap, file, p.Backends, backend)
-					}
+			for file, p := range loadPolicies(t, off["ConfigMap ip-reaper/ip-reaper-policy"]) {
+				if p.Backends[backend].Enabled != policy.Off || len(p.Backends) != 1 {
+					t.Errorf("%s: backends = %+v, want %s off and nothing else", file, p.Backends, backend)
 				}
 			}
 		})

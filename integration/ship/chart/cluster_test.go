@@ -13,6 +13,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 )
 
 func TestMain(m *testing.M) { kit.Main(m, kit.Options{}) }
@@ -44,7 +45,7 @@ func TestAPIServerAcceptsTheObjects(t *testing.T) {
 		{"every field", name, everyField},
 		{"another release", "prod", everything},
 		{"the longest name", longest, everything},
-		{"the longest prefix", name, "fullnameOverride: " + strings.Repeat("a", 40) + "\n" + everything},
+		{"the longest prefix", name, "fullnameOverride: " + strings.Repeat("a", 36) + "\n" + everything},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			to := target{tt.release, c.Namespace(t)}
@@ -62,11 +63,12 @@ func TestNamesBeginWithTheRelease(t *testing.T) {
 		{"ip-reaper-prod", "ip-reaper-prod"},
 		{"prod", "prod-ip-reaper"},
 		{"a.b", "a.b-ip-reaper"},
-		{strings.Repeat("a", 39) + ".b", strings.Repeat("a", 39)},
+		{strings.Repeat("a", 35) + ".b", strings.Repeat("a", 35)},
 	} {
 		to := target{tt.release, "elsewhere"}
 		for key, object := range to.objects(t, everything) {
-			if got := object.GetName(); got != tt.prefix && !strings.HasPrefix(got, tt.prefix+"-") {
+			got := object.GetName()
+			if got != tt.prefix && !strings.HasPrefix(got, tt.prefix+"-") && !strings.HasPrefix(got, "ip-reaper-ledger") {
 				t.Errorf("release %s: %s does not begin with %s", tt.release, key, tt.prefix)
 			}
 		}
@@ -76,6 +78,20 @@ func TestNamesBeginWithTheRelease(t *testing.T) {
 			if !strings.Contains(text, fixed) {
 				t.Errorf("release %s: there is no %q", tt.release, fixed)
 			}
+		}
+	}
+}
+
+// What runs remember stays, also if the mode changes.
+func TestUpgradeKeepsTheLedger(t *testing.T) {
+	c := cluster.StartT(t)
+	to := target{"remembers", c.Namespace(t)}
+	apply(t, c, to.manifests(t, ""))
+	written := jobs.WriteLedger(t, c, to.namespace)
+	for _, text := range []string{"", "mode: release", ""} {
+		apply(t, c, to.manifests(t, text))
+		if diff := cmp.Diff(written, jobs.Ledger(t, c, to.namespace)); diff != "" {
+			t.Errorf("the ledger after an upgrade to %q (-written +got):\n%s", text, diff)
 		}
 	}
 }
@@ -97,7 +113,7 @@ func TestUpgradeToPlanLowersTheRights(t *testing.T) {
 		return all
 	}
 	apply(t, c, to.manifests(t, "mode: release"))
-	if diff := cmp.Diff([]string{"get", "list", "patch", "list"}, verbs()); diff != "" {
+	if diff := cmp.Diff([]string{"get", "list", "patch", "list", "list"}, verbs()); diff != "" {
 		t.Errorf("verbs of %s with mode: release (-want +got):\n%s", role, diff)
 	}
 
@@ -118,7 +134,7 @@ func TestUpgradeToPlanLowersTheRights(t *testing.T) {
 			t.Errorf("rules of %s (-want +got):\n%s", key, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"list", "list"}, verbs()); diff != "" {
+	if diff := cmp.Diff([]string{"list", "list", "list"}, verbs()); diff != "" {
 		t.Errorf("verbs of %s with mode: plan (-want +got):\n%s", role, diff)
 	}
 }

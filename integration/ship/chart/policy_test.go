@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -19,13 +23,13 @@ policy:
   gracePeriod: 0
   minAge: 1h30m
   namespaces: {include: ["*"], exclude: ["kube-*"]}
-  rules: [{match: {namespaces: ["yes"], pods: ["*-0"]}, gracePeriod: 24h}, {match: {backends: [calico]}, hold: true}]
+  rules: [{match: {namespaces: ["yes"], pods: ["*-0"]}, gracePeriod: 24h, restored: release}, {match: {backends: [calico]}, hold: true}]
   pods: {finished: release, superseded: hold, unnamed: hold}
-  nodes: {unreachable: release}
+  nodes: {unreachable: release, unknown: release}
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
   protection: {statefulSets: ignore}
-  journal: {keep: 100}
-backends: {whereabouts: {enabled: true}, calico: {datastore: kubernetes}}
+  journal: {keep: 100, restoreHold: 0}
+backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}
 `
 
 func TestPolicyArrivesAsItWasGiven(t *testing.T) {
@@ -35,18 +39,21 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	want.MinAge = new(policy.Duration{Duration: 90 * time.Minute})
 	want.Namespaces.Exclude = []string{"kube-*"}
 	want.Rules = []policy.Rule{
-		{Match: policy.Match{Namespaces: []string{"yes"}, Pods: []string{"*-0"}}, GracePeriod: new(policy.Duration{Duration: 24 * time.Hour})},
+		{
+			Match:       policy.Match{Namespaces: []string{"yes"}, Pods: []string{"*-0"}},
+			GracePeriod: new(policy.Duration{Duration: 24 * time.Hour}), Restored: policy.Release,
+		},
 		{Match: policy.Match{Backends: []string{"calico"}}, Hold: true},
 	}
 	want.Pods = policy.Pods{Finished: policy.Release, Superseded: policy.Hold, Unnamed: policy.Hold}
-	want.Nodes.Unreachable = policy.Release
+	want.Nodes = policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release}
 	want.Limits = policy.Limits{
 		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
 	}
 	want.Protection.StatefulSets = policy.Ignore
-	want.Journal.Keep = new(100)
+	want.Journal = policy.Journal{Keep: new(100), RestoreHold: new(policy.Duration{})}
 	want.Backends = map[string]policy.Backend{
-		"whereabouts": {Enabled: policy.On},
+		"whereabouts": {Enabled: policy.On, Settings: &whereabouts.Settings{UnknownFields: whereabouts.IgnoreUnknownFields}},
 		"calico":      {Enabled: policy.Auto, Settings: &calico.Settings{Datastore: calico.DatastoreKubernetes}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
@@ -54,22 +61,24 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	}
 }
 
-// The operator's rules hold in an outage as well: only the grace periods are none.
-func TestOutageKeepsThePolicy(t *testing.T) {
-	objects := home.objects(t, "outage: {enabled: true}\n"+everyField)
-	normal := loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
-	outage := loadPolicies(t, objects["ConfigMap ip-reaper/ip-reaper-policy-outage"])
-	if !*normal.DryRun {
-		t.Error("the CronJob's policy releases")
+// The operator's policy holds in an outage as well, also if its runs only plan.
+func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
+	c := cluster.StartT(t)
+	to := target{"held", c.Namespace(t)}
+	text := "outage: {enabled: true}\npolicy: {rules: " + jobs.HoldRules + "}\n"
+	apply(t, c, to.manifests(t, text))
+	pods := map[string]corev1.PodSpec{}
+	for _, object := range to.objects(t, text) {
+		if object.GetKind() != "CronJob" {
+			continue
+		}
+		var job batchv1.CronJob
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &job, true); err != nil {
+			t.Fatal(err)
+		}
+		pods[strings.TrimPrefix(job.Name, "held-ip-reaper-outage-")] = job.Spec.JobTemplate.Spec.Template.Spec
 	}
-	normal.DryRun = new(false)
-	if diff := cmp.Diff(normal, outage["policy.yaml"]); diff != "" {
-		t.Errorf("policy.yaml (-normal +outage):\n%s", diff)
-	}
-	normal.GracePeriod, normal.MinAge = new(policy.Duration{}), new(policy.Duration{})
-	if diff := cmp.Diff(normal, outage["now.yaml"]); diff != "" {
-		t.Errorf("now.yaml (-normal +outage):\n%s", diff)
-	}
+	jobs.HoldsInAnOutage(t, c, to.namespace, pods)
 }
 
 // cronJob returns the rendered CronJob, of known fields only.

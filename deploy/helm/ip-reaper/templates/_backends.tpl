@@ -10,6 +10,10 @@ The rules for Whereabouts' IPPools. They, and the templates below, take release.
 - apiGroups: [k8s.cni.cncf.io]
   resources: [network-attachment-definitions]
   verbs: [list]
+# Which addresses belong to a virtual machine that is stopped?
+- apiGroups: [k8s.cni.cncf.io]
+  resources: [ipamclaims]
+  verbs: [list]
 {{- end }}
 
 {{/*
@@ -27,6 +31,10 @@ The rules for Whereabouts' OverlappingRangeIPReservations.
 # Which addresses do network attachments exclude?
 - apiGroups: [k8s.cni.cncf.io]
   resources: [network-attachment-definitions]
+  verbs: [list]
+# Which addresses belong to a virtual machine that is stopped?
+- apiGroups: [k8s.cni.cncf.io]
+  resources: [ipamclaims]
   verbs: [list]
 {{- end }}
 

@@ -1,18 +1,18 @@
 {{/*
 The prefix of all names: ip-reaper, if the release has that name. The name of a CronJob
-has at most 52 characters, and -outage-plan takes 12 of them.
+has at most 52 characters, and -outage-override takes 16 of them.
 */}}
 {{- define "ip-reaper.fullname" -}}
 {{- $name := .Values.fullnameOverride -}}
 {{- if not $name -}}
   {{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
 {{- end -}}
-{{- regexReplaceAll "[-.]+$" (trunc 40 $name) "" -}}
+{{- regexReplaceAll "[-.]+$" (trunc 36 $name) "" -}}
 {{- end }}
 
 {{/*
 The accounts, as a JSON list. suffix is the end of their names. release says whether
-their rights and policy are those of runs that release.
+their rights are those of runs that release.
 */}}
 {{- define "ip-reaper.accounts" -}}
 {{- $accounts := list (dict "suffix" "" "release" (eq .Values.mode "release")) -}}
@@ -28,8 +28,10 @@ The labels of Jobs and pods. Takes root and account.
 {{- define "ip-reaper.jobLabels" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
-{{- with .account.component }}
+{{- with .account }}
+{{- with .component }}
 app.kubernetes.io/component: {{ . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -41,10 +43,17 @@ which is the end of the name of an outage's CronJob.
 {{- define "ip-reaper.metadata" -}}
 name: {{ include "ip-reaper.fullname" .root }}{{ .part }}{{ .account.suffix }}{{ .job }}
 labels:
-  {{- include "ip-reaper.jobLabels" . | nindent 2 }}
-  app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-  app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-  helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 }}
+  {{- include "ip-reaper.labels" . | nindent 2 }}
+{{- end }}
+
+{{/*
+The labels of an object. Takes root. Takes account, if the object is part of one.
+*/}}
+{{- define "ip-reaper.labels" -}}
+{{ include "ip-reaper.jobLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end }}
 
 {{/*

@@ -1,7 +1,7 @@
 {{/*
 The fields that both kinds of CronJobs share, and their jobTemplate. Takes root and
-account; policy, the file of the ConfigMap; args, further arguments of the program;
-deadline, retries, and final, the exit codes that are not tried again.
+account; args, a list of further arguments of the program; deadline, retries, and final,
+the exit codes that are not tried again.
 */}}
 {{- define "ip-reaper.cronjob" -}}
 {{- $values := .root.Values -}}

@@ -26,10 +26,10 @@ containers:
   imagePullPolicy: {{ $values.image.pullPolicy }}
   args:
   - run
-  - --policy=/etc/ip-reaper/{{ .policy }}
+  - --policy=/etc/ip-reaper/policy.yaml
   - --namespace=$(NAMESPACE)
   - --timeout={{ $values.timeout }}
-  {{- with .args }}
+  {{- range .args }}
   - {{ . }}
   {{- end }}
   env:
@@ -63,5 +63,5 @@ volumes:
 {{- end }}
 - name: policy
   configMap:
-    name: {{ $name }}-policy{{ .account.suffix }}
+    name: {{ $name }}-policy
 {{- end }}

@@ -1,20 +1,15 @@
 {{/*
-The policy of an account. Takes root and release. Takes now, which sets the grace
-periods to 0.
+The policy of all Jobs. Takes root and release.
 */}}
 {{- define "ip-reaper.policy" -}}
 {{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (not .release) -}}
 {{- range $field, $value := .root.Values.policy -}}
   {{- $_ := set $policy $field $value -}}
 {{- end -}}
-{{- if .now -}}
-  {{- $_ := set $policy "gracePeriod" "0s" -}}
-  {{- $_ := set $policy "minAge" "0s" -}}
-{{- end -}}
 {{- $backends := dict -}}
 {{- range $name, $backend := .root.Values.backends -}}
   {{- $settings := dict -}}
-  {{- range $field := list "enabled" "resources" -}}
+  {{- range $field := list "enabled" "resources" "unknownFields" -}}
     {{- if hasKey $backend $field -}}
       {{- $_ := set $settings $field (get $backend $field) -}}
     {{- end -}}
@@ -23,7 +18,7 @@ periods to 0.
   {{- if eq ($backend.datastore | default "") "kubernetes" -}}
     {{- $_ := set $settings "datastore" "kubernetes" -}}
   {{- end -}}
-  {{- if not (has (toJson $settings) (list `{"enabled":"auto"}` `{"resources":[]}`)) -}}
+  {{- if not (has (toJson $settings) (list `{"enabled":"auto"}` `{"enabled":"auto","unknownFields":"hold"}` `{"resources":[]}`)) -}}
     {{- $_ := set $backends $name $settings -}}
   {{- end -}}
 {{- end -}}

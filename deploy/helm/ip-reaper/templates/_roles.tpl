@@ -45,11 +45,10 @@ The rules of the Role. Takes an account.
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames:
-  - ip-reaper-ledger
-  {{- range untilStep 1 10 1 }}
-  - ip-reaper-ledger-{{ . }}
+  {{- range include "ip-reaper.ledger" . | fromJsonArray }}
+  - {{ . }}
   {{- end }}
-  verbs: {{ ternary "[get, update]" "[get]" .release }}
+  verbs: [get, update]
 {{- if .release }}
 # The lease keeps two runs apart.
 - apiGroups: [coordination.k8s.io]
@@ -60,6 +59,17 @@ The rules of the Role. Takes an account.
   resourceNames: [ip-reaper]
   verbs: [get, update]
 {{- end }}
+{{- end }}
+
+{{/*
+The names of the ConfigMaps of the ledger, as a JSON list.
+*/}}
+{{- define "ip-reaper.ledger" -}}
+{{- $names := list "ip-reaper-ledger" -}}
+{{- range untilStep 1 10 1 -}}
+  {{- $names = append $names (printf "ip-reaper-ledger-%d" .) -}}
+{{- end -}}
+{{- toJson $names -}}
 {{- end }}
 
 {{/*
@@ -76,6 +86,10 @@ The rules that every run needs for any store. Takes release.
 # May a node still run a pod that the API server has deleted?
 - apiGroups: [""]
   resources: [nodes]
+  verbs: [list]
+# Which addresses do guests of virtual machines report?
+- apiGroups: [kubevirt.io]
+  resources: [virtualmachineinstances]
   verbs: [list]
 {{- if .release }}
 # A run writes events about its releases: on each pool, in that object's namespace,

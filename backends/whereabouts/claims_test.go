@@ -1,0 +1,177 @@
+package whereabouts
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+const listOfClaims = "GET /apis/k8s.cni.cncf.io/v1alpha1/ipamclaims"
+
+// claim returns an IPAMClaim.
+func claim(namespace, name string) string {
+	return `{"apiVersion": "k8s.cni.cncf.io/v1alpha1", "kind": "IPAMClaim", "metadata": {"namespace": "` + namespace + `", "name": "` + name + `"}}`
+}
+
+// claimed returns a pool and an overlapping reservation with a value of ipamclaimref.
+func claimed(value string) (pool, overlapping string) {
+	fields := `"podref":"default/virt-launcher-vm-abcde","ifname":"net1","ipamclaimref":` + value
+	return `{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24"}, "spec": {"range": "10.0.0.0/24",
+		"allocations": {"4": {"id":"c4",` + fields + `}}}}`, overlappingJSON("10.0.0.4", `{`+fields+`}`, `{}`)
+}
+
+// noteOfProtection returns the protection of the only allocation of each backend.
+func noteOfProtection(t *testing.T, backends ...reaper.Backend) []string {
+	t.Helper()
+	var all []string
+	for _, b := range backends {
+		for pool, err := range b.List(t.Context()) {
+			if err != nil {
+				t.Fatalf("%s: %v", b.Name(), err)
+			}
+			if a := pool.Allocations[0]; a.Unreadable+a.UnknownField != "" {
+				t.Errorf("%s: %+v, want it readable", b.Name(), a)
+			}
+			all = append(all, pool.Allocations[0].Protected)
+		}
+	}
+	return all
+}
+
+// Promise 2. The address of a virtual machine that is stopped stays while its claim
+// exists, and while it is not known whether it does.
+func TestAddressOfAClaimIsProtected(t *testing.T) {
+	claims := schema.GroupResource{Group: attachmentGroup, Resource: claimResource}
+	some := items(claim("other", "vm"), claim("default", "vm.lan"))
+	for _, tt := range []struct {
+		name  string
+		value string // of ipamclaimref
+		list  http.HandlerFunc
+		want  []string // parts of the protection; none if there is no protection
+	}{
+		{"it exists", `"default/vm.lan"`, some, []string{"IPAMClaim default/vm.lan exists"}},
+		{"it is gone", `"default/vm"`, some, nil},
+		{"there is none", `"default/vm"`, items(), nil},
+		{"forbidden", `"default/vm"`, refuse(apierrors.NewForbidden(claims, "", errors.New("no such right"))),
+			[]string{"IPAMClaim default/vm", "no such right", "grant list on ipamclaims.k8s.cni.cncf.io"}},
+		{"not served", `"default/vm"`, plain(http.StatusNotFound),
+			[]string{"IPAMClaim default/vm", "does not serve ipamclaims.k8s.cni.cncf.io/v1alpha1", "install"}},
+		{"broken", `"default/vm"`, broken, []string{"IPAMClaim default/vm", "etcd is gone"}},
+		{"not a list", `"default/vm"`, say(`{}`), []string{"IPAMClaim default/vm", "not a list"}},
+		{"one cannot be decoded", `"default/vm"`, items(`{"metadata": []}`), []string{"IPAMClaim default/vm", "decode"}},
+		{"no namespace", `"vm"`, nil, []string{`IPAMClaim "vm"`, "not namespace/name", "correct ipamclaimref"}},
+		{"three parts", `"a/b/c"`, nil, []string{`IPAMClaim "a/b/c"`, "not namespace/name"}},
+		{"a number", `7`, nil, []string{`IPAMClaim "7"`, "not namespace/name"}},
+		{"an object", `{"name":"vm"}`, nil, []string{"IPAMClaim", "not namespace/name"}},
+		{"empty", `""`, nil, nil},
+		{"null", `null`, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			pool, overlapping := claimed(tt.value)
+			answers := map[string]http.HandlerFunc{
+				"GET ippools": items(pool), "GET overlappingrangeipreservations": items(overlapping),
+			}
+			if tt.list != nil {
+				answers[listOfClaims] = tt.list
+			}
+			_, client := newAPI(t, answers)
+			got := noteOfProtection(t, NewPools(client), NewOverlapping(client))
+			if len(got) != 2 || got[0] != got[1] || (got[0] != "") != (tt.want != nil) {
+				t.Fatalf("protected by %q, want both by %q", got, tt.want)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(got[0], part) {
+					t.Errorf("protected by %q, want %q in it", got[0], part)
+				}
+			}
+		})
+	}
+}
+
+// Promise 3. A claim that is made before its allocation is listed is in the list.
+func TestClaimsAreListedAfterTheAllocationsAndOnlyIfNeeded(t *testing.T) {
+	list := func(pool, overlapping string, over func(*api) reaper.Backend) []string {
+		a, client := newAPI(t, map[string]http.HandlerFunc{
+			"GET ippools": items(pool, pool), "GET overlappingrangeipreservations": items(overlapping, overlapping),
+			listOfClaims: items(),
+		})
+		b := over(a)
+		if b == nil {
+			b = NewPools(client)
+		} else {
+			b = NewOverlapping(client)
+		}
+		noteOfProtection(t, b)
+		return a.calls()
+	}
+	pools := func(*api) reaper.Backend { return nil }
+	overlappings := func(*api) reaper.Backend { return &Overlapping{} }
+	pool, overlapping := claimed(`"default/vm"`)
+	for _, tt := range []struct {
+		name              string
+		pool, overlapping string
+		over              func(*api) reaper.Backend
+		want              []string
+	}{
+		{"pools", pool, overlapping, pools, []string{"GET ippools", listAttachments, listOfClaims}},
+		{"overlapping reservations", pool, overlapping, overlappings,
+			[]string{"GET overlappingrangeipreservations", "GET ippools", listAttachments, listOfClaims}},
+		{"pools without a claim", strings.ReplaceAll(pool, `,"ipamclaimref":"default/vm"`, ""), overlapping, pools,
+			[]string{"GET ippools", listAttachments}},
+		{"overlapping reservations without a claim", pool, leaked, overlappings,
+			[]string{"GET overlappingrangeipreservations", "GET ippools", listAttachments}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := list(tt.pool, tt.overlapping, tt.over); !slices.Equal(got, tt.want) {
+				t.Errorf("requests %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A name with an escape is the same name.
+func TestClaimIsFoundUnderAnEscapedName(t *testing.T) {
+	if got := claimOf([]byte(`{"podref":"a/b","ipamclaimr\u0065f":"default/vm"}`)); got != "default/vm" {
+		t.Errorf("claimOf = %q, want default/vm", got)
+	}
+}
+
+func TestOfflineRespectsClaims(t *testing.T) {
+	pool, overlapping := claimed(`"default/vm"`)
+	stored := []reaper.Document{document("IPPool", pool), document("OverlappingRangeIPReservation", overlapping)}
+	given := func(data string) reaper.Document {
+		return reaper.Document{APIVersion: "k8s.cni.cncf.io/v1alpha1", Kind: "IPAMClaim", Data: []byte(data)}
+	}
+	for _, tt := range []struct {
+		name   string
+		claims []reaper.Document
+		want   string // a part of the protection; empty: none
+	}{
+		{"it exists", []reaper.Document{given(claim("default", "vm"))}, "IPAMClaim default/vm exists"},
+		{"another exists", []reaper.Document{given(claim("default", "other"))}, ""},
+		{"no claim at all", nil, "kubectl get ipamclaims -A -o yaml"},
+		{"unreadable", []reaper.Document{given(`[]`)}, "could not be listed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, rest := plugin.Offline(Plugins(), append(slices.Clone(stored), tt.claims...), policy.Default())
+			if len(found) != 2 || rest != nil {
+				t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
+			}
+			for _, got := range noteOfProtection(t, found...) {
+				if !strings.Contains(got, tt.want) || (got != "") != (tt.want != "") {
+					t.Errorf("protected by %q, want %q", got, tt.want)
+				}
+			}
+		})
+	}
+}

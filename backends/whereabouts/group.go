@@ -1,0 +1,97 @@
+package whereabouts
+
+import (
+	"math/big"
+	"net/netip"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// An ADD makes an entry in a pool and an overlapping reservation of the same address
+// for the same pod. They are one group, also across the two backends. Alone, an entry
+// that goes before its reservation leaves an address that the pool has free and the
+// reservation does not: every later ADD tries it and goes on to the next.
+//
+// Each backend lists the pools on its own, and they may change in between. Nothing
+// depends on equal lists, since a group contains pool, key and podref:
+//
+//   - An entry that only the first list has forms a group of one. It is gone by now,
+//     or it changed hands, and then its token does not match.
+//   - An entry that only the second list has gives its reservation a group of one. The
+//     reservation is judged alone, and kept at the release while the entry is there.
+//   - An entry that changed hands to another pod in between has another group. If the
+//     same pod adopted it, the group is right; token and second look decide.
+//
+// A group only ever keeps more: its members are released together or not at all.
+
+// groupOf returns the group of an entry that names a pod. No podref is in the group
+// of another, because the names of pools and the keys have no spaces.
+func groupOf(pool, key, podRef string) string {
+	return "whereabouts " + pool + " " + key + " " + podRef
+}
+
+// groupFor returns the group of the entry that came with an overlapping reservation,
+// which is the only allocation of its pool: an entry that holds its address for its
+// pod, in an IPPool that may be of its network. It is empty if there is none. If the
+// pod has several such entries, an exact match of the network goes before one with a
+// node, and one of the same interface before others.
+func groupFor(u reaper.Pool, pools []ipPool) string {
+	r, network := u.Allocations[0], u.Network
+	if r.Unreadable != "" || r.Owner.Pod.Namespace == "" {
+		return ""
+	}
+	if network == unnamed {
+		network = ""
+	}
+	var group string
+	best := -1
+	for _, p := range pools {
+		key := keyOf(p.prefix, r.IP)
+		if key == "" {
+			continue
+		}
+		stored, ok := p.allocations[key]
+		if !ok {
+			continue
+		}
+		prefix, ok := poolPrefix(p.name, p.prefix)
+		if !ok || !mayBeOf(prefix, network) {
+			continue
+		}
+		entry := p.allocation(key, stored)
+		if entry.Group == "" || entry.IP != r.IP || entry.Owner.Pod != r.Owner.Pod {
+			continue
+		}
+		match := 0
+		if prefix == network {
+			match += 2
+		}
+		if entry.Owner.Interface == r.Owner.Interface {
+			match++
+		}
+		if match > best {
+			group, best = entry.Group, match
+		}
+	}
+	return group
+}
+
+// keyOf returns the key of an address in a pool of the range: the offset from the
+// range's address as written. It is the inverse of addressAt. It returns an empty
+// string for an address that has no offset.
+func keyOf(prefix netip.Prefix, ip netip.Addr) string {
+	if !prefix.Contains(ip) || ip.Less(prefix.Addr()) {
+		return ""
+	}
+	offset := new(big.Int).SetBytes(ip.AsSlice())
+	return offset.Sub(offset, new(big.Int).SetBytes(prefix.Addr().AsSlice())).String()
+}
+
+// mayBeOf reports whether a pool with this part before the range in its name may be
+// of the network; the unnamed network is empty. In the name of a node-slice pool, the
+// node cannot be told from a network_name, so any part may stand before the pool of
+// the unnamed network.
+func mayBeOf(prefix, network string) bool {
+	return network == "" || prefix == network || strings.HasPrefix(prefix, network+"-")
+}

@@ -1,0 +1,27 @@
+package whereabouts
+
+import (
+	"encoding/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// protections are all that keeps an allocation although it has no owner.
+type protections struct {
+	excluded exclusions
+	claims   claims
+	settings Settings
+}
+
+// protect sets what keeps the allocations of a pool. stored returns an allocation as
+// it is stored.
+func (p protections) protect(u *reaper.Pool, stored func(reaper.Allocation) json.RawMessage) {
+	p.excluded.protect(u)
+	for i := range u.Allocations {
+		a := &u.Allocations[i]
+		p.claims.protect(a, stored(*a))
+		if p.settings.UnknownFields == IgnoreUnknownFields {
+			a.UnknownField = ""
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package whereabouts_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+)
+
+// hook is the webhook of the page that shows how to exempt ip-reaper.
+const hook = "reservations.whereabouts.example.com"
+
+// asAccount has the reaper run as the shipped service account, with the shipped
+// rights to release.
+func (f *fixture) asAccount() {
+	f.Helper()
+	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping")
+	f.must(err)
+	account, err := rights.Install(f.Context(), f.Cluster, grant)
+	f.must(err)
+	f.cleanup(account.Remove)
+	f.kubeconfig, err = f.KubeconfigFor(f.toReaper.Config(account.Config))
+	f.must(err)
+}
+
+// cleanup does something when the test ends.
+func (f *fixture) cleanup(do func(context.Context) error) {
+	t := f.T
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A guard is a webhook that lets no client change the podref of some overlapping
+// reservations, as that of an operator that lets only the plugin do so.
+type guard struct {
+	*httptest.Server
+	f       *fixture
+	guarded []string
+	denied  atomic.Int32
+}
+
+// probe is the name of a reservation by which a test learns whether the API server
+// asks the guard already.
+const probe = "10.255.255.255"
+
+// guard starts the webhook. It returns when the API server asks it.
+func (f *fixture) guard(reservations ...string) *guard {
+	f.Helper()
+	g := &guard{f: f, guarded: append(reservations, probe)}
+	g.Server = httptest.NewTLSServer(g)
+	f.Cleanup(g.Close)
+	configurations := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	rule := admissionregistrationv1.Rule{
+		APIGroups: []string{"whereabouts.cni.cncf.io"}, APIVersions: []string{"*"},
+		Resources: []string{"overlappingrangeipreservations"},
+	}
+	url := g.URL + "/"
+	_, err := configurations.Create(f.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    hook,
+			AdmissionReviewVersions: []string{"v1"},
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: &url, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, Rule: rule,
+			}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name: "not-by-the-plugin", Expression: "request.userInfo.username != 'system:serviceaccount:kube-system:whereabouts'",
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	f.cleanup(func(ctx context.Context) error {
+		if err := configurations.Delete(ctx, "guard", metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		cluster.AwaitT(f, "an API server without the guard", func() bool { return f.tryProbe(ctx) == nil })
+		return nil
+	})
+	cluster.AwaitT(f, "the guard", func() bool {
+		_ = f.tryProbe(f.Context())
+		return g.denied.Load() > 0
+	})
+	return g
+}
+
+// tryProbe creates the probe in a dry run.
+func (f *fixture) tryProbe(ctx context.Context) error {
+	return f.client().Post().Namespace(cluster.PoolNamespace).Resource("overlappingrangeipreservations").Param("dryRun", "All").
+		Body([]byte(`{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
+			"metadata":{"name":"` + probe + `"},"spec":{"podref":"shop/probe"}}`)).Do(ctx).Error()
+}
+
+// entry returns what the report says of an address.
+func (r result) entry(backend, ip string) reap.Entry {
+	for _, e := range r.report.Entries {
+		if e.Backend == backend && e.IP == ip {
+			return e
+		}
+	}
+	return reap.Entry{}
+}
+
+// ServeHTTP denies the guarded.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		g.f.Errorf("read the review: %v", err)
+		return
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	if slices.Contains(g.guarded, review.Request.Name) {
+		g.denied.Add(1)
+		review.Response.Allowed = false
+		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: "only the plugin changes podref"}
+	}
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		g.f.Errorf("write the review: %v", err)
+	}
+}
+
+// documented returns the file that a page shows, as JSON.
+func documented(t *testing.T, page, file string) []byte {
+	t.Helper()
+	root, err := assets.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(root), filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```yaml\n# "+file+"\n")
+	block, _, ended := strings.Cut(block, "```")
+	if !found || !ended {
+		t.Fatalf("%s does not show %s", page, file)
+	}
+	data, err := yaml.YAMLToJSON([]byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A webhook that denies the tombstone of one reservation keeps no other back, the
+// report says whom to exempt, and as the page shows it, the exemption works (promises
+// 7 and 9).
+func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
+	f := newFixture(t)
+	f.asAccount()
+	f.fill(lan.Range, map[int]string{1: "web-0", 2: "web-1"})
+	g := f.guard("10.0.0.1")
+	before, asked := f.store(), g.denied.Load()
+
+	const inHome, own = "--namespace=" + rights.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
+	got := f.mustReap(reap.ExitPartial, own, inHome)
+	want := slices.Concat(
+		both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+		both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released"))
+	want[1] = "10.0.0.1 10.0.0.1 web-0 orphan PodAbsent failed"
+	f.wantLines(want, got.lines)
+	f.wantStore(before.without(got.lines))
+	if again := g.denied.Load() - asked; again != 1 {
+		t.Errorf("the webhook denied %d writes, want 1", again)
+	}
+	for _, part := range []string{
+		`admission webhook "` + hook + `"`, "OverlappingRangeIPReservation kube-system/10.0.0.1", "only the plugin changes podref",
+		"exempt the ServiceAccount of ip-reaper in its matchConditions",
+	} {
+		if e := got.entry("overlapping", "10.0.0.1"); !strings.Contains(e.Error, part) {
+			t.Errorf("the error of 10.0.0.1 is %q, want %q in it", e.Error, part)
+		}
+	}
+
+	patched, err := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), "guard",
+		types.StrategicMergePatchType, documented(t, "docs/stores.md", "webhook.yaml"), metav1.PatchOptions{})
+	f.must(err)
+	if n := len(patched.Webhooks); n != 1 || len(patched.Webhooks[0].MatchConditions) != 2 {
+		t.Fatalf("the page makes of the webhook %+v, want one with two conditions", patched.Webhooks)
+	}
+	cluster.AwaitT(f, "the exemption", func() bool { return f.mayBury("10.0.0.1") })
+	f.mustReap(reap.ExitDone, own, inHome)
+	f.wantOwners(nothing)
+	if f.tryProbe(t.Context()) == nil {
+		t.Error("the webhook lets the administrator write, too")
+	}
+}
+
+// mayBury reports whether the reaper's account may write the reservation.
+func (f *fixture) mayBury(reservation string) bool {
+	f.Helper()
+	config, err := f.ServiceAccount(f.Context(), rights.Home, rights.Home)
+	f.must(err)
+	clients, err := versioned.NewForConfig(config)
+	f.must(err)
+	return clients.WhereaboutsV1alpha1().RESTClient().Patch(types.MergePatchType).Namespace(cluster.PoolNamespace).
+		Resource("overlappingrangeipreservations").Name(reservation).Param("dryRun", "All").
+		Body([]byte(`{"spec":{"podref":"`+tombstone+`"}}`)).Do(f.Context()).Error() == nil
+}
+
+// A webhook that does not answer denies what it should look at. The run tries again,
+// and then says what to repair.
+func TestWebhookThatDoesNotAnswerIsNamed(t *testing.T) {
+	f := newFixture(t)
+	f.writeReservation("10.0.0.1", ref("web-0"))
+	g := f.guard()
+	g.Close()
+	before := f.store()
+	got := f.mustReap(reap.ExitPartial, "")
+	f.wantStore(before)
+	if e := got.entry("overlapping", "10.0.0.1"); !strings.Contains(e.Error, hook) || !strings.Contains(e.Error, "repair the webhook") {
+		t.Errorf("the error is %q, want the webhook in it, and that it has to be repaired", e.Error)
+	}
+}
+
+// A policy that denies one pool, because of an entry that it does not like, keeps no
+// other pool back (promises 7 and 9).
+func TestAdmissionPolicyThatDeniesAPoolKeepsNoOtherBack(t *testing.T) {
+	f := newFixture(t)
+	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web-0"},"9":{"id":"c","podref":"odd"}}`)
+	f.writePool("10.2.0.0-24", "10.2.0.0/24", `{"1":{"id":"c","podref":"shop/web-1"}}`)
+	f.forbidOddPools()
+	before := f.store()
+	got := f.mustReap(reap.ExitPartial, "")
+	f.wantLines([]string{
+		"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent failed",
+		"10.0.0.0-24/9 10.0.0.9 /odd held OwnerUnknown kept",
+		"10.2.0.0-24/1 10.2.0.1 web-1 orphan PodAbsent released",
+	}, got.lines)
+	f.wantStore(before.without(got.lines))
+	for _, part := range []string{"ValidatingAdmissionPolicy 'pools'", "IPPool kube-system/10.0.0.0-24", "every podref is namespace/name"} {
+		if e := got.entry("whereabouts", "10.0.0.1"); !strings.Contains(e.Error, part) {
+			t.Errorf("the error is %q, want %q in it", e.Error, part)
+		}
+	}
+	if tries := f.toReaper.Counts()["patch ippools"]; tries != 2 {
+		t.Errorf("%d patches of pools, want one of each", tries)
+	}
+}
+
+// forbidOddPools has the API server refuse every write of a pool with a podref that is
+// not namespace/name. It returns when the API server does.
+func (f *fixture) forbidOddPools() {
+	f.Helper()
+	registration := f.Kube.AdmissionregistrationV1()
+	_, err := registration.ValidatingAdmissionPolicies().Create(f.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "pools"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionregistrationv1.Fail),
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{"whereabouts.cni.cncf.io"}, APIVersions: []string{"*"}, Resources: []string{"ippools"},
+					},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "object.spec.allocations.all(k, object.spec.allocations[k].podref.contains('/'))",
+				Message:    "every podref is namespace/name",
+			}},
+		},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = registration.ValidatingAdmissionPolicyBindings().Create(f.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "pools"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: "pools", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	f.cleanup(func(ctx context.Context) error {
+		if err := registration.ValidatingAdmissionPolicyBindings().Delete(ctx, "pools", metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		if err := registration.ValidatingAdmissionPolicies().Delete(ctx, "pools", metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		cluster.AwaitT(f, "an API server without the policy", func() bool { return f.mayTouch(ctx, "10.0.0.0-24") })
+		return nil
+	})
+	cluster.AwaitT(f, "the policy", func() bool { return !f.mayTouch(f.Context(), "10.0.0.0-24") })
+}
+
+// mayTouch reports whether the API server lets the administrator write the pool.
+func (f *fixture) mayTouch(ctx context.Context, pool string) bool {
+	return f.client().Patch(types.MergePatchType).Namespace(cluster.PoolNamespace).Resource("ippools").Name(pool).Param("dryRun", "All").
+		Body([]byte(`{"metadata":{"labels":{"touched":"yes"}}}`)).Do(ctx).Error() == nil
+}

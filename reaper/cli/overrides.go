@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// overrides are the flags that replace fields of the policy. A flag that is not given
+// leaves its field as it is. None of them changes a rule of the policy.
+type overrides struct {
+	flags *pflag.FlagSet
+
+	dryRun          bool
+	gracePeriod     time.Duration
+	minAge          time.Duration
+	releaseRestored bool
+}
+
+// add adds the flags to a command.
+func (o *overrides) add(flags *pflag.FlagSet) {
+	o.flags = flags
+	flags.BoolVar(&o.dryRun, "dry-run", true, "report what would be released, and release nothing; overrides the policy")
+	flags.DurationVar(&o.gracePeriod, "grace-period", 0, "replace the policy's gracePeriod, but not that of a rule")
+	flags.DurationVar(&o.minAge, "min-age", 0, "replace the policy's minAge, but not that of a rule")
+	flags.BoolVar(&o.releaseRestored, "release-restored", false, "release what a restore put back, without waiting for the policy's journal.restoreHold")
+}
+
+// check returns the mistakes in the flags.
+func (o *overrides) check() error {
+	if o.gracePeriod < 0 {
+		return reaper.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m, or 0s")
+	}
+	if o.minAge < 0 {
+		return reaper.BadInput(fmt.Errorf("--min-age: %v is negative", o.minAge), "give one such as 5m, or 0s")
+	}
+	return nil
+}
+
+// apply changes the policy.
+func (o *overrides) apply(p *policy.Policy) {
+	if o.flags.Changed("dry-run") {
+		p.DryRun = &o.dryRun
+	}
+	if o.flags.Changed("grace-period") {
+		p.GracePeriod = &policy.Duration{Duration: o.gracePeriod}
+	}
+	if o.flags.Changed("min-age") {
+		p.MinAge = &policy.Duration{Duration: o.minAge}
+	}
+	if o.releaseRestored {
+		p.Journal.RestoreHold = &policy.Duration{}
+	}
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// A waitFlag is the value of --wait: whether a run waits for grace periods, and for how
+// long at most. Its zero value does not wait.
+type waitFlag struct {
+	on  bool
+	max time.Duration // 0: until the last grace period that the first look found
+}
+
+// add adds the flag to a command. Without a value, it is "true".
+func (f *waitFlag) add(flags *pflag.FlagSet) {
+	flags.Var(f, "wait", "sleep until the next grace period ends, and start again; with a `DURATION`, sleep that long at most in all; --timeout does not count the sleep")
+	flags.Lookup("wait").NoOptDefVal = "true"
+}
+
+// Set implements pflag.Value. It takes a boolean or a positive duration.
+func (f *waitFlag) Set(text string) error {
+	if on, err := strconv.ParseBool(text); err == nil {
+		*f = waitFlag{on: on}
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("give a positive duration such as 2m, true or false")
+	}
+	*f = waitFlag{on: true, max: d}
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *waitFlag) String() string {
+	if f.max > 0 {
+		return f.max.String()
+	}
+	return strconv.FormatBool(f.on)
+}
+
+// Type implements pflag.Value.
+func (*waitFlag) Type() string { return "duration" }

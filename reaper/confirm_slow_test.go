@@ -1,0 +1,206 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A slowCluster does not answer some requests before their context ends: "list", or the
+// name of a pod.
+type slowCluster struct {
+	reaper.Cluster
+	mu    sync.Mutex
+	hangs []string
+}
+
+// answer makes it answer from now on.
+func (s *slowCluster) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangs = nil
+}
+
+// hang waits for the end of the context if the request hangs.
+func (s *slowCluster) hang(ctx context.Context, request string) error {
+	s.mu.Lock()
+	hangs := slices.Contains(s.hangs, request)
+	s.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (s *slowCluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	if err := s.hang(ctx, "list"); err != nil {
+		return nil, err
+	}
+	return s.Cluster.Pods(ctx)
+}
+
+func (s *slowCluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	if err := s.hang(ctx, ref.Name); err != nil {
+		return reaper.Pod{}, reaper.Unknown, err
+	}
+	return s.Cluster.Pod(ctx, ref)
+}
+
+// Promise 4, 9. The others of the batch get warrants that leave time for the write.
+func TestSlowLookSpoilsNoOther(t *testing.T) {
+	sandbox := func(a *reaper.Allocation) { a.Owner = reaper.Owner{Sandbox: "s1"} }
+	for _, tt := range []struct {
+		name    string
+		due     int
+		changes map[int]func(*reaper.Allocation)
+		hangs   []string
+		slow    []int // the orphans without a warrant
+		error   string
+	}{
+		{"one pod", 5, nil, []string{"app-1"}, []int{1}, "get pod default/app-1: the second look took too long"},
+		{"several pods", 5, nil, []string{"app-1", "app-3"}, []int{1, 3}, "get pod default/app-"},
+		{"a list that one of them needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
+			"list pods: the second look took too long"},
+		{"a list that is only cheaper", 1000, nil, []string{"list"}, nil, ""},
+		{"a list that is cheaper, and that one of them needs", 1000, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
+			"list pods: the second look took too long"},
+		{"a pod of another, and a list that one needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
+			"get pod default/app-1: the second look took too long"},
+		{"a pod of a group", 5, map[int]func(*reaper.Allocation){
+			0: func(a *reaper.Allocation) { a.Group = "g" }, 3: func(a *reaper.Allocation) { a.Group = "g" },
+		}, []string{"app-3"}, []int{0, 3}, "get pod default/app-3: the second look took too long"},
+		{"a list that a group needs", 5, map[int]func(*reaper.Allocation){
+			0: func(a *reaper.Allocation) { a.Group = "g" }, 3: func(a *reaper.Allocation) { sandbox(a); a.Group = "g" },
+		}, []string{"list"}, []int{0, 3}, "list pods: the second look took too long"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				as := allocations(5)
+				for i, change := range tt.changes {
+					change(&as[i])
+				}
+				look := newSecondLook(t, &backendtest.Pods{}, as...)
+				c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: tt.hangs}, look.census, tt.due)
+				ws, errs := c.Confirm(t.Context(), look.orphans)
+				time.Sleep(reaper.Freshness / 4) // the write
+				var slow []int
+				for i := range ws {
+					if errs[i] != nil {
+						slow = append(slow, i)
+						refused(t, ws[i], errs[i], reaper.ErrAgain)
+						if !strings.Contains(errs[i].Error(), tt.error) {
+							t.Errorf("orphan %d: %v, want %q", i, errs[i], tt.error)
+						}
+					} else if _, err := ws[i].Allocation(); err != nil {
+						t.Errorf("orphan %d: %v, want a valid warrant", i, err)
+					}
+				}
+				equal(t, "orphans without a warrant", slow, tt.slow)
+			})
+		})
+	}
+}
+
+// Promise 4. Seventeen pods do not fit into the second: the looks that are not begun then
+// are not begun any more.
+func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(17)...)
+		hangs := make([]string, 17)
+		for i := range hangs {
+			hangs[i] = fmt.Sprint("app-", i)
+		}
+		began := time.Now()
+		slow := &slowCluster{Cluster: look.pods, hangs: hangs}
+		_, errs := reaper.NewConfirmer(slow, look.census, 1).Confirm(t.Context(), look.orphans)
+		for _, err := range errs {
+			if !errors.Is(err, reaper.ErrAgain) {
+				t.Errorf("%v, want ErrAgain", err)
+			}
+		}
+		equal(t, "time", time.Since(began), reaper.Freshness/2)
+	})
+}
+
+// Promise 4. A renewal is given up as the first look of a batch is.
+func TestSlowRenewalIsGivenUp(t *testing.T) {
+	for name, sandbox := range map[string]bool{"pod": false, "list": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				as := allocations(1)
+				if sandbox {
+					as[0].Owner = reaper.Owner{Sandbox: "s1"}
+				}
+				look := newSecondLook(t, &backendtest.Pods{}, as...)
+				slow := &slowCluster{Cluster: look.pods}
+				ws, errs := reaper.NewConfirmer(slow, look.census, 1).Confirm(t.Context(), look.orphans)
+				if errs[0] != nil {
+					t.Fatal(errs[0])
+				}
+				slow.hangs = []string{"app-0", "list"}
+				w, err := ws[0].Renew(t.Context())
+				refused(t, w, err, reaper.ErrAgain)
+				slow.answer()
+				if _, err := ws[0].Renew(t.Context()); err != nil {
+					t.Errorf("once it answers: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Promise 4, 9. A run tries again for the slow one alone.
+func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		answers bool
+		want    reaper.Outcome
+	}{
+		{"fast again", true, reaper.Released},
+		{"slow for ever", false, reaper.Failed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var h *harness
+				slow := &slowCluster{hangs: []string{"app-1"}}
+				h = newHarness(hooked([]reaper.Pool{poolOf(allocations(3)...)}, func(string, []reaper.Warrant) {
+					if tt.answers {
+						slow.answer()
+					}
+				}))
+				slow.Cluster = h.pods
+				h.pods.Add(reaper.Pod{Ref: other})
+				h.change = func(o *reaper.Options) { o.Cluster = slow }
+				report, err := reaper.Run(t.Context(), h.options())
+				equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"0": reaper.Released, "1": tt.want, "2": reaper.Released})
+				if (err == nil) != tt.answers {
+					t.Errorf("run: %v", err)
+				}
+				var gets []string
+				for _, call := range h.pods.Calls() {
+					if strings.HasPrefix(call, "get ") {
+						gets = append(gets, call)
+					}
+				}
+				slices.Sort(gets)
+				want := []string{"get pod default/app-0", "get pod default/app-2"}
+				if tt.answers {
+					want = slices.Insert(want, 1, "get pod default/app-1")
+				} else if e := entryOf(t, report, "1"); !strings.Contains(e.Error, "get pod default/app-1: the second look took too long") {
+					t.Errorf("error %q", e.Error)
+				}
+				equal(t, "answered reads", gets, want)
+			})
+		})
+	}
+}

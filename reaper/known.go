@@ -1,0 +1,141 @@
+package reaper
+
+import "time"
+
+// knowledge is what the ledger remembers of an allocation.
+type knowledge struct {
+	node     string        // of its pod; empty if the store names it, or if it is not known
+	grace    time.Duration // of its pod; 0 for the default
+	restored time.Time     // when a restore put it back; zero if none did
+}
+
+// locate completes an allocation by what other allocations, the pods and the ledger know
+// of it. Two allocations of one sandbox know of each other, also in different stores,
+// and so do those of a group. It returns the argument if nothing is missing.
+func (f *Facts) locate(a *Allocation) (*Allocation, knowledge) {
+	if !a.provesOwner() {
+		return a, knowledge{node: f.ledger.node(a), restored: f.restoredAt(a)}
+	}
+	located, siblings := *a, f.siblings(a)
+	if a.Owner.Pod == (PodRef{}) {
+		located.Owner.Pod = podOf(siblings)
+	}
+	for _, s := range siblings {
+		if a.Created.IsZero() {
+			located.Created = latest(located.Created, s.Created)
+		}
+		located.NeverAdopted = located.NeverAdopted || s.NeverAdopted && s.Group != "" && s.Group == a.Group
+	}
+	known := knowledge{grace: f.grace(&located, siblings), restored: f.restoredAt(&located)}
+	if a.Owner.Node == "" {
+		known.node = f.node(&located, siblings)
+		located.Owner.Node, located.NodeLearned = known.node, known.node != ""
+	}
+	if located == *a {
+		return a, known
+	}
+	learned := located // only what was learned costs memory
+	return &learned, known
+}
+
+// siblings returns the other allocations of the same sandbox or of the same group. If
+// two name different pods, they have nothing in common.
+func (f *Facts) siblings(a *Allocation) []*Allocation {
+	var siblings []*Allocation
+	for _, same := range [][]*Allocation{f.sandboxes[a.Owner.Sandbox], f.groups[a.Group]} {
+		for _, s := range same {
+			none := s.Owner.Pod == PodRef{} || a.Owner.Pod == PodRef{}
+			itself := s.Backend == a.Backend && s.Pool == a.Pool && s.Key == a.Key
+			if !itself && (none || s.Owner.Pod == a.Owner.Pod) {
+				siblings = append(siblings, s)
+			}
+		}
+	}
+	return siblings
+}
+
+// podOf returns the pod that the allocations name; none if they name several.
+func podOf(siblings []*Allocation) PodRef {
+	var pod PodRef
+	for _, s := range siblings {
+		switch {
+		case !s.namesPod():
+		case pod == PodRef{}:
+			pod = s.Owner.Pod
+		case s.Owner.Pod != pod:
+			return PodRef{}
+		}
+	}
+	return pod
+}
+
+// node returns the node on which the pod of the allocation is, or was last seen. If the
+// sources disagree, it returns a node that is unreachable. A node that another store
+// names counts only if that store names nodes as the API server does.
+func (f *Facts) node(a *Allocation, siblings []*Allocation) string {
+	node := f.seenOn(a)
+	consider := func(other string) {
+		if node == "" || other != "" && f.census.unreachable(other) && !f.census.unreachable(node) {
+			node = other
+		}
+	}
+	for _, s := range siblings {
+		if _, exists := f.census.nodes[s.Owner.Node]; exists || len(f.stores[s.Backend].nodes) > 0 {
+			consider(s.Owner.Node)
+		}
+	}
+	if node == "" {
+		for _, s := range siblings {
+			consider(f.seenOn(s))
+		}
+	}
+	return node
+}
+
+// knowsNode reports whether the node of the allocation is known, also if it is gone. It is
+// not known if no node has that name, and the store has names of its own for nodes.
+func (f *Facts) knowsNode(a *Allocation) bool {
+	_, exists := f.census.nodes[a.Owner.Node]
+	return a.Owner.Node != "" && (exists || !f.stores[a.Backend].renames)
+}
+
+// restoredAt returns when a restore put the allocation back; zero if none did. A time in
+// the future is of a wrong clock, and counts as now.
+func (f *Facts) restoredAt(a *Allocation) time.Time {
+	at := f.ledger.restoredAt(a)
+	if at.After(f.now) {
+		return f.now
+	}
+	return at
+}
+
+// seenOn returns the node on which the pod shows the address of the allocation, or did
+// when a run last saw it. A pod of that name may be another one, on another node. So
+// its node counts only if it shows the address. The ledger loses the node if the
+// allocation changes hands.
+func (f *Facts) seenOn(a *Allocation) string {
+	if pod, presence := f.census.pod(a.Owner.Pod); presence == Present && pod.Node != "" && pod.shows(a.IP) {
+		return pod.Node
+	}
+	return f.ledger.node(a)
+}
+
+// grace returns how long the pod of the allocation may take to end, if that is longer
+// than the default; otherwise 0. If the pod of that name shows another address, it may
+// be another pod, and the longer grace counts.
+func (f *Facts) grace(a *Allocation, siblings []*Allocation) time.Duration {
+	grace := f.ledger.grace(a)
+	if pod, presence := f.census.pod(a.Owner.Pod); presence == Present {
+		if pod.shows(a.IP) {
+			grace = 0
+		}
+		grace = max(grace, pod.TerminationGrace)
+	}
+	for _, s := range siblings {
+		grace = max(grace, f.ledger.grace(s))
+	}
+	if grace <= defaultTermination {
+		return 0
+	}
+	return min(grace, maxGrace*time.Second)
+}

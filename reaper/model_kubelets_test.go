@@ -1,0 +1,435 @@
+package reaper_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A kubeletModel is a cluster in which pods are deleted by force, nodes are cut off and
+// come back, and kubelets take their time to end sandboxes. Every run is a dry run that
+// remembers: what it plans is gone afterwards, and must not be of a running sandbox.
+type kubeletModel struct {
+	now    time.Time
+	nodes  map[string]*reaper.Node
+	pods   map[string]*kubeletPod // in the API
+	boxes  []*sandbox             // that run
+	stores [3]map[string]*storedEntry
+	ledger *memoryLedgers
+	made   int
+	log    []string
+	known  map[string]bool          // findings that are left out
+	clock  map[string]time.Duration // by how much the clock of a node is ahead
+	alias  map[string]string        // what Calico calls a node
+	wanted int                      // how many pods the StatefulSet p wants
+}
+
+type kubeletPod struct {
+	reaper.Pod
+	box   *sandbox
+	shown *sandbox
+}
+
+type sandbox struct {
+	id, pod, node string
+	grace         time.Duration
+	deleted       bool      // its pod is gone from the API
+	ends          time.Time // when the kubelet has ended it; zero while it runs
+	noted         bool      // a complete run saw its pod, and its entries
+}
+
+type storedEntry struct {
+	a    reaper.Allocation
+	box  *sandbox
+	news bool // adopted from another sandbox, and no run saw the pod show it since
+}
+
+const (
+	inCalico = iota
+	inPool
+	inOverlapping
+)
+
+var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
+
+func newKubeletModel(known ...string) *kubeletModel {
+	m := &kubeletModel{now: noon, nodes: map[string]*reaper.Node{}, pods: map[string]*kubeletPod{}, ledger: &memoryLedgers{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
+	for _, k := range known {
+		m.known[k] = true
+	}
+	for i := range m.stores {
+		m.stores[i] = map[string]*storedEntry{}
+	}
+	for i := range 3 {
+		name := fmt.Sprint("n", i)
+		m.nodes[name] = &reaper.Node{Name: name, Ready: true, Created: noon.Add(-100 * time.Hour), Since: noon.Add(-99 * time.Hour)}
+	}
+	return m
+}
+
+func (m *kubeletModel) note(format string, args ...any) {
+	m.log = append(m.log, m.now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func (m *kubeletModel) create(name, node string, grace time.Duration) {
+	if m.pods[name] != nil || !m.nodes[node].Ready {
+		return
+	}
+	m.made++
+	m.pods[name] = &kubeletPod{Pod: reaper.Pod{
+		Ref: reaper.PodRef{Namespace: "default", Name: name}, UID: fmt.Sprint("u", m.made), Node: node,
+		AddressUnknown: true, Starting: true, TerminationGrace: grace,
+	}}
+	m.note("create %s on %s, grace %v", name, node, grace)
+}
+
+// add is the ADD of all plugins for a new sandbox of the pod.
+func (m *kubeletModel) add(name string) {
+	pod := m.pods[name]
+	if pod == nil || pod.box != nil || !m.nodes[pod.Node].Ready {
+		return
+	}
+	m.made++
+	box := &sandbox{id: fmt.Sprint("s", m.made), pod: name, node: pod.Node, grace: pod.TerminationGrace}
+	pod.box = box
+	m.boxes = append(m.boxes, box)
+	ip := func(store int) netip.Addr {
+		return netip.AddrFrom4([4]byte{10, byte(store), byte(m.made / 250), byte(m.made % 250)})
+	}
+	owner := reaper.Owner{Pod: pod.Ref, Sandbox: box.id}
+	owner.Node = m.alias[pod.Node]
+	m.put(inCalico, reaper.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node]), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	owner.Node, owner.Interface = "", "net1"
+	for _, e := range m.stores[inPool] {
+		if e.a.Owner.Pod == pod.Ref {
+			e.a.Owner.Sandbox, e.a.Token, e.box, e.news = box.id, "t-"+box.id, box, true
+			m.note("%s adopts %s", name, e.a.IP)
+			if o := m.stores[inOverlapping][e.a.IP.String()]; o != nil {
+				o.box, o.news = box, true
+			}
+			return
+		}
+	}
+	pool := reaper.Allocation{Key: ip(inPool).String(), IP: ip(inPool), Owner: owner, Group: "g " + ip(inPool).String() + name}
+	m.put(inPool, pool, box)
+	pool.Owner.Sandbox, pool.Created = "", m.now
+	if m.made%2 == 0 {
+		pool.Group = ""
+	}
+	m.put(inOverlapping, pool, box)
+	m.note("add %s: %s %s", name, box.id, pool.IP)
+}
+
+func (m *kubeletModel) put(store int, a reaper.Allocation, box *sandbox) {
+	a.Token = "t-" + box.id
+	m.stores[store][a.Key] = &storedEntry{a: a, box: box}
+}
+
+// show makes the kubelet write the addresses into the pod's status.
+func (m *kubeletModel) show(name string) {
+	pod := m.pods[name]
+	if pod == nil || pod.box == nil || !m.nodes[pod.Node].Ready {
+		return
+	}
+	pod.AddressUnknown, pod.Starting, pod.Sandbox, pod.Interfaces = false, false, pod.box.id, map[string][]netip.Addr{}
+	pod.Addresses, pod.shown = nil, pod.box
+	for store := range m.stores {
+		for _, e := range m.stores[store] {
+			if e.box == pod.box {
+				pod.Addresses = append(pod.Addresses, e.a.IP)
+				if store == inPool {
+					pod.Interfaces["net1"] = []netip.Addr{e.a.IP}
+				}
+			}
+		}
+	}
+	m.note("show %s %v", name, pod.Addresses)
+}
+
+// forceDelete removes the pod from the API. Its kubelet ends it if it can hear of that.
+func (m *kubeletModel) forceDelete(name string) {
+	pod := m.pods[name]
+	if pod == nil {
+		return
+	}
+	delete(m.pods, name)
+	if pod.box != nil {
+		if pod.box.grace > 30*time.Second && !pod.box.noted {
+			pod.box.grace = 30 * time.Second // no run could know
+		}
+		pod.box.deleted = true
+		if m.nodes[pod.Node].Ready {
+			pod.box.ends = m.now.Add(pod.box.grace)
+		}
+	}
+	m.note("delete %s by force", name)
+}
+
+func (m *kubeletModel) ready(node string, ready bool) {
+	n := m.nodes[node]
+	if n.OutOfService || n.Ready == ready {
+		return
+	}
+	n.Ready, n.Since = ready, m.now
+	if ready {
+		n.Since = m.now.Add(m.clock[node])
+	}
+	for _, b := range m.boxes {
+		if b.node == node && b.deleted {
+			b.ends = time.Time{}
+			if ready {
+				b.ends = m.now.Add(b.grace + 10*time.Second)
+			}
+		}
+	}
+	m.note("%s ready: %v", node, ready)
+}
+
+// restart gives the pod another sandbox; the DEL of the first one fails.
+func (m *kubeletModel) restart(name string) {
+	pod := m.pods[name]
+	if pod == nil || pod.box == nil || !m.nodes[pod.Node].Ready {
+		return
+	}
+	m.end(pod.box)
+	pod.box = nil
+	m.note("restart %s", name)
+	m.add(name)
+}
+
+func (m *kubeletModel) end(box *sandbox) {
+	m.boxes = slices.DeleteFunc(m.boxes, func(b *sandbox) bool { return b == box })
+}
+
+// graceful deletes the pod when its sandbox has ended; its DEL fails.
+func (m *kubeletModel) graceful(name string) {
+	pod := m.pods[name]
+	if pod == nil || !m.nodes[pod.Node].Ready {
+		return
+	}
+	if pod.box != nil {
+		m.end(pod.box)
+	}
+	delete(m.pods, name)
+	m.note("delete %s", name)
+}
+
+func (m *kubeletModel) pass(d time.Duration) {
+	m.now = m.now.Add(d)
+	for name, pod := range m.pods { // no ADD takes longer than 4 minutes
+		if pod.box != nil && d >= 40*time.Second && pod.shown != pod.box {
+			m.show(name)
+		}
+	}
+	for _, b := range slices.Clone(m.boxes) {
+		if !b.ends.IsZero() && !m.now.Before(b.ends) {
+			m.end(b)
+		}
+	}
+}
+
+// A modelStore lists the entries of one store.
+type modelStore struct {
+	m      *kubeletModel
+	store  int
+	broken bool
+}
+
+func (s modelStore) Name() string { return storeNames[s.store] }
+
+func (s modelStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		if s.broken {
+			yield(reaper.Pool{}, errConnection)
+			return
+		}
+		pool := reaper.Pool{Name: "pool", Network: "-"}
+		for _, e := range s.m.stores[s.store] {
+			pool.Allocations = append(pool.Allocations, e.a)
+		}
+		slices.SortFunc(pool.Allocations, func(a, b reaper.Allocation) int { return strings.Compare(a.Key, b.Key) })
+		yield(pool, nil)
+	}
+}
+
+func (s modelStore) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+
+// run plans. It returns a violation, or nothing.
+func (m *kubeletModel) run(grace time.Duration, broken int) string {
+	for name, pod := range m.pods {
+		if m.known["in flight"] && pod.shown != pod.box {
+			m.show(name)
+		}
+	}
+	h := newHarness()
+	for store := range m.stores {
+		h.backends = append(h.backends, modelStore{m, store, store == broken})
+	}
+	dry, one := true, 1.0
+	h.policy = policy.Default()
+	h.policy.DryRun, h.policy.Limits.MaxFraction, h.policy.Limits.MaxPodDrop = &dry, &one, &one
+	h.policy.GracePeriod = &policy.Duration{Duration: grace}
+	h.pods, h.ledgers, h.now = &backendtest.Pods{}, m.ledger, m.now
+	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	for _, p := range m.pods {
+		h.pods.Add(p.Pod)
+	}
+	for _, n := range m.nodes {
+		h.pods.AddNodes(*n)
+	}
+	h.pods.AddSets(reaper.StatefulSet{Namespace: "default", Name: "p", Replicas: m.wanted})
+	h.change = func(o *reaper.Options) { o.Remember = true }
+	report, err := reaper.Run(context.Background(), h.options())
+	m.note("run, grace %v, broken %d: %v", grace, broken, err)
+	for _, e := range report.Entries {
+		store := slices.Index(storeNames[:], e.Backend)
+		stored := m.stores[store][e.Key]
+		m.note("  %s %s %s of %s: %s %s (%s)", e.Backend, e.IP, e.Owner.Pod, e.Owner.Node, e.Verdict, e.Reason, e.Note)
+		if e.Verdict != reaper.Orphaned {
+			continue
+		}
+		if slices.Contains(m.boxes, stored.box) && (!m.known["adopted"] || !stored.news) {
+			return fmt.Sprintf("%s %s of %s is planned, and %s runs on %s", e.Backend, e.IP, stored.box.pod, stored.box.id, stored.box.node)
+		}
+		delete(m.stores[store], e.Key)
+	}
+	for _, p := range m.pods {
+		if p.box != nil && broken < 0 && err == nil {
+			p.box.noted = true
+			for store := range m.stores {
+				for _, e := range m.stores[store] {
+					if e.box == p.box && slices.Contains(p.Addresses, e.a.IP) {
+						e.news = false
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
+	for i := range 3 {
+		node := fmt.Sprint("n", i)
+		if m.known["clocks differ"] {
+			m.clock[node] = rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, -10 * time.Minute}).Draw(t, "clock of "+node)
+		}
+		if m.known["names differ"] && rapid.Bool().Draw(t, node+" has another name") {
+			m.alias[node] = node + "-calico"
+		}
+	}
+	for range rapid.IntRange(5, 45).Draw(t, "events") {
+		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
+		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
+		switch rapid.SampledFrom([]string{"create", "create", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		case "create":
+			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
+		case "add":
+			m.add(name)
+		case "show":
+			m.show(name)
+		case "up":
+			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
+			m.add(name)
+			m.show(name)
+		case "force":
+			m.forceDelete(name)
+		case "graceful":
+			m.graceful(name)
+		case "restart":
+			m.restart(name)
+		case "scale":
+			m.wanted = rapid.IntRange(0, 2).Draw(t, "replicas")
+			m.note("scale to %d", m.wanted)
+		case "fence":
+			if n := m.nodes[node]; !n.Ready {
+				n.OutOfService = true
+				m.boxes = slices.DeleteFunc(m.boxes, func(b *sandbox) bool { return b.node == node })
+				m.note("fence %s", node)
+			}
+		case "hide":
+			if pod := m.pods[name]; pod != nil && pod.shown != nil {
+				pod.AddressUnknown, pod.Interfaces, pod.Addresses = true, nil, nil
+				m.note("hide %s", name)
+			}
+		case "away":
+			m.ready(node, false)
+		case "back":
+			m.ready(node, true)
+		case "pass":
+			m.pass(rapid.SampledFrom([]time.Duration{5 * time.Second, 40 * time.Second, 4 * time.Minute, 15 * time.Minute, time.Hour}).Draw(t, "time"))
+		case "run":
+			broken := -1
+			if listingsFail {
+				broken = rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 2}).Draw(t, "broken")
+			}
+			grace := rapid.SampledFrom([]time.Duration{2 * time.Minute, 15 * time.Minute}).Draw(t, "grace")
+			if v := m.run(grace, broken); v != "" {
+				t.Fatalf("%s\n%s", v, strings.Join(m.log, "\n"))
+			}
+		}
+	}
+	if v := m.rest(); v != "" {
+		t.Fatalf("%s\n%s", v, strings.Join(m.log, "\n"))
+	}
+}
+
+// rest lets the cluster come to rest, and returns what is left although it is dead.
+func (m *kubeletModel) rest() string {
+	m.wanted = 0
+	for node := range m.nodes {
+		m.ready(node, true)
+	}
+	m.pass(2 * time.Hour)
+	for name, pod := range m.pods {
+		if pod.box != nil {
+			m.show(name)
+		}
+	}
+	for range 10 {
+		m.pass(15*time.Minute + time.Second)
+		if v := m.run(15*time.Minute, -1); v != "" {
+			return v
+		}
+	}
+	for store := range m.stores {
+		for _, e := range m.stores[store] {
+			pod := m.pods[e.a.Owner.Pod.Name]
+			replaced := pod != nil && store == inCalico && pod.box != nil && pod.shown == pod.box && m.nodes[pod.Node].Ready
+			if !slices.Contains(m.boxes, e.box) && (pod == nil || replaced) {
+				return fmt.Sprintf("%s %s of %s is left", storeNames[store], e.a.IP, e.a.Owner.Pod)
+			}
+		}
+	}
+	return ""
+}
+
+// Promise 1, 2. Pods are deleted by force, nodes are cut off and come back, pods come back
+// on any node, and listings fail. No run plans an address of a running sandbox, and in the
+// end nothing is left of those that ended.
+func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fails bool
+		known []string
+	}{
+		{"all is seen", false, []string{"adopted", "in flight"}},
+		{"clocks differ", false, []string{"adopted", "in flight", "clocks differ"}},
+		{"listings fail", true, []string{"adopted", "in flight"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { newKubeletModel(tt.known...).days(t, tt.fails) })
+		})
+	}
+}

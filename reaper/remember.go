@@ -1,0 +1,164 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+)
+
+// next returns the ledger after these decisions. Of a store that was listed, it has the
+// allocations that are ownerless and wait, and what is known of the pods of the others,
+// and nothing else. Of any other store, it loses nothing: a store that is disabled,
+// absent or failed may be back in the next run.
+func (l Ledger) next(decisions []Decision, c Census, inv Inventory) Ledger {
+	n := l.clone()
+	n.figures, n.doubt = c.figures(), doubt{}
+	n.forget(inv.listed())
+	for i := range decisions {
+		n.remember(&decisions[i], l)
+	}
+	return n
+}
+
+// forget removes the entries of the stores with these tags.
+func (l Ledger) forget(tags map[string]bool) {
+	forget(l.seen, tags)
+	forget(l.nodes, tags)
+	forget(l.graces, tags)
+	forget(l.restored, tags)
+}
+
+func forget[V any](entries map[string]V, tags map[string]bool) {
+	for id := range entries {
+		if isOf(id, tags) {
+			delete(entries, id)
+		}
+	}
+}
+
+// remember writes one decision into the ledger, which follows the ledger before.
+func (l Ledger) remember(d *Decision, before Ledger) {
+	a := &d.Allocation
+	for _, present := range []bool{false, true} {
+		id := seenKey(a, present)
+		at, known := before.seen[id]
+		switch {
+		case d.remember && present == d.present():
+			l.seen[id] = toSecond(d.FirstSeen)
+		case d.keepSeen && known:
+			l.seen[id] = at
+		default:
+			delete(l.seen, id)
+		}
+	}
+	set(l.nodes, key(a.Backend, a.id()), d.known.node)
+	set(l.graces, key(a.Backend, a.place()), d.known.grace)
+	set(l.restored, key(a.Backend, a.spot()), d.known.restored)
+}
+
+// present reports whether the named pod existed when the decision was made.
+func (d *Decision) present() bool { return d.facts.present(&d.Allocation) }
+
+// set writes a value, or removes it if it is zero.
+func set[V comparable](entries map[string]V, id string, value V) {
+	var zero V
+	if value == zero {
+		delete(entries, id)
+		return
+	}
+	entries[id] = value
+}
+
+// listed returns the tags of the stores that were listed completely.
+func (inv Inventory) listed() map[string]bool {
+	tags := make(map[string]bool)
+	for _, l := range inv.Listings {
+		if l.Status == StatusOK {
+			tags[tag(l.Backend)] = true
+		}
+	}
+	return tags
+}
+
+// loadLedger loads the ledger of earlier runs. It reports false if the stored ledger
+// could not be read. Then it may be whole, and must not be replaced.
+func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
+	ledger, err := r.Ledgers.Load(ctx)
+	switch {
+	case errors.Is(err, ErrLedgerDamaged):
+		r.warn(err.Error() + "; the allocations of the damaged part count as first seen now")
+	case err != nil:
+		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
+		return Ledger{}, false
+	}
+	return ledger, true
+}
+
+// remembers reports whether the run stores what it finds.
+func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
+
+// rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
+// the next look of the same run otherwise. By a wrong clock it stores nothing.
+func (r *run) rememberPlan(ctx context.Context, have Ledger, known bool, next func(Ledger) Ledger) {
+	switch {
+	case !r.Remember:
+		r.memory = next(have)
+	case known && r.checkClock() == nil:
+		r.saveLedger(ctx, have, next)
+	}
+}
+
+// forget removes the released allocations from the ledger that was saved. If they come
+// back, they are new.
+func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
+	var released []*Allocation
+	for _, i := range plan.due {
+		if r.report.Entries[i].Outcome == Released {
+			released = append(released, &plan.decisions[i].Allocation)
+		}
+	}
+	if len(released) > 0 {
+		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.without(released) })
+	}
+}
+
+// saveLedger replaces the ledger by what next makes of it. If another run wrote in
+// between, next gets the ledger of that run. It warns of what does not fit.
+func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Ledger) {
+	left, err := saveLedger(ctx, r.Ledgers, have, next)
+	if err != nil {
+		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
+		return
+	}
+	if left > 0 {
+		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
+			"and addresses whose node was forgotten are held while a node is not ready", r.Ledgers.Capacity(), left))
+	}
+}
+
+// saveLedger is run.saveLedger without the report. It returns how many entries did not
+// fit.
+func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Ledger) Ledger) (left int, err error) {
+	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
+	err = retry.Do(ctx, b, func(ctx context.Context) error {
+		var want Ledger
+		want, left = next(have).fit(ledgers.Capacity())
+		if want.Equal(have) {
+			return nil
+		}
+		err := ledgers.Save(ctx, want)
+		if !errors.Is(err, ErrAgain) {
+			return err
+		}
+		theirs, loadErr := ledgers.Load(ctx)
+		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
+			return loadErr
+		}
+		have = theirs
+		return retry.RetryableError(err)
+	})
+	return left, err
+}

@@ -1,0 +1,121 @@
+package reaper_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// remembered makes a restore write the ledger of the harness.
+func (h *harness) remembered(o *reaper.RestoreOptions) { o.Ledgers = h.ledgers }
+
+// A run after a restore does not release again what was put back.
+func TestRestoredAllocationsAreHeld(t *testing.T) {
+	held := decision{reaper.Held, "Restored", "a restore put it back, and it is held until 2026-03-02T12:00:00Z"}
+	byRule := func(p *policy.Policy) {
+		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Restored: policy.Release}}
+	}
+	byFlag := func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }
+	for _, tt := range []struct {
+		name   string
+		after  time.Duration
+		policy func(*policy.Policy)
+		want   decision
+	}{
+		{"at once", 0, nil, held},
+		{"a day later, but for a second", 24*time.Hour - time.Second, nil, held},
+		{"a day later", 24 * time.Hour, nil, decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"at once, and a rule ends the hold", 0, byRule, decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"at once, without a hold", 0, byFlag, decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"after the grace period, without a hold", 30 * time.Second, byFlag, decision{reaper.Suspected, reaper.PodAbsent, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newReleasedHarness(t)
+			r.restore(t, r.remembered)
+			r.policy.GracePeriod = &policy.Duration{Duration: 30 * time.Second}
+			if tt.policy != nil {
+				tt.policy(&r.policy)
+			}
+			r.now = noon.Add(tt.after)
+			report := r.run(t)
+			for _, key := range []string{"2", "3", "10.1.0.2"} {
+				equal(t, "verdict on "+key, reported(t, report, key), tt.want)
+			}
+			r.wantRestored(t)
+		})
+	}
+}
+
+// The grace period begins anew after the hold: neither the first sight before the
+// release counts, nor that during the hold.
+func TestGraceBeginsAnewAfterARestore(t *testing.T) {
+	h, m := waitingHarness(t)
+	grace := policy.Duration{Duration: 30 * time.Second}
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
+	h.run(t)
+	h.now = noon.Add(grace.Duration)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	before := string(h.ledgers.stored)
+	equal(t, "the ledger has forgotten them", before, `{"version":1,"seen":{},"figures":{"pods":1}}`)
+
+	h.restore(t, h.remembered)
+	h.policy.Journal.RestoreHold = &policy.Duration{}
+	equal(t, "suspected at once", h.run(t).Summary.Suspected, 2)
+	h.now = h.now.Add(grace.Duration - time.Second)
+	equal(t, "suspected until it is over", h.run(t).Summary.Suspected, 2)
+	h.now = h.now.Add(time.Second)
+	equal(t, "released again", h.run(t).Summary.Released, 2)
+	equal(t, "entries left", len(contentsOf(t, m)), 1)
+}
+
+// A run was killed after its releases, before it forgot them.
+func TestGraceBeginsAnewAlthoughTheLedgerStillKnowsTheFirstSight(t *testing.T) {
+	h, _ := waitingHarness(t)
+	grace := policy.Duration{Duration: 30 * time.Second}
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
+	h.policy.Journal.RestoreHold = &policy.Duration{}
+	h.run(t)
+	known := h.ledgers.stored
+	h.now = noon.Add(grace.Duration)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	h.ledgers.stored = known
+	h.restore(t, h.remembered)
+	equal(t, "suspected", h.run(t).Summary.Suspected, 2)
+	h.now = h.now.Add(grace.Duration)
+	equal(t, "released again", h.run(t).Summary.Released, 2)
+}
+
+// A pod that is back ends the hold.
+func TestPodThatIsBackEndsTheHold(t *testing.T) {
+	r := newReleasedHarness(t)
+	r.restore(t, r.remembered)
+	pod := reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID}
+	r.pods.Add(pod)
+	r.run(t)
+	r.pods.Remove(pod.Ref)
+	report := r.run(t)
+	equal(t, "outcome of the pod that was back", outcomes(report)["2"], reaper.Released)
+	equal(t, "reason of the other", reported(t, report, "3").Reason, reaper.Reason("Restored"))
+}
+
+// A restore is worth more than its memory.
+func TestRestoreWithoutALedgerWarns(t *testing.T) {
+	r := newReleasedHarness(t)
+	r.ledgers.onLoad = func() error { return errForbidden }
+	report := r.restore(t, r.remembered)
+	equal(t, "restored", report.Summary.Restored, 3)
+	equal(t, "warnings", report.Warnings, []string{
+		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
+	})
+	r.wantRestored(t)
+}
+
+// Promise 5. A dry run of a restore writes no ledger.
+func TestDryRunOfARestoreRemembersNothing(t *testing.T) {
+	r := newReleasedHarness(t)
+	saves := r.ledgers.saves
+	r.restore(t, r.remembered, func(o *reaper.RestoreOptions) { o.DryRun = true })
+	equal(t, "writes of the ledger", r.ledgers.saves, saves)
+}

@@ -1,0 +1,62 @@
+package reaper
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
+	name := a.Owner.Node
+	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
+		return noMatch()
+	}
+	return match("node "+name+" is not ready", f.census.nodes[name].evidence())
+}
+
+// nodeUnknown holds what may be on any of the unreachable nodes. The node is not known
+// either if the store has names of its own for nodes.
+func nodeUnknown(f *Facts, a *Allocation) (Decision, bool) {
+	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.holdsAddress() {
+		return noMatch()
+	}
+	var names []string
+	var evidence []Evidence
+	for _, n := range f.census.away {
+		if f.mayBeOn(a, n) {
+			names, evidence = append(names, n.Name), append(evidence, n.evidence())
+		}
+	}
+	if len(names) == 0 {
+		return noMatch()
+	}
+	const most = 5
+	note := "its node is not known, and not ready are: " + strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		note += fmt.Sprintf(" and %d more", more)
+	}
+	return match(note, evidence[:min(most, len(evidence))]...)
+}
+
+// mayBeOn reports whether the allocation may be on an unreachable node, by their ages.
+//
+// An allocation that is younger than the moment at which the node controller lost the
+// node is not there: a kubelet that is cut off makes no sandbox whose address reaches the
+// store. A kubelet that says itself that it is not ready may. One that a restore created
+// again is older than it says. And what is older than the node was never there.
+func (f *Facts) mayBeOn(a *Allocation, n Node) bool {
+	known := !a.Created.IsZero() && !a.Created.After(f.now)
+	lost := n.Lost && !n.Since.IsZero() && f.ledger.restoredAt(a).IsZero()
+	switch {
+	case known && lost && a.Created.Sub(n.Since) > maxClockSkew:
+		return false
+	case n.Created.IsZero():
+		return true
+	case known && n.Created.Sub(a.Created) > maxClockSkew, n.Created.Sub(f.since(a)) > maxClockSkew:
+		return false
+	}
+	neverReady := !n.Lost && n.Since.Sub(n.Created).Abs() <= time.Second
+	return !neverReady
+}
