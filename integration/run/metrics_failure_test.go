@@ -1,10 +1,15 @@
 package run_test
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,28 +19,50 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// password must not be printed; locked is the configuration of a gateway that
-// wants it from the user operator.
-const (
-	password = "hunter2-s3cret"
-	locked   = "basic_auth_users: {operator: $2a$04$3tekmN937qnCV37J1wRjW.e5GcKpnjsZInxkao5ygbKmkCvgqZgzG}\n"
-)
+// password must not be printed.
+const password = "hunter2-s3cret"
 
 // withUser puts user and password into a URL.
 func withUser(user, url string) string { return strings.Replace(url, "://", "://"+user+"@", 1) }
+
+// startLockedGateway starts a gateway that wants the password from the user operator, over
+// TLS, with the certificate of httptest's servers. It returns its URL and a file with the
+// certificate.
+func startLockedGateway(t *testing.T) (url, certFile string) {
+	t.Helper()
+	issuer := httptest.NewTLSServer(nil)
+	issuer.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(issuer.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const users = "basic_auth_users: {operator: $2a$04$3tekmN937qnCV37J1wRjW.e5GcKpnjsZInxkao5ygbKmkCvgqZgzG}\n"
+	g := startGateway(t, users+fmt.Sprintf("tls_server_config: {cert_file: %q, key_file: %q}\n", certFile, keyFile))
+	return strings.Replace(g.url, "http:", "https:", 1), certFile
+}
 
 // If figures cannot be pushed, the run releases what it would release, warns, and ends
 // soon.
 func TestEveryTroubleOfTheGateway(t *testing.T) {
 	f := newMetricsFixture(t)
+	var locked string
+	locked, f.trusted = startLockedGateway(t)
 	answers := func(code int) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "not today", code)
 		}))
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	hangs := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // who has not read it does not notice that the client is gone
 		<-r.Context().Done()
 	}))
@@ -48,9 +75,9 @@ func TestEveryTroubleOfTheGateway(t *testing.T) {
 		{"down", closed(t), "connection refused", 0},
 		{"answers 400", answers(http.StatusBadRequest), "unexpected status code 400 while pushing to", 0},
 		{"is the API server", f.Config.Host, "push metrics: ", 0},
-		{"wants a password", startGateway(t, locked).url, "unexpected status code 401", 0},
+		{"wants a password", locked, "unexpected status code 401", 0},
 		{"answers 500", answers(http.StatusInternalServerError), "not today", 0},
-		{"has no such path", f.gateway.url + "/somewhere", "unexpected status code 404", 0},
+		{"has no such path", answers(http.StatusNotFound) + "/somewhere", "unexpected status code 404", 0},
 		{"hangs", hangs.URL, "context deadline exceeded", 10 * time.Second},
 	}
 	if testing.Short() {
@@ -87,13 +114,14 @@ func closed(t *testing.T) string {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return "http://" + listener.Addr().String()
+	return "https://" + listener.Addr().String()
 }
 
 func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
 	f := newMetricsFixture(t)
-	url := withUser("operator:"+password, startGateway(t, locked).url)
-	result := f.push(url, patient, "-v").EndT(f, reap.ExitDone)
+	url, trusted := startLockedGateway(t)
+	f.trusted = trusted
+	result := f.push(withUser("operator:"+password, url), patient, "-v").EndT(f, reap.ExitDone)
 	if all := result.Stdout + result.Stderr; strings.Contains(all, password) || strings.Contains(all, "metrics were not pushed") {
 		t.Errorf("it tells the password, or could not push:\n%s", all)
 	}
@@ -102,7 +130,10 @@ func TestPasswordOpensTheGatewayAndIsNotTold(t *testing.T) {
 // A URL that is none of a gateway ends the run before it begins.
 func TestWrongURLIsAMistakeInUsage(t *testing.T) {
 	f := newMetricsFixture(t)
-	for _, url := range []string{"pushgateway:9091", "http://operator:" + password + "%@pushgateway", "https://", f.gateway.url + "/metrics"} {
+	for _, url := range []string{
+		"pushgateway:9091", "http://operator:" + password + "%@pushgateway", "https://", f.gateway.url + "/metrics",
+		withUser("operator:"+password, f.gateway.url), // in the clear
+	} {
 		result, err := f.push(url, atOnce).Wait()
 		f.must(err)
 		if result.ExitCode != reap.ExitUsage || !strings.Contains(result.Stderr, "ip-reaper: --push-url: ") || result.Stdout != "" {

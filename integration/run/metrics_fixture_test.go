@@ -10,11 +10,12 @@ import (
 type metricsFixture struct {
 	*fixture
 	gateway *gateway
+	trusted string // a file with the certificates that the reaper trusts; those of the system if empty
 }
 
 func newMetricsFixture(t *testing.T) *metricsFixture {
 	t.Helper()
-	f := &metricsFixture{newFixture(t), startGateway(t)}
+	f := &metricsFixture{fixture: newFixture(t), gateway: startGateway(t)}
 	f.network = wide
 	return f
 }
@@ -22,7 +23,7 @@ func newMetricsFixture(t *testing.T) *metricsFixture {
 // push starts the reaper with a policy. Figures go to the URL.
 func (f *metricsFixture) push(pushURL, policy string, args ...string) *reap.Process {
 	f.Helper()
-	f.env = []string{"IP_REAPER_PUSH_URL=" + pushURL}
+	f.env = []string{"IP_REAPER_PUSH_URL=" + pushURL, "SSL_CERT_FILE=" + f.trusted}
 	return f.start(policy, args...)
 }
 

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(server.Close)
 			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
+			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), fmt.Appendf(nil, kubeconfig, server.URL), 0o600)

@@ -30,7 +30,7 @@ type Gateway struct {
 // ParseGateway reads the URL of a Pushgateway, such as http://pushgateway:9091. The URL
 // may have the path of a group in the Pushgateway's own form, such as
 // /metrics/job/ip-reaper/cluster/prod. User and password are sent as basic
-// authentication.
+// authentication, and only over https.
 //
 // No error quotes a part of the URL that may hold the password.
 func ParseGateway(text string) (Gateway, error) {
@@ -44,6 +44,8 @@ func ParseGateway(text string) (Gateway, error) {
 		return Gateway{}, errors.New("the URL has no host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return Gateway{}, errors.New("the URL has a ? or a # after its path: leave that out")
+	case u.User != nil && u.Scheme != "https":
+		return Gateway{}, errors.New("the URL has a user, and http would send the password in the clear: use https://")
 	}
 	g := Gateway{job: defaultJob, user: u.User}
 	prefix, group, grouped := strings.Cut(strings.TrimRight(u.EscapedPath(), "/"), "/metrics/job/")

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,6 +51,10 @@ func TestURLsThatAreNoGateways(t *testing.T) {
 		{"http://:9091", "the URL has no host"},
 		{"http:pushgateway", "the URL has no host"},
 		{"http://me:s3cret%zz@pushgateway", "this is not a URL"},
+		{"http://me:s3cret@pushgateway:9091", "the URL has a user, and http would send the password in the clear: use https://"},
+		{"HTTP://me@pushgateway", "the URL has a user, and http would send the password in the clear: use https://"},
+		{"http://:s3cret@pushgateway", "the URL has a user, and http would send the password in the clear: use https://"},
+		{"http://@pushgateway/metrics", "the URL has a user, and http would send the password in the clear: use https://"},
 		{"http://me:s3cret@pushgateway:s3cret", "this is not a URL"},
 		{"http://pushgateway\n", "this is not a URL"},
 		{"http://pushgateway?token=s3cret", "the URL has a ? or a # after its path: leave that out"},
@@ -92,11 +97,24 @@ func TestNoFigureHasALabelOfAGroup(t *testing.T) {
 	}
 }
 
+// startTLS starts a server with TLS, which the clients of this test trust.
+func startTLS(t *testing.T, handler http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	was := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = was })
+	http.DefaultTransport = server.Client().Transport
+	return server
+}
+
+// withUser puts a user and a password into a URL.
+func withUser(url string) string { return strings.Replace(url, "://", "://me:s3cret%2F@", 1) }
+
 func TestCredentialsAreSentAndNotTold(t *testing.T) {
 	c := &fakeGateway{T: t}
-	server := httptest.NewServer(c)
-	url := strings.Replace(server.URL, "http://", "http://me:s3cret%2F@", 1)
-	gateway, err := metrics.ParseGateway(url)
+	server := startTLS(t, c)
+	gateway, err := metrics.ParseGateway(withUser(server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,23 +131,36 @@ func TestCredentialsAreSentAndNotTold(t *testing.T) {
 	}
 }
 
-// A page of a login is not the gateway.
-func TestRedirectionIsNoSuccess(t *testing.T) {
-	for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {
-		asked := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if asked++; r.URL.Path != "/login" {
-				http.Redirect(w, r, "/login", code)
+// A page of a login is not the gateway, and no other server gets the credentials.
+func TestRedirectionIsNotFollowed(t *testing.T) {
+	var elsewhere []string
+	other := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		elsewhere = append(elsewhere, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
+	})
+	inClear := httptest.NewServer(other)
+	defer inClear.Close()
+	encrypted := startTLS(t, other)
+	for _, code := range []int{
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+	} {
+		for _, to := range []string{"/login", inClear.URL, encrypted.URL, withUser(encrypted.URL)} {
+			asked := 0
+			server := startTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked++; r.URL.Path != "/login" {
+					http.Redirect(w, r, to, code)
+				}
+			}))
+			gateway, err := metrics.ParseGateway(withUser(server.URL))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}))
-		gateway, err := metrics.ParseGateway(server.URL)
-		if err != nil {
-			t.Fatal(err)
+			if err := gateway.Push(t.Context(), everything(), 0); err == nil || asked != 1 || !strings.Contains(err.Error(), strconv.Itoa(code)) {
+				t.Errorf("after %d requests, a redirection by %d to %s is %v, want an error after one", asked, code, to, err)
+			}
 		}
-		if err := gateway.Push(t.Context(), everything(), 0); err == nil || asked != 1 {
-			t.Errorf("after %d requests, a redirection by %d is %v, want an error after one", asked, code, err)
-		}
-		server.Close()
+	}
+	if len(elsewhere) > 0 {
+		t.Errorf("other servers were asked for %q", elsewhere)
 	}
 }
 

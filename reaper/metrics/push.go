@@ -56,8 +56,9 @@ func (g Gateway) pusher(metrics prometheus.Gatherer) *push.Pusher {
 // the client quotes the whole answer.
 const maxAnswer = 1 << 10
 
-// An httpClient follows no redirection. A redirection would turn the push into a GET,
-// and the page behind it would look like success.
+// An httpClient follows no redirection. A redirection could lead the credentials to
+// another host, or to http. It would also turn the push into a GET, and the page behind
+// it would look like success.
 type httpClient struct{}
 
 // Do sends a request. The body of the response ends after maxAnswer bytes.
