@@ -23,13 +23,6 @@ backends:
   calico:
     enabled: auto
     datastore: etcdv3
-    etcd:
-      endpoints: ["https://etcd-0.etcd:2379", "http://[fd00::1]:2379"]
-      username: ip-reaper
-      passwordFile: /etcd/password
-      caFile: /etcd/ca.crt
-      certFile: /etcd/tls.crt
-      keyFile: /etcd/tls.key
   overlapping: {enabled: false}
   reservedIPs:
     enabled: auto

@@ -101,7 +101,7 @@ func (s etcd) ready(ctx context.Context) error {
 		return err
 	}
 	if len(kvs) == 0 {
-		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check backends.calico.etcd.endpoints), or Calico has never used it", clusterKey)
+		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check ETCD_ENDPOINTS), or Calico has never used it", clusterKey)
 	}
 	var info clusterInformation
 	if err := kube.Decode(kvs[0].raw, &info); err != nil {

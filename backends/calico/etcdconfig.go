@@ -5,8 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,125 +15,137 @@ import (
 	"go.uber.org/zap"
 )
 
-// EtcdOptions say how Calico's etcd is reached. What is empty is taken from the
-// variables that Calico's own programs read.
+// EtcdConfig returns the configuration that NewEtcd needs. Endpoints, credentials and
+// the names of files come from one source: the variables that Calico's own programs
+// read.
 //
-// A policy is kept in a ConfigMap, so there is no field for a password.
-type EtcdOptions struct {
-	// Endpoints are http or https URLs of a host and a port, and of nothing else;
-	// if nil, ETCD_ENDPOINTS, separated by commas. They are never empty otherwise.
-	Endpoints []string `json:"endpoints,omitzero"`
-
-	Username     string `json:"username,omitzero"`     // ETCD_USERNAME; never empty if PasswordFile is not
-	PasswordFile string `json:"passwordFile,omitzero"` // instead of the password itself, ETCD_PASSWORD
-	CAFile       string `json:"caFile,omitzero"`       // ETCD_CA_CERT_FILE
-
-	// CertFile and KeyFile are both set or both empty.
-	CertFile string `json:"certFile,omitzero"` // ETCD_CERT_FILE
-	KeyFile  string `json:"keyFile,omitzero"`  // ETCD_KEY_FILE
-}
-
-// Config reads the files and returns the configuration that NewEtcd needs. It
-// returns an error if there is no endpoint, if a username has no password, if a
-// certificate comes without its key, or if a file cannot be used. No error contains
-// a secret.
-func (o EtcdOptions) Config(env func(string) string) (clientv3.Config, error) {
-	o = o.complete(env)
+// It returns an error if the variables contradict each other, if an endpoint is http
+// and a variable of a credential or a certificate is set, if a file is of the pod's
+// service account, or if a file cannot be used. It checks all variables and the names
+// of all files before it opens a file. No error contains a secret.
+func EtcdConfig(env func(string) string) (clientv3.Config, error) {
+	v := readEtcdVariables(env)
+	if err := v.check(); err != nil {
+		return clientv3.Config{}, err
+	}
 	c := clientv3.Config{
-		Endpoints:   o.Endpoints,
-		Username:    o.Username,
+		Endpoints:   v.endpoints,
 		DialTimeout: etcdTimeout,
 		// Without keepalives, a connection to a host that is down would never end.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // the errors say the same
 	}
-	if len(c.Endpoints) == 0 {
-		return c, errors.New("no etcd endpoints: set backends.calico.etcd.endpoints or ETCD_ENDPOINTS")
-	}
-	if o.Username != "" {
-		password, err := o.password(env)
-		if err != nil {
-			return c, err
-		}
-		if password == "" { // the client would not log in
-			return c, errors.New("etcd has a username and no password: set backends.calico.etcd.passwordFile or ETCD_PASSWORD")
-		}
-		c.Password = password
+	if v.username != "" {
+		c.Username, c.Password = v.username, v.password
 	}
 	var err error
-	c.TLS, err = o.tls()
+	c.TLS, err = v.tls()
 	return c, err
 }
 
-// complete fills empty fields from Calico's environment variables.
-func (o EtcdOptions) complete(env func(string) string) EtcdOptions {
-	if len(o.Endpoints) == 0 {
-		for endpoint := range strings.SplitSeq(env("ETCD_ENDPOINTS"), ",") {
-			if endpoint = strings.TrimSpace(endpoint); endpoint != "" {
-				o.Endpoints = append(o.Endpoints, endpoint)
-			}
-		}
-	}
-	for _, v := range []struct {
-		field *string
-		name  string
-	}{
-		{&o.Username, "ETCD_USERNAME"},
-		{&o.CAFile, "ETCD_CA_CERT_FILE"},
-		{&o.CertFile, "ETCD_CERT_FILE"},
-		{&o.KeyFile, "ETCD_KEY_FILE"},
-	} {
-		if *v.field == "" {
-			*v.field = env(v.name)
-		}
-	}
-	return o
+// The variables of Calico's own programs.
+const (
+	envEndpoints = "ETCD_ENDPOINTS"
+	envUsername  = "ETCD_USERNAME"
+	envPassword  = "ETCD_PASSWORD"
+	envCAFile    = "ETCD_CA_CERT_FILE"
+	envCertFile  = "ETCD_CERT_FILE"
+	envKeyFile   = "ETCD_KEY_FILE"
+)
+
+// etcdVariables are the values of Calico's variables.
+type etcdVariables struct {
+	endpoints                 []string
+	username, password        string
+	caFile, certFile, keyFile string
 }
 
-// password returns the user's password.
-func (o EtcdOptions) password(env func(string) string) (string, error) {
-	if o.PasswordFile == "" {
-		return env("ETCD_PASSWORD"), nil
+func readEtcdVariables(env func(string) string) etcdVariables {
+	v := etcdVariables{
+		username: env(envUsername), password: env(envPassword),
+		caFile: env(envCAFile), certFile: env(envCertFile), keyFile: env(envKeyFile),
 	}
-	data, err := os.ReadFile(o.PasswordFile)
-	if err != nil {
-		// The field may hold the password itself by mistake, and must not be
-		// logged.
-		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = path.Err
+	for endpoint := range strings.SplitSeq(env(envEndpoints), ",") {
+		if endpoint = strings.TrimSpace(endpoint); endpoint != "" {
+			v.endpoints = append(v.endpoints, strings.TrimSuffix(endpoint, "/"))
 		}
-		return "", fmt.Errorf("passwordFile cannot be read: %w", err)
 	}
-	return strings.TrimRight(string(data), "\r\n"), nil
+	return v
+}
+
+// check returns what can be found wrong without opening a file.
+func (v etcdVariables) check() error {
+	if len(v.endpoints) == 0 {
+		return errors.New("no etcd endpoints: set " + envEndpoints)
+	}
+	inClear := false
+	for i, endpoint := range v.endpoints {
+		// The endpoint is not quoted: it may have a password.
+		if !isEndpoint(endpoint) {
+			return fmt.Errorf("%s: item %d is not https://host:port or http://host:port; a user and a password belong in %s and %s",
+				envEndpoints, i+1, envUsername, envPassword)
+		}
+		inClear = inClear || strings.HasPrefix(endpoint, "http:")
+	}
+	for _, guard := range []struct{ name, value string }{
+		{envUsername, v.username}, {envPassword, v.password},
+		{envCAFile, v.caFile}, {envCertFile, v.certFile}, {envKeyFile, v.keyFile},
+	} {
+		if inClear && guard.value != "" {
+			return fmt.Errorf("%s has an http endpoint and %s is set: http has neither encryption nor certificates, so use https, or unset %s",
+				envEndpoints, guard.name, guard.name)
+		}
+	}
+	if v.username != "" && v.password == "" { // the client would not log in
+		return fmt.Errorf("etcd has a username and no password: set %s, or unset %s", envPassword, envUsername)
+	}
+	if (v.certFile == "") != (v.keyFile == "") {
+		return fmt.Errorf("etcd client certificate: set %s and %s together", envCertFile, envKeyFile)
+	}
+	return nil
 }
 
 // tls reads the certificates and the key. It returns nil if none is named.
-func (o EtcdOptions) tls() (*tls.Config, error) {
-	if o.CAFile == "" && o.CertFile == "" && o.KeyFile == "" {
+func (v etcdVariables) tls() (*tls.Config, error) {
+	if v.caFile == "" && v.certFile == "" {
 		return nil, nil //nolint:nilnil // nil means no TLS to the client
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		data, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("etcd CA certificate: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("etcd CA certificate: %s has no certificate in PEM form", o.CAFile)
-		}
-	}
-	if o.CertFile == "" && o.KeyFile == "" {
-		return c, nil
-	}
-	if o.CertFile == "" || o.KeyFile == "" {
-		return nil, errors.New("etcd client certificate: set certificate and key together")
-	}
-	certificate, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	contents, err := readFiles(serviceAccountDirs, namedFile{envCAFile, v.caFile}, namedFile{envCertFile, v.certFile}, namedFile{envKeyFile, v.keyFile})
 	if err != nil {
-		return nil, fmt.Errorf("etcd client certificate: %w", err)
+		return nil, err
 	}
-	c.Certificates = []tls.Certificate{certificate}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if v.caFile != "" {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
+			return nil, fmt.Errorf("%s: %s has no certificate in PEM form", envCAFile, v.caFile)
+		}
+	}
+	if v.certFile != "" {
+		certificate, err := tls.X509KeyPair(contents[1], contents[2])
+		if err != nil {
+			return nil, fmt.Errorf("etcd client certificate of %s and %s: %w", envCertFile, envKeyFile, err)
+		}
+		c.Certificates = []tls.Certificate{certificate}
+	}
 	return c, nil
+}
+
+// endpointForm is the form of an endpoint. The values of the Helm chart have it too.
+var endpointForm = regexp.MustCompile(`^https?://([A-Za-z0-9._-]+|\[([0-9A-Fa-f:.]+)\]):([1-9][0-9]{0,4})$`)
+
+func isEndpoint(text string) bool {
+	parts := endpointForm.FindStringSubmatch(text)
+	if parts == nil {
+		return false
+	}
+	ip, port := parts[2], parts[3]
+	if ip != "" {
+		if addr, err := netip.ParseAddr(ip); err != nil || !addr.Is6() {
+			return false
+		}
+	}
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
 }

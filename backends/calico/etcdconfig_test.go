@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"math/big"
 	"os"
@@ -64,32 +65,26 @@ func environment(pairs ...string) func(string) string {
 func TestEtcdConfig(t *testing.T) {
 	cert, key := certificate(t)
 	ca, _ := certificate(t)
-	password := file(t, secret+"\r\n")
-	whole := environment("ETCD_ENDPOINTS", " https://a:2379, ,https://b:2379,", "ETCD_USERNAME", "calico", "ETCD_PASSWORD", " "+secret+" ",
-		"ETCD_CA_CERT_FILE", ca, "ETCD_CERT_FILE", cert, "ETCD_KEY_FILE", key)
 	for _, tt := range []struct {
 		name      string
-		options   EtcdOptions
-		env       func(string) string
+		env       []string
 		endpoints []string
 		user      string
 		password  string
 		ca, certs bool
 	}{
-		{"of the policy", EtcdOptions{Endpoints: []string{"http://a:2379"}}, environment(), []string{"http://a:2379"}, "", "", false, false},
-		{"of the environment", EtcdOptions{}, whole, []string{"https://a:2379", "https://b:2379"}, "calico", " " + secret + " ", true, true},
-		{"of the policy before the environment", EtcdOptions{
-			Endpoints: []string{"https://c:2379"}, Username: "reaper", PasswordFile: password, CAFile: cert, CertFile: cert, KeyFile: key,
-		}, environment("ETCD_ENDPOINTS", "https://a:2379", "ETCD_USERNAME", "calico", "ETCD_PASSWORD", "other",
-			"ETCD_CA_CERT_FILE", "/none", "ETCD_CERT_FILE", "/none", "ETCD_KEY_FILE", "/none"),
-			[]string{"https://c:2379"}, "reaper", secret, true, true},
-		{"of both", EtcdOptions{Endpoints: []string{"https://c:2379"}, PasswordFile: password}, whole, []string{"https://c:2379"}, "calico", secret, true, true},
-		{"a password without a user", EtcdOptions{Endpoints: []string{"https://c:2379"}}, environment("ETCD_PASSWORD", secret), []string{"https://c:2379"}, "", "", false, false},
-		{"an authority only", EtcdOptions{Endpoints: []string{"https://c:2379"}, CAFile: ca}, environment(), []string{"https://c:2379"}, "", "", true, false},
-		{"a client certificate only", EtcdOptions{Endpoints: []string{"https://c:2379"}, CertFile: cert, KeyFile: key}, environment(), []string{"https://c:2379"}, "", "", false, true},
+		{"in the clear, without any credential", []string{envEndpoints, "http://a:2379"}, []string{"http://a:2379"}, "", "", false, false},
+		{"everything", []string{
+			envEndpoints, " https://a:2379, ,https://b:2379/,", envUsername, "calico", envPassword, " " + secret + " ",
+			envCAFile, ca, envCertFile, cert, envKeyFile, key,
+		}, []string{"https://a:2379", "https://b:2379"}, "calico", " " + secret + " ", true, true},
+		{"a password without a user", []string{envEndpoints, "https://c:2379", envPassword, secret}, []string{"https://c:2379"}, "", "", false, false},
+		{"an authority only", []string{envEndpoints, "https://c:2379", envCAFile, ca}, []string{"https://c:2379"}, "", "", true, false},
+		{"a client certificate only", []string{envEndpoints, "https://c:2379", envCertFile, cert, envKeyFile, key},
+			[]string{"https://c:2379"}, "", "", false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := tt.options.Config(tt.env)
+			c, err := EtcdConfig(environment(tt.env...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,41 +112,91 @@ func TestEtcdConfigErrors(t *testing.T) {
 	junk := file(t, secret)
 	halfKey := file(t, "-----BEGIN PRIVATE KEY-----\n"+secret+"\n-----END PRIVATE KEY-----\n")
 	none := filepath.Join(t.TempDir(), "none")
-	endpoints := []string{"https://a:2379"}
 	for _, tt := range []struct {
-		name    string
-		options EtcdOptions
-		env     func(string) string
-		says    string
+		name string
+		env  []string // besides an https endpoint
+		says string
 	}{
-		{"no endpoints", EtcdOptions{}, environment("ETCD_PASSWORD", secret), "ETCD_ENDPOINTS"},
-		{"empty endpoints", EtcdOptions{}, environment("ETCD_ENDPOINTS", " , "), "ETCD_ENDPOINTS"},
-		{"no password file", EtcdOptions{Endpoints: endpoints, Username: "u", PasswordFile: none}, environment(), "passwordFile"},
-		{"the password for its file", EtcdOptions{Endpoints: endpoints, Username: "u", PasswordFile: secret}, environment(), "passwordFile"},
-		{"a directory for the password", EtcdOptions{Endpoints: endpoints, Username: "u", PasswordFile: t.TempDir()}, environment(), "passwordFile"},
-		{"no password", EtcdOptions{Endpoints: endpoints, Username: "u"}, environment(), "no password"},
-		{"an empty password file", EtcdOptions{Endpoints: endpoints, Username: "u", PasswordFile: file(t, "\n")}, environment("ETCD_PASSWORD", secret), "no password"},
-		{"no authority", EtcdOptions{Endpoints: endpoints, CAFile: none}, environment("ETCD_PASSWORD", secret), none},
-		{"an authority that is no certificate", EtcdOptions{Endpoints: endpoints, CAFile: junk}, environment(), junk},
-		{"a key for an authority", EtcdOptions{Endpoints: endpoints, CAFile: key}, environment(), "no certificate in PEM form"},
-		{"a certificate without a key", EtcdOptions{Endpoints: endpoints, CertFile: cert}, environment(), "together"},
-		{"a key without a certificate", EtcdOptions{Endpoints: endpoints, KeyFile: key}, environment(), "together"},
-		{"no certificate", EtcdOptions{Endpoints: endpoints, CertFile: none, KeyFile: key}, environment(), none},
-		{"no key", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: none}, environment(), none},
-		{"a certificate that is no certificate", EtcdOptions{Endpoints: endpoints, CertFile: junk, KeyFile: key}, environment(), "client certificate"},
-		{"a key that is no key", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: junk}, environment(), "client certificate"},
-		{"a key that is broken", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: halfKey}, environment(), "client certificate"},
-		{"the key of another certificate", EtcdOptions{Endpoints: endpoints, CertFile: cert, KeyFile: other}, environment(), "client certificate"},
-		{"in the environment", EtcdOptions{}, environment("ETCD_ENDPOINTS", "https://a:2379", "ETCD_CA_CERT_FILE", none), none},
+		{"no endpoints", []string{envEndpoints, "", envPassword, secret}, "no etcd endpoints: set ETCD_ENDPOINTS"},
+		{"empty endpoints", []string{envEndpoints, " , "}, "no etcd endpoints: set ETCD_ENDPOINTS"},
+		{"no password", []string{envUsername, "u"}, "etcd has a username and no password: set ETCD_PASSWORD"},
+		{"no authority", []string{envPassword, secret, envCAFile, none}, "ETCD_CA_CERT_FILE: lstat " + none},
+		{"a directory for an authority", []string{envCAFile, t.TempDir()}, "is a directory"},
+		{"an authority that is no certificate", []string{envCAFile, junk}, junk + " has no certificate in PEM form"},
+		{"a key for an authority", []string{envCAFile, key}, "no certificate in PEM form"},
+		{"a certificate without a key", []string{envCertFile, cert}, "set ETCD_CERT_FILE and ETCD_KEY_FILE together"},
+		{"a key without a certificate", []string{envKeyFile, key}, "set ETCD_CERT_FILE and ETCD_KEY_FILE together"},
+		{"no certificate", []string{envCertFile, none, envKeyFile, key}, "ETCD_CERT_FILE: lstat " + none},
+		{"no key", []string{envCertFile, cert, envKeyFile, none}, "ETCD_KEY_FILE: lstat " + none},
+		{"a certificate that is no certificate", []string{envCertFile, junk, envKeyFile, key}, "etcd client certificate of ETCD_CERT_FILE"},
+		{"a key that is no key", []string{envCertFile, cert, envKeyFile, junk}, "etcd client certificate of ETCD_CERT_FILE"},
+		{"a key that is broken", []string{envCertFile, cert, envKeyFile, halfKey}, "etcd client certificate of ETCD_CERT_FILE"},
+		{"the key of another certificate", []string{envCertFile, cert, envKeyFile, other}, "etcd client certificate of ETCD_CERT_FILE"},
+		{"a token for a key", []string{envCertFile, cert, envKeyFile, "/var/run/secrets/kubernetes.io/serviceaccount/token"},
+			"ETCD_KEY_FILE: /var/run/secrets/kubernetes.io/serviceaccount/token is of the pod's service account"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := tt.options.Config(tt.env)
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Fatalf("Config: %v, want %q in an error", err, tt.says)
-			}
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("the error contains the secret: %v", err)
-			}
+			_, err := EtcdConfig(environment(append(tt.env, envEndpoints, "https://a:2379")...))
+			wantError(t, err, tt.says)
 		})
+	}
+}
+
+// wantError fails the test unless the error says so, and contains no secret.
+func wantError(t *testing.T, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Fatalf("the error is %v, want %q", err, says)
+	}
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("the error contains the secret: %v", err)
+	}
+}
+
+// Over http, no server proves who it is, and everyone on the way reads what is sent.
+func TestNoCredentialOfEtcdGoesOverHTTP(t *testing.T) {
+	for _, endpoints := range []string{"http://a:2379", "https://a:2379,http://b:2379", "http://a:2379,https://b:2379"} {
+		for _, guard := range [][]string{
+			{envUsername, "u", envPassword, secret}, {envPassword, secret}, {envUsername, "u"},
+			{envCertFile, "/none", envKeyFile, "/none"}, {envKeyFile, "/none"}, {envCAFile, "/none"},
+		} {
+			_, err := EtcdConfig(environment(append([]string{envEndpoints, endpoints}, guard...)...))
+			wantError(t, err, "ETCD_ENDPOINTS has an http endpoint and "+guard[0]+" is set")
+		}
+	}
+}
+
+// The client would send a password in the clear to an endpoint without a scheme.
+func TestEndpointsOfEtcdAreURLsOfAHostAndAPort(t *testing.T) {
+	for _, text := range []string{
+		"https://etcd:2379", "http://10.0.0.1:1", "https://ETCD_0.a-b:65535", "https://[fd00::1]:2379", "https://[::ffff:10.0.0.1]:80", "https://etcd:2379/",
+	} {
+		if _, err := EtcdConfig(environment(envEndpoints, text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"etcd:2379", "etcd", "unix://etcd:1", "unixs://etcd:1", "HTTPS://etcd:1", "//etcd:1", "https://:2379", "https://etcd", "https://etcd:", "https://etcd:0",
+		"https://etcd:02379", "https://etcd:65536", "https://etcd:client", "https://etcd:2379/v3", "https://etcd:2379?a", "https://etcd:2379#a",
+		"https://fd00::1:2379", "https://[10.0.0.1]:2379", "https://[fd00:::1]:2379", "https://a:1;https://b:1", "https://etcd:2379\\",
+		"https://" + secret + "@etcd:2379", "https://root:" + secret + "@etcd:2379", "root:" + secret + "@etcd:2379", "https://root:" + secret,
+	} {
+		_, err := EtcdConfig(environment(envEndpoints, "https://a:1, "+text, envPassword, secret))
+		wantError(t, err, "ETCD_ENDPOINTS: item 2 is not https://host:port")
+	}
+}
+
+// The chart refuses what the program would refuse.
+func TestChartHasTheFormOfAnEndpoint(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/helm/ip-reaper/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := json.Marshal(endpointForm.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"pattern": `+string(form)) {
+		t.Errorf("values.schema.json does not have the pattern %s", form)
 	}
 }

@@ -44,7 +44,7 @@ func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
 	default:
 		return nil, reaper.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
 	}
-	if datastore == "" && (len(s.Etcd.Endpoints) > 0 || env.Getenv("ETCD_ENDPOINTS") != "") {
+	if datastore == "" && env.Getenv(envEndpoints) != "" {
 		datastore = DatastoreEtcd
 	}
 	if datastore != DatastoreEtcd || env.Off {
@@ -54,9 +54,9 @@ func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
 		}
 		return b, nil
 	}
-	config, err := s.Etcd.Config(env.Getenv)
+	config, err := EtcdConfig(env.Getenv)
 	if err != nil {
-		return nil, reaper.BadInput(fmt.Errorf("policy: backends.calico.etcd: %w", err), "")
+		return nil, reaper.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
 	return NewEtcd(config), nil
 }

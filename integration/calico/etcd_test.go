@@ -1,11 +1,9 @@
 package calico_test
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,21 +22,6 @@ func variables(e *calico.Etcd) []string {
 		"ETCD_ENDPOINTS=" + e.Endpoint, "ETCD_USERNAME=" + e.User, "ETCD_PASSWORD=" + e.Password,
 		"ETCD_CA_CERT_FILE=" + e.CAFile, "ETCD_CERT_FILE=" + e.CertFile, "ETCD_KEY_FILE=" + e.KeyFile,
 	}
-}
-
-// fields are how a policy tells of an etcd, with the password in a file.
-func (s *fixture) fields(e *calico.Etcd) string {
-	s.Helper()
-	text := fmt.Sprintf("endpoints: [%q]", e.Endpoint)
-	if e.User != "" {
-		file := filepath.Join(s.TempDir(), "password")
-		s.must(os.WriteFile(file, []byte(e.Password+"\n"), 0o600))
-		text += fmt.Sprintf(", username: %q, passwordFile: %q", e.User, file)
-	}
-	if e.CAFile != "" {
-		text += fmt.Sprintf(", caFile: %q, certFile: %q, keyFile: %q", e.CAFile, e.CertFile, e.KeyFile)
-	}
-	return "backends: {calico: {datastore: etcdv3, etcd: {" + text + "}}}\n"
 }
 
 // reapSecretly runs the reaper, which has to keep to itself how it gets to etcd,
@@ -74,11 +57,10 @@ var guards = []struct {
 }{
 	{"certificates and password", calico.EtcdOptions{TLS: true, Password: true}},
 	{"certificates", calico.EtcdOptions{TLS: true}},
-	{"password", calico.EtcdOptions{Password: true}},
+	{"password", calico.EtcdOptions{ServerTLS: true, Password: true}},
 }
 
-// Calico's own programs and the reaper get into each etcd, by what Calico's programs
-// read of the environment and by what the policy says.
+// Calico's own programs and the reaper get into each etcd, by the same variables.
 func TestEveryGuardOfEtcd(t *testing.T) {
 	some := guards
 	if testing.Short() {
@@ -89,23 +71,14 @@ func TestEveryGuardOfEtcd(t *testing.T) {
 			e := calico.StartEtcdT(t, guard.EtcdOptions)
 			s := newFixture(t, calico.OnEtcdT(t, e))
 			_, web := s.live("web")
-			for _, tt := range []struct {
-				name  string
-				env   []string
-				terms string
-			}{
-				{"by Calico's variables", variables(e), ""},
-				{"by the policy", nil, s.fields(e)},
-			} {
-				_, ip := s.leak("gone")
-				s.env = tt.env
-				result := s.reapSecretly(e, tt.terms)
-				if result.ExitCode != reap.ExitDone {
-					t.Fatalf("%s: exit code %d\n%s", tt.name, result.ExitCode, result.Stderr)
-				}
-				s.wantOutcomes(result.Report, map[netip.Addr]string{ip: "released", web: "kept"})
-				s.wantWhole(map[string]bool{web.String(): true})
+			_, ip := s.leak("gone")
+			s.env = variables(e)
+			result := s.reapSecretly(e, "")
+			if result.ExitCode != reap.ExitDone {
+				t.Fatalf("exit code %d\n%s", result.ExitCode, result.Stderr)
 			}
+			s.wantOutcomes(result.Report, map[netip.Addr]string{ip: "released", web: "kept"})
+			s.wantWhole(map[string]bool{web.String(): true})
 		})
 	}
 }
@@ -135,12 +108,11 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 		long bool              // not with -short
 	}{
 		{"the server is down", map[string]string{"ETCD_ENDPOINTS": "https://" + down}, "connect: connection refused", false},
-		{"the server is down, and there is no user", map[string]string{"ETCD_ENDPOINTS": "http://" + down, "ETCD_USERNAME": ""}, "connect: connection refused", true},
+		{"the server is down, and there is no user", map[string]string{"ETCD_ENDPOINTS": "https://" + down, "ETCD_USERNAME": ""}, "connect: connection refused", true},
 		{"the server is silent", map[string]string{"ETCD_ENDPOINTS": "https://" + silent.Addr().String()}, "no answer", true},
 		{"another CA", map[string]string{"ETCD_CA_CERT_FILE": other.CAFile}, "certificate signed by unknown authority", false},
 		{"a certificate of another CA", map[string]string{"ETCD_CERT_FILE": other.CertFile, "ETCD_KEY_FILE": other.KeyFile}, rejected, true},
 		{"no certificate", map[string]string{"ETCD_CERT_FILE": "", "ETCD_KEY_FILE": ""}, rejected, false},
-		{"no TLS", map[string]string{"ETCD_ENDPOINTS": strings.Replace(e.Endpoint, "https", "http", 1)}, "connection", true},
 		{"another password", map[string]string{"ETCD_PASSWORD": "guess"}, "invalid user ID or password", false},
 		{"another user", map[string]string{"ETCD_USERNAME": "stranger"}, "invalid user ID or password", true},
 		{"no user", map[string]string{"ETCD_USERNAME": "", "ETCD_PASSWORD": ""}, "permission denied", false},
@@ -176,24 +148,9 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What cannot lead to any etcd is a mistake in the settings, and no server is asked.
-func TestSettingsThatLeadNowhereAreAWrongPolicy(t *testing.T) {
-	s := newFixture(t, calico.EtcdT(t))
-	for settings, want := range map[string]string{
-		"caFile: /nowhere/ca.crt":                         "/nowhere/ca.crt",
-		"username: calico, passwordFile: /nowhere/hidden": "passwordFile",
-		"username: calico":                                "no password",
-	} {
-		result := s.reap(releaseNow + "backends: {calico: {datastore: etcdv3, etcd: {" + settings + "}}}\n")
-		if result.ExitCode != reap.ExitUsage || !strings.Contains(result.Stderr, want) {
-			t.Errorf("%s: exit code %d, want %d and %q\n%s", settings, result.ExitCode, reap.ExitUsage, want, result.Stderr)
-		}
-	}
-}
-
 // A user who may only read has everything planned and nothing released.
 func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
-	e := calico.StartEtcdT(t, calico.EtcdOptions{Password: true})
+	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
 	s := newFixture(t, calico.OnEtcdT(t, e))
 	_, ip := s.leak("gone")
 	_, web := s.live("web")

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/ip-reaper/ip-reaper/backends"
 )
@@ -146,12 +148,15 @@ func (k *refusingEtcd) Authenticate(_ context.Context, r *etcdserverpb.Authentic
 // A password goes to etcd and nowhere else, also if etcd refuses it.
 func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	const password = "hunter2-s3cret"
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+	issuer := httptest.NewTLSServer(nil)
+	issuer.Close()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw})
+	if err := os.WriteFile(ca, certificate, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	k := &refusingEtcd{}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&issuer.TLS.Certificates[0])))
 	etcdserverpb.RegisterAuthServer(server, k)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -159,38 +164,25 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	for name, env := range map[string]map[string]string{
-		"by a variable": {"ETCD_PASSWORD": password},
-		"by a file":     {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			etcd := fmt.Sprintf("endpoints: [%q], username: calico", "http://"+listener.Addr().String())
-			if len(env) == 0 {
-				etcd += fmt.Sprintf(", passwordFile: %q", file)
-			}
-			policyFile := filepath.Join(t.TempDir(), "policy.yaml")
-			text := "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\nbackends: {calico: {etcd: {" + etcd + "}}}\n"
-			if err := os.WriteFile(policyFile, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			k.tried = nil
-			_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
-			var out, errs bytes.Buffer
-			code := run(t.Context(), ioStreams{
-				backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
-			}, append(args, "--policy", policyFile, "-v", "-o", "json"))
-			if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
-				t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
-			}
-			if len(k.tried) == 0 || k.tried[0] != "calico "+password {
-				t.Errorf("etcd was sent %q, want the user and the password", k.tried)
-			}
-			for _, text := range []string{out.String(), errs.String()} {
-				if strings.Contains(text, "s3cret") {
-					t.Errorf("the password is in\n%s", text)
-				}
-			}
-		})
+	env := map[string]string{
+		"ETCD_ENDPOINTS": "https://" + listener.Addr().String(), "ETCD_CA_CERT_FILE": ca,
+		"ETCD_USERNAME": "calico", "ETCD_PASSWORD": password,
+	}
+	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	var out, errs bytes.Buffer
+	code := run(t.Context(), ioStreams{
+		backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
+	}, append(args, "-v", "-o", "json"))
+	if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
+		t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
+	}
+	if len(k.tried) == 0 || k.tried[0] != "calico "+password {
+		t.Errorf("etcd was sent %q, want the user and the password", k.tried)
+	}
+	for _, text := range []string{out.String(), errs.String()} {
+		if strings.Contains(text, "s3cret") {
+			t.Errorf("the password is in\n%s", text)
+		}
 	}
 }
 

@@ -85,7 +85,8 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// loadTLS returns what a client that has the files connects with.
+// loadTLS returns what a client that has the files connects with. It may have no
+// certificate of its own.
 func loadTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {
@@ -95,9 +96,13 @@ func loadTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("no certificate in %s", caFile)
 	}
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, err
+	config := &tls.Config{RootCAs: pool}
+	if certFile != "" {
+		certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{certificate}
 	}
-	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}}, nil
+	return config, nil
 }

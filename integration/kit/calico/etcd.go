@@ -19,8 +19,9 @@ import (
 
 // EtcdOptions say how an etcd is got at. The zero value is one in the clear.
 type EtcdOptions struct {
-	TLS      bool // with a certificate of the server's and of the client's
-	Password bool // with a user and its password
+	TLS       bool // with a certificate of the server's and of the client's
+	ServerTLS bool // with a certificate of the server's alone
+	Password  bool // with a user and its password
 }
 
 // An Etcd is a running etcd of one member, on the loopback interface, that has
@@ -93,13 +94,17 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 		// The passwords are no secret.
 		"--bcrypt-cost=4",
 	}
-	if o.TLS {
+	if o.TLS || o.ServerTLS {
 		if err := e.writeCertificates(); err != nil {
 			return nil, err
 		}
 		e.Endpoint = "https://" + e.address
-		args = append(args, "--client-cert-auth", "--trusted-ca-file="+e.CAFile,
-			"--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
+		args = append(args, "--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
+		if o.TLS {
+			args = append(args, "--client-cert-auth", "--trusted-ca-file="+e.CAFile)
+		} else {
+			e.CertFile, e.KeyFile = "", ""
+		}
 	}
 	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
 }

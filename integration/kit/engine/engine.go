@@ -136,7 +136,7 @@ func (e Engine) Blocks(config *rest.Config) (*calico.Backend, error) {
 	if e.getenv("ETCD_ENDPOINTS") == "" {
 		return calico.NewKubernetes(config)
 	}
-	etcd, err := calico.EtcdOptions{}.Config(e.getenv)
+	etcd, err := calico.EtcdConfig(e.getenv)
 	etcd.DialOptions = e.Dial
 	return calico.NewEtcd(etcd), err
 }

@@ -28,6 +28,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"unknown datastore", "backends: {calico: {datastore: etcd}}", "at '/backends/calico/datastore'"},
 		{"etcd without endpoints", "backends: {calico: {datastore: etcdv3}}", "etcdv3, and backends.calico.etcd.endpoints is empty: name"},
 		{"endpoint without a scheme", etcd + `"etcd:2379"]}}}`, "at '/backends/calico/etcd/endpoints/0'"},
+		{"certificate over http", etcd + `"https://a:2379", "http://b:2379"]}}}`, "has an http endpoint, and backends.calico.etcd.secretName is set"},
 		{"endpoints without etcd", "backends: {calico: {etcd: {endpoints: [\"https://etcd:2379\"]}}}", "needs backends.calico.datastore: etcdv3"},
 		{"push to no URL", "metrics: {pushURL: pushgateway:9091}", "at '/metrics/pushURL'"},
 		{"password in a URL", "metrics: {pushURL: \"https://a:secret@pushgateway:9091\"}", "metrics.pushURL has a user in it: put the URL into a Secret"},

@@ -42,7 +42,6 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 	got := parseSchema(t, loadChart(t).Schema)
 	fields := want["properties"].(node)
 	ofBackends := fields["backends"].(node)["properties"].(node)
-	endpoints := ofBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
 	resources := ofBackends["reservedIPs"].(node)["properties"].(node)["resources"]
 	for _, field := range []string{"apiVersion", "kind", "dryRun", "backends"} {
 		delete(fields, field)
@@ -68,10 +67,6 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 	valuesOfBackends := properties["backends"].(node)["properties"].(node)
 	if diff := cmp.Diff(resources, valuesOfBackends["reservedIPs"].(node)["properties"].(node)["resources"]); diff != "" {
 		t.Errorf("the resources that reserve addresses (-program +chart):\n%s", diff)
-	}
-	inValues := valuesOfBackends["calico"].(node)["properties"].(node)["etcd"].(node)["properties"].(node)["endpoints"].(node)
-	if diff := cmp.Diff(endpoints["items"], inValues["items"]); diff != "" {
-		t.Errorf("an endpoint of etcd (-program +chart):\n%s", diff)
 	}
 }
 
