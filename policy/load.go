@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	goyaml "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +23,7 @@ const maxSize = 1 << 20
 // An Error has every mistake that Load found in one policy.
 type Error struct {
 	// Messages are the mistakes, each with the path of its field if it has one.
-	// Messages is never empty, and no message has a line break.
+	// Messages is never empty. A message may quote any text of the policy.
 	Messages []string
 }
 
@@ -78,20 +77,12 @@ func mistakes(messages []string, errs field.ErrorList) *Error {
 		messages = append(messages, err.Error())
 	}
 	for i, m := range messages {
-		messages[i] = urlUser.ReplaceAllString(strings.Map(printable, m), "://...@")
+		messages[i] = urlUser.ReplaceAllString(m, "://...@")
 	}
 	return &Error{Messages: messages}
 }
 
-var urlUser = regexp.MustCompile(`://.*@`)
-
-// printable replaces a character that would break a line or move the cursor.
-func printable(r rune) rune {
-	if unicode.IsControl(r) {
-		return unicode.ReplacementChar
-	}
-	return r
-}
+var urlUser = regexp.MustCompile(`(?s)://.*@`)
 
 // toJSON returns the only document in data, which is a mapping, as JSON. It returns
 // a message for each key that a mapping has twice. The JSON has the last value of

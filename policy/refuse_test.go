@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
 			`gracePeriod: Invalid value: must be a duration, such as "15m"`},
 		{"unknown field that is no word", `"a\nb": 1`,
-			"a\uFFFDb: Forbidden: unknown field, known are " + topFields},
+			"a\nb: Forbidden: unknown field, known are " + topFields},
 		{"key twice", "minAge: 1m\nminAge: 2m", `line 4: key "minAge" already set in map`},
 
 		{"mapping wanted", "limits: 3", "limits: Invalid value: 3: must be a mapping"},

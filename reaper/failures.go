@@ -6,7 +6,16 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-multierror"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
+
+// maxText is the largest size of an error in a report, in bytes. An error may quote the
+// message of a webhook or the page of a proxy.
+const maxText = 4 << 10
+
+// textOf returns an error for a report.
+func textOf(err error) string { return printable.Shorten(err.Error(), maxText) }
 
 // A PartialError has the failures of a run that did not stop it: some backend, pool or
 // release failed, and the rest is done.
@@ -16,7 +25,7 @@ type PartialError struct{ failures *multierror.Error }
 func (e *PartialError) Error() string {
 	lines := make([]string, len(e.failures.Errors))
 	for i, err := range e.failures.Errors {
-		lines[i] = err.Error()
+		lines[i] = textOf(err)
 	}
 	return strings.Join(lines, "; ")
 }
@@ -61,6 +70,7 @@ func (r *run) warn(sentence string) {
 
 // addWarning adds a sentence to the report, unless an earlier look has added it.
 func (r *run) addWarning(sentence string) {
+	sentence = printable.Shorten(sentence, maxText)
 	if !slices.Contains(r.report.Warnings, sentence) {
 		r.report.Warnings = append(r.report.Warnings, sentence)
 	}

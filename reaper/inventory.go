@@ -113,15 +113,15 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
 		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
-			return listingOf(b, StatusSkipped, err.Error())
+			return listingOf(b, StatusSkipped, textOf(err))
 		default:
-			failed := listingOf(b, StatusFailed, err.Error())
+			failed := listingOf(b, StatusFailed, textOf(err))
 			failed.errs = append(l.errs, err)
 			return failed
 		}
 	}
 	if len(l.errs) > 0 {
-		l.Message = l.errs[0].Error()
+		l.Message = textOf(l.errs[0])
 	}
 	return l
 }

@@ -214,7 +214,7 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
-		e.Error = err.Error()
+		e.Error = textOf(err)
 	}
 	r.Logger.Info("release", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // RestoreOptions are the parts and the settings of a restore. A field is required unless
@@ -74,7 +76,7 @@ func (r *restoreCall) warnOfDamage() {
 	}
 	r.failures = append(r.failures, r.Damage)
 	for line := range strings.Lines(r.Damage.Error()) {
-		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+strings.TrimSuffix(line, "\n"))
+		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+printable.Shorten(strings.TrimSuffix(line, "\n"), maxText))
 	}
 }
 
@@ -86,7 +88,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+err.Error())
+			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+textOf(err))
 		} else {
 			defer unlock()
 		}
@@ -137,7 +139,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,
-			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+err.Error())
+			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+textOf(err))
 	}
 }
 
@@ -221,7 +223,7 @@ func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
-		e.Error = err.Error()
+		e.Error = textOf(err)
 		r.failures = append(r.failures, fmt.Errorf("%s: %s: %s: %w", e.Backend, e.Pool, e.Key, err))
 	}
 	r.Logger.Info("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,

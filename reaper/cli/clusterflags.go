@@ -52,11 +52,7 @@ func newLogger(w ioStreams, verbose bool) *slog.Logger {
 	if verbose {
 		level = slog.LevelDebug
 	}
-	options := &slog.HandlerOptions{Level: level}
-	logger := slog.New(slog.NewJSONHandler(w.stderr, options))
-	if w.terminal {
-		logger = slog.New(slog.NewTextHandler(w.stderr, options))
-	}
+	logger := slog.New(newHandler(w.stderr, w.terminal, level))
 	klog.SetSlogLogger(logger)
 	return logger
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 const envHelp = `ENVIRONMENT
@@ -120,7 +121,7 @@ func newPolicy(w ioStreams) *cobra.Command {
 				if _, err := loadPolicy(w, args[0]); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", printable.Line(args[0]))
 				return err
 			},
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -53,7 +54,7 @@ func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 }
 
 // contexts completes to the contexts of the kubeconfig, which a flag or a variable may
-// name.
+// name. It leaves out names that are not printable.
 func contexts(w ioStreams) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {
@@ -65,6 +66,8 @@ func contexts(w ioStreams) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+		names := slices.Sorted(maps.Keys(config.Contexts))
+		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // The exit codes are a contract that users script against.
@@ -80,9 +80,10 @@ func Main(plugins []plugin.Plugin) int {
 
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
+	w.stderr = printable.Lines(w.stderr)
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
-	cmd.SetOut(w.stdout)
+	cmd.SetOut(printable.Lines(w.stdout))
 	cmd.SetErr(w.stderr)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
@@ -120,14 +121,14 @@ func exitCode(ctx context.Context, err error) int {
 
 // printError tells the user what went wrong and what to do.
 func printError(w ioStreams, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), report.Visible(strings.TrimRight(line, "\n")))
+	for _, line := range linesOf(err) {
+		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), line)
 	}
 	var usage *reaper.InputError
 	var limit *reaper.LimitError
 	switch {
 	case errors.As(err, &usage) && usage.Hint != "":
-		fmt.Fprintf(w.stderr, "hint: %s\n", usage.Hint)
+		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(usage.Hint))
 	case errors.As(err, &limit) && strings.HasPrefix(limit.Limit, "limits."):
 		fmt.Fprintf(w.stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
 	case limit != nil:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,8 +115,14 @@ func TestPrintError(t *testing.T) {
 		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
 			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 allocations, allowed is 2; nothing was released\n" +
 				"hint: look at the plan; if it is right, raise limits.maxReleases or give --unsafe-ignore-limits\n"},
-		{"what a store contains", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nsecond"),
-			"ip-reaper: pool a [2Jb : bad  range\nip-reaper: second\n"},
+		{"several mistakes of a policy file", fmt.Errorf("policy p.yaml: %w", &policy.Error{Messages: []string{"a: no", "b: no\nreally"}}),
+			"ip-reaper: policy p.yaml: a: no\nip-reaper: b: no\\nreally\n"},
+		{"what a store or a server says", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nhint: type this"),
+			`ip-reaper: pool a\x1b[2Jb\r: bad \u202erange\nhint: type this` + "\n"},
+		{"several errors", fmt.Errorf("restore: %w", errors.Join(errors.New("one\ntwo"), fmt.Errorf("a: %w", errors.Join(io.EOF, io.ErrNoProgress)))),
+			`ip-reaper: restore: one\ntwo` + "\nip-reaper: a: EOF\nip-reaper: multiple Read calls return no data or error\n"},
+		{"a hint with a name of a context", reaper.BadInput(io.EOF, "--context a\nb"), "ip-reaper: EOF\nhint: --context a\\nb\n"},
+		{"a page of a proxy", errors.New(strings.Repeat("<p>é", 9999)), "ip-reaper: " + strings.Repeat("<p>é", 3276) + "<…\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got bytes.Buffer

@@ -15,6 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -154,7 +155,7 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		o.Sleep = sleep
 	}
 	if w.terminal {
-		o.Progress = func(line string) { fmt.Fprintln(w.stderr, line) }
+		o.Progress = func(line string) { fmt.Fprintln(w.stderr, printable.Line(line)) }
 	}
 	return o
 }

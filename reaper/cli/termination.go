@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // maxMessage is the size up to which the kubelet keeps a termination message, in bytes.
@@ -49,6 +50,6 @@ func writeTermination(file string, r reaper.Report, code int, cause error) error
 	if err != nil {
 		return fmt.Errorf("termination message: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
+	_, err = printable.JSON(f).Write(append(line, '\n'))
 	return errors.Join(err, f.Close())
 }

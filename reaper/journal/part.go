@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
@@ -31,6 +32,9 @@ const (
 // MaxPart is the largest size of a part, in bytes. An API server accepts objects of
 // 1 MiB, so that a part fits even if gzip does not make it smaller.
 const MaxPart = 1000 << 10
+
+// runID matches the IDs that a name and a label of a Kubernetes object may have.
+var runID = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 
 // A Part is one stored document of a journal. A run writes its journal several times,
 // and each write has one or more parts.
@@ -147,7 +151,7 @@ func decodePart(data []byte) (part Part, err error) {
 	case err != nil:
 		return part, err
 	case head.Kind != kind:
-		return part, fmt.Errorf("the part is of kind %q, not %s", head.Kind, kind)
+		return part, fmt.Errorf("the part is of kind %.80q, not %s", head.Kind, kind)
 	case head.Version > version:
 		return part, fmt.Errorf("the part has version %d, this program reads %d: use the newer ip-reaper", head.Version, version)
 	case head.Version != version:
@@ -157,8 +161,8 @@ func decodePart(data []byte) (part Part, err error) {
 		return part, err
 	}
 	switch {
-	case part.Run.ID == "":
-		return part, errors.New("the part names no run")
+	case !runID.MatchString(part.Run.ID):
+		return part, fmt.Errorf("the part is of run %.80q, which is not the ID of a run", part.Run.ID)
 	case part.Write < 1 || part.Write > maxNumber:
 		return part, fmt.Errorf("%d is not the number of a write", part.Write)
 	case part.Part < 1 || part.Part > part.Parts || part.Parts > maxNumber:

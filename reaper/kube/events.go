@@ -19,6 +19,7 @@ import (
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // The reasons and actions of the events of a run and of a release. Users select events by
@@ -178,7 +179,7 @@ func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.
 	e.ReportingController = h.controller
 	instance := cmp.Or(h.self.Name, r.Run.ID)
 	e.ReportingInstance = instance[:min(len(instance), maxInstance)]
-	e.Note = shorten(e.Note, maxNote)
+	e.Note = printable.Shorten(printable.Line(e.Note), maxNote)
 	err := Patiently(ctx, func(ctx context.Context) error {
 		_, err := h.events.Events(e.Namespace).Create(ctx, &e, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // the answer to an earlier try was lost
@@ -190,15 +191,4 @@ func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.
 		return fmt.Errorf("%s about %s %s in namespace %s: %w", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Namespace, err)
 	}
 	return nil
-}
-
-// shorten returns a text as UTF-8 of at most limit bytes. It ends a longer text with an
-// ellipsis.
-func shorten(text string, limit int) string {
-	const more = "…"
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }

@@ -3,14 +3,14 @@ package kube
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // What an API server accepts, and who finds it, is proved on a real one, in
@@ -127,19 +127,22 @@ func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
 	}
 }
 
-func TestShortenedTextIsABeginningInUTF8(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
-		limit := rapid.IntRange(3, 60).Draw(t, "limit")
-		got := shorten(text, limit)
-		whole := strings.ToValidUTF8(text, "?")
-		switch begin, cut := strings.CutSuffix(got, "…"); {
-		case len(got) > limit || !utf8.ValidString(got):
-			t.Errorf("shorten(%q, %d) = %q of %d bytes", text, limit, got, len(got))
-		case len(whole) <= limit && got != whole:
-			t.Errorf("shorten(%q, %d) = %q, want all of it", text, limit, got)
-		case len(whole) > limit && (!cut || !strings.HasPrefix(whole, begin) || len(got) <= limit-utf8.UTFMax):
-			t.Errorf("shorten(%q, %d) = %q, want as much of it as fits, and an ellipsis", text, limit, got)
-		}
-	})
+// The notes are printed by kubectl, and an API server refuses long ones.
+func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
+	client := fake.NewClientset()
+	hostile := strings.Repeat("a\x1b[2J\n\u202e\xff", 99)
+	object := reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool"}
+	entry := reaper.Entry{IP: "10.0.0.5", Owner: reaper.EntryOwner{Namespace: "default", Pod: hostile}, Reason: reaper.PodAbsent}
+	h := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{}, "example.com/x")
+	if err := h.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object, Entry: entry}}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := client.EventsV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(events.Items) != 1 {
+		t.Fatalf("%d events, %v, want 1", len(events.Items), err)
+	}
+	note := events.Items[0].Note
+	if want := `10.0.0.5 of default/a\x1b[2J\n\u202e\xffa\x1b`; !strings.HasPrefix(note, want) || len(note) > maxNote || printable.Line(note) != note {
+		t.Errorf("note = %q of %d bytes, want one line that begins with %s", note, len(note), want)
+	}
 }

@@ -5,12 +5,11 @@
 package metrics
 
 import (
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // The labels of the metrics.
@@ -40,13 +39,14 @@ func (g gauges) family(name, help string, labels ...string) family {
 	return family{g.factory.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ip_reaper", Name: name, Help: help}, labels)}
 }
 
-// add adds a value to the gauge with these labels. A new gauge begins at 0.
+// add adds a value to the gauge with these labels, each as a printable line. A new gauge
+// begins at 0.
 func (f family) add(value float64, labels ...string) {
-	valid := make([]string, len(labels)) // the client panics at invalid UTF-8
+	lines := make([]string, len(labels)) // the client panics at invalid UTF-8
 	for i, l := range labels {
-		valid[i] = strings.ToValidUTF8(l, "\uFFFD")
+		lines[i] = printable.Line(l)
 	}
-	f.vec.WithLabelValues(valid...).Add(value)
+	f.vec.WithLabelValues(lines...).Add(value)
 }
 
 // lastRun returns the metrics of a run that ended with the exit code, without the time

@@ -31,7 +31,7 @@ type reportView struct {
 	value      any // the report; its JSON is a contract with users
 	tables     func(wide bool) []table
 	warnings   []string
-	conclusion string
+	conclusion []string // lines
 }
 
 // A table is a heading, and rows with one cell for each column of the heading.

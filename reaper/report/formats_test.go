@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -143,52 +142,6 @@ func TestReportFormats(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Text from a store must not move the reader's cursor or break out of its cell.
-func TestHostileTextStaysInItsCell(t *testing.T) {
-	for _, format := range []string{"table", "wide", "markdown"} {
-		var out bytes.Buffer
-		if err := formatOf(format).print(&out, viewOf(hostileReport())); err != nil {
-			t.Fatal(err)
-		}
-		columns := make(map[int]int)
-		for line := range strings.Lines(out.String()) {
-			line = strings.TrimSuffix(line, "\n")
-			for _, c := range line {
-				if c < ' ' || c == 0x7f || c == '\u0085' || c == '\u202e' || c == '\u2028' {
-					t.Errorf("%s contains %q", format, c)
-				}
-			}
-			if format == "markdown" && strings.HasPrefix(line, "|") {
-				columns[cells(line)]++
-			}
-			if format == "markdown" && markup.MatchString(line) {
-				t.Errorf("markdown lets markup through: %s", line)
-			}
-		}
-		if format == "markdown" && !maps.Equal(columns, map[int]int{11: 3, 5: 3, 8: 4}) {
-			t.Errorf("rows by number of cells: %v", columns)
-		}
-	}
-}
-
-// markup is what markdown would render, unless a backslash precedes it.
-var markup = regexp.MustCompile("[^\\\\*][<\\[`_~&]")
-
-// cells counts the cells of a row as GitHub does: a backslash escapes the
-// punctuation character behind it.
-func cells(row string) int {
-	n := -1
-	for i := 0; i < len(row); i++ {
-		switch row[i] {
-		case '\\':
-			i++
-		case '|':
-			n++
-		}
-	}
-	return n
 }
 
 // YAML and JSON are the same value for any text and any number.

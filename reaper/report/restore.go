@@ -13,7 +13,7 @@ func viewOfRestore(r reaper.RestoreReport) reportView {
 		value:      r,
 		tables:     func(bool) []table { return restoreTables(r) },
 		warnings:   r.Warnings,
-		conclusion: restoreConclusion(r),
+		conclusion: []string{restoreConclusion(r)},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // viewOf returns the view of the report of a run.
@@ -48,6 +49,13 @@ func tables(r reaper.Report, wide bool) []table {
 	}
 	return []table{backends, pools, entries}
 }
+
+// maxCell is the largest size of a cell for people, in bytes. A column is as wide as its
+// widest cell.
+const maxCell = 1 << 10
+
+// cell returns a text in one printable line of limited size.
+func cell(text string) string { return printable.Shorten(printable.Line(text), maxCell) }
 
 // entryRow returns the row of an entry.
 func entryRow(e reaper.Entry, wide bool) []string {
@@ -96,21 +104,21 @@ func clock(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// conclusion returns the report in one sentence, and the command that undoes the
-// releases.
-func conclusion(r reaper.Report) string {
+// conclusion returns the report in one sentence, and a line with the command that undoes
+// the releases.
+func conclusion(r reaper.Report) []string {
 	s := r.Summary
 	if r.Run.DryRun {
 		written := "nothing was written"
 		if r.Run.Remember {
 			written = "no store was written"
 		}
-		return fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)
+		return []string{fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)}
 	}
-	text := fmt.Sprintf("released %d of %d allocations (%d planned, %d changed meanwhile, %d failed)",
-		s.Released, s.Entries, s.Planned, s.Changed, s.Failed)
+	lines := []string{fmt.Sprintf("released %d of %d allocations (%d planned, %d changed meanwhile, %d failed)",
+		s.Released, s.Entries, s.Planned, s.Changed, s.Failed)}
 	if s.Released > 0 {
-		text += "\nundo it by: ip-reaper restore --run " + r.Run.ID
+		lines = append(lines, "undo it by: ip-reaper restore --run "+r.Run.ID)
 	}
-	return text
+	return lines
 }

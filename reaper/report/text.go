@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 func printTable(w io.Writer, v reportView) error { return printText(w, v, false) }
@@ -22,8 +23,8 @@ func printText(w io.Writer, v reportView, wide bool) error {
 			continue
 		}
 		for _, row := range append([][]string{t.heading}, t.rows...) {
-			for i, cell := range row {
-				row[i] = Visible(cell)
+			for i, text := range row {
+				row[i] = cell(text)
 			}
 			fmt.Fprintln(tabs, strings.Join(row, "\t"))
 		}
@@ -33,9 +34,11 @@ func printText(w io.Writer, v reportView, wide bool) error {
 		fmt.Fprintln(&text)
 	}
 	for _, warning := range v.warnings {
-		fmt.Fprintln(&text, "warning:", Visible(warning))
+		fmt.Fprintln(&text, "warning:", printable.Line(warning))
 	}
-	fmt.Fprintln(&text, v.conclusion)
+	for _, line := range v.conclusion {
+		fmt.Fprintln(&text, printable.Line(line))
+	}
 	// tabwriter leaves padding before an empty last cell.
 	for line := range strings.Lines(text.String()) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
@@ -43,16 +46,4 @@ func printText(w io.Writer, v reportView, wide bool) error {
 		}
 	}
 	return nil
-}
-
-// Visible returns a text with a space in place of every character that is not
-// printable. Text from a store could otherwise move the cursor of the terminal, or
-// break the columns.
-func Visible(text string) string {
-	return strings.Map(func(c rune) rune {
-		if strconv.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, text)
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // printYAML prints the fields of printJSON in the same order.
@@ -23,9 +25,14 @@ func printYAML(w io.Writer, v reportView) error {
 	if err != nil {
 		return err
 	}
-	e := yaml.NewEncoder(w)
+	var text bytes.Buffer
+	e := yaml.NewEncoder(&text)
 	e.SetIndent(2)
-	return errors.Join(e.Encode(root), e.Close())
+	if err := errors.Join(e.Encode(root), e.Close()); err != nil {
+		return err
+	}
+	_, err = printable.YAML(w).Write(text.Bytes())
+	return err
 }
 
 // yamlNode returns the next JSON value as YAML. It does not read the JSON by the

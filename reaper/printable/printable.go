@@ -1,0 +1,127 @@
+// Package printable is the edge of every output. Text that comes from a store, a journal
+// or a server may have characters that move the cursor of a terminal, begin a new line of
+// a log, or hide or reorder what stands beside them. This package puts an escape sequence
+// in place of each of them.
+//
+// A character is printable if it is a letter, mark, number, punctuation, symbol or ASCII
+// space, and takes up room. So control characters, line separators, marks of direction,
+// characters of no width, unassigned characters, and bytes that are no UTF-8 are not.
+package printable
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Line returns a text in one printable line, with the escapes of a Go string: \n, \x1b,
+// \u202e. A backslash of the text stays as it is.
+func Line(text string) string { return string(goText.rewrite([]byte(text))) }
+
+// Lines returns a writer of text of several lines. It escapes as Line does, and keeps line
+// breaks and tabs.
+func Lines(w io.Writer) io.Writer { return writer{w, goLines} }
+
+// JSON returns a writer of JSON. The decoded values stay the same. No character may be
+// split between two writes.
+func JSON(w io.Writer) io.Writer { return writer{w, jsonText} }
+
+// YAML is JSON for YAML whose strings have double quotes if they have characters beyond
+// ASCII.
+func YAML(w io.Writer) io.Writer { return writer{w, yamlText} }
+
+// Shorten returns a text as UTF-8 of at most limit bytes. It ends a longer text with an
+// ellipsis. The limit must be at least 3.
+func Shorten(text string, limit int) string {
+	const more = "…"
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+}
+
+// A style is a way to escape.
+type style struct {
+	keep   string                          // characters that stay although they are not printable
+	escape func(c rune, first byte) string // first is the first byte of the character
+}
+
+var (
+	goText   = style{"", goEscape}
+	goLines  = style{"\n\t", goEscape}
+	jsonText = style{"\n", jsonEscape}
+	yamlText = style{"\n", yamlEscape}
+)
+
+// rewrite returns the text with an escape in place of each character that is neither
+// printable nor kept. It returns the text itself if it has none of those.
+func (s style) rewrite(text []byte) []byte {
+	var out []byte
+	done := 0 // up to here, the text is in out
+	for i, n := 0, 0; i < len(text); i += n {
+		var c rune
+		c, n = utf8.DecodeRune(text[i:])
+		if broken := c == utf8.RuneError && n == 1; !broken && (printable(c) || strings.ContainsRune(s.keep, c)) {
+			continue
+		}
+		out = append(out, text[done:i]...)
+		out = append(out, s.escape(c, text[i])...)
+		done = i + n
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// printable reports whether a character is printable and takes up room.
+func printable(c rune) bool {
+	return strconv.IsPrint(c) && (c <= unicode.MaxLatin1 ||
+		!unicode.In(c, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point))
+}
+
+// goEscape returns the escape of a Go string. A byte that is no UTF-8 stays visible.
+func goEscape(c rune, first byte) string {
+	if c == utf8.RuneError {
+		return fmt.Sprintf(`\x%02x`, first)
+	}
+	quoted := strconv.QuoteRuneToASCII(c)
+	return quoted[1 : len(quoted)-1]
+}
+
+// jsonEscape returns the escape of a JSON string.
+func jsonEscape(c rune, _ byte) string {
+	var escape strings.Builder
+	for _, unit := range utf16.AppendRune(nil, c) {
+		fmt.Fprintf(&escape, `\u%04x`, unit)
+	}
+	return escape.String()
+}
+
+// yamlEscape returns the escape of a YAML string in double quotes, which has no
+// surrogates.
+func yamlEscape(c rune, _ byte) string {
+	if c > 0xFFFF {
+		return fmt.Sprintf(`\U%08x`, c)
+	}
+	return fmt.Sprintf(`\u%04x`, c)
+}
+
+// A writer escapes in a style.
+type writer struct {
+	to    io.Writer
+	style style
+}
+
+// Write implements io.Writer.
+func (w writer) Write(p []byte) (int, error) {
+	if _, err := w.to.Write(w.style.rewrite(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
