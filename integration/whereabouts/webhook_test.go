@@ -61,6 +61,7 @@ type guard struct {
 	*httptest.Server
 	f       *fixture
 	guarded []string
+	message string
 	denied  atomic.Int32
 }
 
@@ -71,7 +72,13 @@ const probe = "10.255.255.255"
 // guard starts the webhook. It returns when the API server asks it.
 func (f *fixture) guard(reservations ...string) *guard {
 	f.Helper()
-	g := &guard{f: f, guarded: append(reservations, probe)}
+	return f.guardSaying("only the plugin changes podref", reservations...)
+}
+
+// guardSaying is guard, with the message of its denials.
+func (f *fixture) guardSaying(message string, reservations ...string) *guard {
+	f.Helper()
+	g := &guard{f: f, guarded: append(reservations, probe), message: message}
 	g.Server = httptest.NewTLSServer(g)
 	f.Cleanup(g.Close)
 	configurations := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -141,7 +148,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if slices.Contains(g.guarded, review.Request.Name) {
 		g.denied.Add(1)
 		review.Response.Allowed = false
-		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: "only the plugin changes podref"}
+		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: g.message}
 	}
 	if err := json.NewEncoder(w).Encode(review); err != nil {
 		g.f.Errorf("write the review: %v", err)
