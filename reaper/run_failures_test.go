@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,4 +271,33 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		})
 		equal(t, "outcomes", outcomes(h.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released})
 	})
+}
+
+// A proxy can answer each request with a page of any size.
+func TestLongErrorIsCutOff(t *testing.T) {
+	page := errors.New("denied: " + strings.Repeat("<p>", 1<<20))
+	m := backendtest.NewMemory("memory")
+	h := newHarness(scriptedStore{"broken", []step{{err: page}}}, wrapped{m.Backend(), answering(page)})
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	h.ledgers.onSave = func() error { return page }
+	report, err := reaper.Run(t.Context(), h.options())
+	texts := slices.Concat(report.Warnings, strings.Split(err.Error(), "; "))
+	for _, b := range report.Backends {
+		texts = append(texts, b.Message)
+	}
+	for _, e := range report.Entries {
+		texts = append(texts, e.Error)
+	}
+	cut := 0
+	for _, text := range texts {
+		if len(text) > 5000 {
+			t.Errorf("%d bytes of %.40s", len(text), text)
+		}
+		if strings.Contains(text, "denied: <p>") && strings.HasSuffix(text, "…") {
+			cut++
+		}
+	}
+	if want := 6; cut < want { // one message, two entries, one warning, and the errors
+		t.Errorf("%d texts begin with the page, want at least %d: %.60q", cut, want, texts)
+	}
 }

@@ -64,6 +64,9 @@ func (s style) rewrite(text []byte) []byte {
 	var out []byte
 	done := 0 // up to here, the text is in out
 	for i, n := 0, 0; i < len(text); i += n {
+		if n = 1; ' ' <= text[i] && text[i] <= '~' {
+			continue
+		}
 		var c rune
 		c, n = utf8.DecodeRune(text[i:])
 		if broken := c == utf8.RuneError && n == 1; !broken && (printable(c) || strings.ContainsRune(s.keep, c)) {

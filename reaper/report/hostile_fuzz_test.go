@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -48,6 +49,15 @@ func FuzzFormats(f *testing.F) {
 		var restore reaper.RestoreReport
 		fill(reflect.ValueOf(&restore).Elem(), one, other)
 		wantHarmless(t, viewOfRestore(restore))
+	})
+}
+
+func TestNoTextIsMarkup(t *testing.T) {
+	text := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune("a |`\\<[]()@:/w.#&*_~$\x1b\n\t\u202e\u0085"))))
+	rapid.Check(t, func(t *rapid.T) {
+		var r reaper.Report
+		fill(reflect.ValueOf(&r).Elem(), text.Draw(t, "one"), text.Draw(t, "other"))
+		wantHarmless(t, viewOf(r))
 	})
 }
 
@@ -91,7 +101,7 @@ func fill(v reflect.Value, texts ...string) {
 }
 
 // wantHarmless prints a report in every format.
-func wantHarmless(t *testing.T, v reportView) {
+func wantHarmless(t rapid.TB, v reportView) {
 	t.Helper()
 	for _, format := range formats {
 		var out bytes.Buffer
@@ -114,7 +124,7 @@ func wantHarmless(t *testing.T, v reportView) {
 
 // wantLines fails the test unless a text has one line for each row, warning and line of
 // the conclusion.
-func wantLines(t *testing.T, text string, v reportView, wide bool) {
+func wantLines(t rapid.TB, text string, v reportView, wide bool) {
 	t.Helper()
 	want := len(v.warnings) + len(v.conclusion)
 	for _, table := range v.tables(wide) {
@@ -127,7 +137,7 @@ func wantLines(t *testing.T, text string, v reportView, wide bool) {
 
 // wantMarkdown fails the test unless a page has the expected cells, and no cell and no
 // sentence is markup.
-func wantMarkdown(t *testing.T, page string, v reportView) {
+func wantMarkdown(t rapid.TB, page string, v reportView) {
 	t.Helper()
 	var want, got []int // the cells of each row
 	for _, table := range v.tables(false) {
@@ -188,7 +198,7 @@ func cellsOf(row string) []string {
 }
 
 // wantSameValue fails the test unless JSON and YAML decode to the values of the report.
-func wantSameValue(t *testing.T, v reportView) {
+func wantSameValue(t rapid.TB, v reportView) {
 	t.Helper()
 	data, err := json.Marshal(v.value)
 	if err != nil {
