@@ -25,8 +25,8 @@ import (
 )
 
 // unprintable are the characters that are no letters, marks, numbers, punctuation,
-// symbols, spaces or line breaks.
-var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]`)
+// symbols, spaces or line breaks, and some that have no width.
+var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // line is what a line of stderr begins with.
 var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d|found \d|judged \d|releasing in whereabouts: \d|done$)`)
@@ -37,7 +37,7 @@ var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d
 func FuzzPrograms(f *testing.F) {
 	for i, text := range []string{
 		"", "default/web-0", "\x1b[31mred\x1b]0;title\x07", "a\nip-reaper: done\r\nhint: type this\n", "\x7f\u0085\u009b\u2028",
-		"\u202egpj.\u2066x\u2069\u200b\ufeff", "\xff\xed\xa0\x80", "\U000e0041\U0010ffff", "<b>|`x`|[y](http://z)", `"\u001b`, "---\nkind: Pod\n",
+		"\u202egpj.\u2066x\u2069\u200b\ufeff", "\xff\xed\xa0\x80", "\U000e0041\U0010ffff", "a\ufe0f\u3164b", "<b>|`x`|[y](http://z)", `"\u001b`, "---\nkind: Pod\n",
 		strings.Repeat("long ", 999),
 	} {
 		f.Add(text, byte(i))

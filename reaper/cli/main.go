@@ -80,10 +80,10 @@ func Main(plugins []plugin.Plugin) int {
 
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
-	w.stderr = printable.Lines(w.stderr)
+	w.stderr = printable.Lines(w.stderr) // JSON, which has escapes of its own, is printable before
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
-	cmd.SetOut(printable.Lines(w.stdout))
+	cmd.SetOut(w.stdout)
 	cmd.SetErr(w.stderr)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {

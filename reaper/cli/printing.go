@@ -49,8 +49,8 @@ func textsOf(err error) []string {
 	return append([]string{prefix + parts[0]}, parts[1:]...)
 }
 
-// newHandler returns a handler that logs printable values of limited size: as text to a
-// terminal, and as JSON elsewhere.
+// newHandler returns a handler that logs values of limited size to the program's stderr: as
+// text to a terminal, and as JSON elsewhere.
 func newHandler(w io.Writer, terminal bool, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindString {
@@ -61,7 +61,7 @@ func newHandler(w io.Writer, terminal bool, level slog.Level) slog.Handler {
 		return a
 	}}
 	if terminal {
-		return slog.NewTextHandler(printable.Lines(w), options)
+		return slog.NewTextHandler(w, options)
 	}
 	return slog.NewJSONHandler(printable.JSON(w), options)
 }

@@ -195,6 +195,22 @@ func TestCapacityBeyond64BitsIsExact(t *testing.T) {
 	}
 }
 
+// A table is as wide as its widest cell in each row. A page and a table for people do not
+// grow with one name.
+func TestLongCellIsCutOff(t *testing.T) {
+	r := fullReport()
+	r.Entries[0].Owner.Pod = strings.Repeat("é", 1<<20)
+	for _, name := range []string{"table", "wide", "markdown"} {
+		var out bytes.Buffer
+		if err := Write(&out, name, true, r); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); len(text) > 64<<10 || !strings.Contains(text, "éé…") {
+			t.Errorf("%s has %d bytes, or a name that is not cut off", name, len(text))
+		}
+	}
+}
+
 // Users name the formats in scripts.
 func TestNoFormatIsLost(t *testing.T) {
 	for _, name := range []string{"json", "markdown", "table", "wide", "yaml"} {

@@ -25,14 +25,14 @@ import (
 var hostileTexts = []string{
 	"", " ", "10.0.0.1", "default/web-0", `C:\`, `\|`, "--- | ---", "- a: b", "no", "1e3",
 	"\x1b[31mred\x1b[0m\x1b]8;;http://x\x07link", "a\nip-reaper: done\r\n\thint: type this", "\x00\x07\x08\x0b\x0c\x7f",
-	"\u0085\u009b31m\u2028\u2029", "\u202egpj.\u2066x\u2069\u200e", "\u200b\u200d\u2060\ufeff\u00ad\u00a0", "\xff\xc3\x28\xed\xa0\x80", "\U000e0041\U0010ffff\ue000",
+	"\u0085\u009b31m\u2028\u2029", "\u202egpj.\u2066x\u2069\u200e", "\u200b\u200d\u2060\ufeff\u00ad\u00a0", "\xff\xc3\x28\xed\xa0\x80", "\U000e0041\U0010ffff\ue000", "a\ufe0f\u3164b",
 	"a|b\\|c\\\\|d", "<img src=x onerror=y><!-- &lt; &#60;", "[a](http://x) ![b](//y) [c]: z", "`a``b`", "*b* _i_ ~~s~~ $x$ # h",
 	"@all see #1 at www.example.com or mailto:a@b.c", "`@|", "ünïcode ⚠ 漢字",
 }
 
 // unprintable are the characters that are no letters, marks, numbers, punctuation,
-// symbols, spaces or line breaks.
-var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]`)
+// symbols, spaces or line breaks, and some that have no width.
+var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // No text in a report of a run or of a restore moves the cursor, breaks out of its cell or
 // becomes markup, and scripts read back the text as it is.
