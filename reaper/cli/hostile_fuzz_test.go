@@ -43,31 +43,34 @@ func FuzzPrograms(f *testing.F) {
 		f.Add(text, byte(i))
 		f.Add(text, byte(130+i))
 	}
-	f.Fuzz(func(t *testing.T, text string, choice byte) {
-		formats := report.Formats()
-		h := hostile{T: t, text: text, format: formats[int(choice)%len(formats)], terminal: choice >= 128}
-		h.dir = t.TempDir()
-		args := append(leadTo(t, h), "--output", h.format, "-v")
-		pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
-		h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
-		h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
-		h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
-		restore := append(args[:4:4], "restore", "-o", h.format)
-		h.run(append(restore, "--journal", h.file("journal.jsonl", h.journal("20260301-120000-ABCDEF")))...)
-		h.run(append(restore, "--journal", h.file("other.jsonl", h.journal(text)))...)
-		h.run(append(restore, "--dry-run", "--journal", h.file("junk.jsonl", text+"\n"+h.journal("run-1", text)))...)
-		h.run(append(restore, "--run", text)...)
-		h.run("policy", "validate", h.file("policy.yaml", h.policy()))
-		gateway := httptest.NewServer(h)
-		defer gateway.Close()
-		h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limits",
-			"--policy", h.file("atonce.yaml", "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s}"))...)
-		said, err := os.ReadFile(filepath.Join(h.dir, "termination.json"))
-		if err != nil || !json.Valid(said) {
-			t.Fatalf("termination message %q, %v", said, err)
-		}
-		h.wantPrintable("termination message", string(said))
-	})
+	f.Fuzz(printEverything)
+}
+
+// printEverything runs the commands that print text from elsewhere.
+func printEverything(t *testing.T, text string, choice byte) {
+	formats := report.Formats()
+	h := hostile{T: t, text: text, format: formats[int(choice)%len(formats)], terminal: choice >= 128}
+	h.dir = t.TempDir()
+	args := append(leadTo(t, h), "--output", h.format, "-v")
+	pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
+	h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
+	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
+	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
+	restore := append(args[:4:4], "restore", "-o", h.format)
+	h.run(append(restore, "--journal", h.file("journal.jsonl", h.journal("20260301-120000-ABCDEF")))...)
+	h.run(append(restore, "--journal", h.file("other.jsonl", h.journal(text)))...)
+	h.run(append(restore, "--dry-run", "--journal", h.file("junk.jsonl", text+"\n"+h.journal("run-1", text)))...)
+	h.run(append(restore, "--run", text)...)
+	h.run("policy", "validate", h.file("policy.yaml", h.policy()))
+	gateway := httptest.NewServer(h)
+	defer gateway.Close()
+	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limits",
+		"--policy", h.file("atonce.yaml", "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s}"))...)
+	said, err := os.ReadFile(filepath.Join(h.dir, "termination.json"))
+	if err != nil || !json.Valid(said) {
+		t.Fatalf("termination message %q, %v", said, err)
+	}
+	h.wantPrintable("termination message", string(said))
 }
 
 // A hostile is a place where every text is one that a fuzzer chose.

@@ -80,7 +80,8 @@ func Main(plugins []plugin.Plugin) int {
 
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
-	w.stderr = printable.Lines(w.stderr) // JSON, which has escapes of its own, is printable before
+	// JSON logs have other escapes, and are printable before they come here.
+	w.stderr = printable.Lines(w.stderr)
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
 	cmd.SetOut(w.stdout)
