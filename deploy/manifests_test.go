@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -104,6 +105,8 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(corev1.ConfigMap)
 	case "batch/v1 CronJob":
 		object = new(batchv1.CronJob)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		object = new(networkingv1.NetworkPolicy)
 	case "rbac.authorization.k8s.io/v1 ClusterRole":
 		object = new(rbacv1.ClusterRole)
 	case "rbac.authorization.k8s.io/v1 ClusterRoleBinding":

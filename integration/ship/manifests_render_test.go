@@ -46,6 +46,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"release":               {of("release").write(t), installed},
 		"release with restore":  {of("release", "restore").write(t), append(bound("", append(stores, "ip-reaper-restore")...), "CronJob ip-reaper")},
 		"release with etcd":     {of("release", "calico-etcd").write(t), append(bound("", stores[:3]...), "CronJob ip-reaper")},
+		"network policy":        {of("release", "network-policy", "openshift").write(t), append(bound("", stores...), "CronJob ip-reaper", "NetworkPolicy ip-reaper")},
 		"cronjob with metrics":  {overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.write(t), installed},
 		"job with etcd":         {overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.write(t), append(bound("-outage", stores[:3]...), jobs...)},
 		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", append(stores[:3:3], "ip-reaper-restore")...), "CronJob ip-reaper")},
