@@ -72,7 +72,8 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 				t.Error("Kustomize has no Namespace any more")
 			}
 			delete(want, "Namespace /"+name)
-			got := home.objects(t, tt.values)
+			narrowed(t, want)
+			got := home.objects(t, tt.values, admissionPolicies)
 			if diff := cmp.Diff(comparison(t, want), comparison(t, got)); diff != "" {
 				t.Errorf("objects (-kustomize +helm):\n%s", diff)
 			}
