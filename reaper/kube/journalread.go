@@ -32,7 +32,7 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
 	}
-	stored, err := listParts(ctx, j, selector, readPart)
+	stored, err := listParts(ctx, j, selector, namedPart)
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
@@ -150,7 +150,7 @@ func (j *Journals) runs(ctx context.Context) (runs []storedRun, foreign []string
 // checkOwn returns an error unless a ConfigMap is as Write makes it: immutable, and with
 // the part that its name and its labels name.
 func checkOwn(cm *corev1.ConfigMap) error {
-	s := readPart(cm)
+	s := namedPart(cm)
 	switch {
 	case s.Err != nil:
 		return s.Err
@@ -171,8 +171,20 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
 }
 
-// readPart reads the part in a ConfigMap. A part in a ConfigMap of another name is damage:
-// another client copied or forged it.
+// namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another
+// name, it is damage: another client copied or forged it.
+func namedPart(cm *corev1.ConfigMap) journal.StoredPart {
+	s := readPart(cm)
+	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
+		return s
+	}
+	if name := partName(s.Part.Run.ID, s.Part.Write, s.Part.Part); name != cm.Name {
+		s.Err = fmt.Errorf("%w: the part belongs into %s", reaper.ErrJournalDamaged, name)
+	}
+	return s
+}
+
+// readPart reads the part in a ConfigMap.
 func readPart(cm *corev1.ConfigMap) journal.StoredPart {
 	s := journal.StoredPart{Name: cm.Name}
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
@@ -180,11 +192,6 @@ func readPart(cm *corev1.ConfigMap) journal.StoredPart {
 		s.Err = fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)
 		return s
 	}
-	if s.Part, s.Err = journal.DecodePart(data); s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
-		return s
-	}
-	if name := partName(s.Part.Run.ID, s.Part.Write, s.Part.Part); name != cm.Name {
-		s.Err = fmt.Errorf("%w: the part belongs into %s", reaper.ErrJournalDamaged, name)
-	}
+	s.Part, s.Err = journal.DecodePart(data)
 	return s
 }

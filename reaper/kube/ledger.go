@@ -66,7 +66,7 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 		if n == 0 {
 			shards = countShards(cm)
 		}
-		shard, err := unpack(cm)
+		shard, err := shardIn(cm)
 		if err != nil {
 			damage = errors.Join(damage, fmt.Errorf("%s: %w", cm.Name, err))
 			continue
@@ -178,13 +178,18 @@ func hasShard(cm *corev1.ConfigMap) bool {
 	return cm != nil && cm.BinaryData[ledgerKey] != nil
 }
 
-// unpack reads a shard. Without data, the shard is empty. If the only data are those of
-// another program, the shard was replaced.
-func unpack(cm *corev1.ConfigMap) (reaper.Ledger, error) {
+// shardIn reads the shard in a ConfigMap. If the only data are those of another program, the
+// shard was replaced.
+func shardIn(cm *corev1.ConfigMap) (reaper.Ledger, error) {
 	data, ours := cm.BinaryData[ledgerKey]
 	if _, counts := cm.Data[shardsKey]; !ours && !counts && len(cm.Data)+len(cm.BinaryData) > 0 {
 		return reaper.Ledger{}, fmt.Errorf("%w: the ConfigMap has data of another program, and none of ip-reaper", reaper.ErrLedgerDamaged)
 	}
+	return unpack(data)
+}
+
+// unpack reads a shard. Without data, the shard is empty.
+func unpack(data []byte) (reaper.Ledger, error) {
 	if len(data) == 0 {
 		return reaper.Ledger{}, nil
 	}
