@@ -34,7 +34,7 @@ func rightsOf(mode string) []plugin.Right {
 	return map[string][]plugin.Right{
 		"plan":    {plugin.Plan},
 		"release": {plugin.Plan, plugin.Release},
-		"restore": {plugin.Restore},
+		"restore": {plugin.Plan, plugin.Restore},
 	}[mode]
 }
 
