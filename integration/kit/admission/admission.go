@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -40,14 +39,9 @@ const (
 // settleTimeout is how long the API server may take to go by a new policy.
 const settleTimeout = 30 * time.Second
 
-var installed sync.Map // of clusters
-
 // Install creates the shipped policies in a cluster, and waits until the API server goes
-// by them. They stay as long as the cluster. A second call does nothing.
+// by them.
 func Install(ctx context.Context, c *cluster.Cluster) error {
-	if _, twice := installed.LoadOrStore(c, true); twice {
-		return nil
-	}
 	objects, err := Shipped()
 	if err != nil {
 		return err

@@ -22,7 +22,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}}) }
+func TestMain(m *testing.M) {
+	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, Policies: true})
+}
 
 // The resources that are written here, by a short name.
 var resources = map[string]schema.GroupVersionResource{
@@ -58,7 +60,6 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, Cluster: cluster.StartT(t), as: map[string]dynamic.Interface{}}
 	f.ResetT(t)
-	f.must(admission.Install(t.Context(), f.Cluster))
 	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
 		config, err := admission.As(f.Cluster, account)
 		f.must(err)

@@ -35,7 +35,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"openshift as a word", "openshift: {enabled: yes please}", "at '/openshift/enabled': value must be one of 'auto', true, false"},
 		{"no ports, which would be all", "networkPolicy: {apiServer: {ports: []}}", "at '/networkPolicy/apiServer/ports'"},
 		{"address that is no range", "networkPolicy: {etcd: {cidrs: [192.0.2.1]}}", "at '/networkPolicy/etcd/cidrs/0'"},
-		{"restore in plan", "restore: {enabled: true}", "restore.enabled needs mode: release"},
 		{"prefix that is too long", "fullnameOverride: " + strings.Repeat("a", 37), "at '/fullnameOverride': maxLength"},
 		{"digest", "image: {digest: 0123}", "at '/image/digest'"},
 		{"memory as Kubernetes has it", "goMemLimit: 900Mi", "at '/goMemLimit'"},
