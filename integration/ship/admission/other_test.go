@@ -126,8 +126,8 @@ func TestAccountsOfAnotherNamespaceAreConcerned(t *testing.T) {
 		f.as[account+" elsewhere"] = dynamicOf(f, config)
 		f.each(account+" elsewhere", []write{
 			{"create a namespace", by, "create", "namespace: ", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"evil"}}`},
-			{"create a journal there", "", "create", "configmap: ", configMap("network-tools", "ip-reaper-journal-1-1-1")},
-			{"create a journal of another installation", "configmaps", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-journal-1-1-2")},
+			{"hold the lease there", "", "create", "lease: ", lease("network-tools", "ip-reaper")},
+			{"hold the lease of another installation", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
 		})
 	}
 }
