@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -58,7 +59,8 @@ func TestAllObjectsLiveInTheOneNamespace(t *testing.T) {
 		for key, object := range installation(t, mode) {
 			want := namespace
 			switch object.(type) {
-			case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding,
+				*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
 				want = ""
 			}
 			if got := object.GetNamespace(); got != want {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -28,7 +30,7 @@ var modes = []string{"plan", "release"}
 func installation(t *testing.T, mode string) map[string]metav1.Object {
 	t.Helper()
 	objects := make(map[string]metav1.Object)
-	for _, dir := range []string{"base", "template", "components/" + mode} {
+	for _, dir := range []string{"base", "template", "components/admission", "components/" + mode} {
 		for _, file := range manifests(t, dir) {
 			for _, object := range read(t, file) {
 				key := kind(object) + " " + object.GetName()
@@ -104,6 +106,12 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(corev1.ConfigMap)
 	case "batch/v1 CronJob":
 		object = new(batchv1.CronJob)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		object = new(networkingv1.NetworkPolicy)
+	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":
+		object = new(admissionv1.ValidatingAdmissionPolicy)
+	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding":
+		object = new(admissionv1.ValidatingAdmissionPolicyBinding)
 	case "rbac.authorization.k8s.io/v1 ClusterRole":
 		object = new(rbacv1.ClusterRole)
 	case "rbac.authorization.k8s.io/v1 ClusterRoleBinding":

@@ -78,12 +78,13 @@ func TestContainerHasAVersionAndResources(t *testing.T) {
 	if c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
 		t.Errorf("terminationMessagePolicy = %q", c.TerminationMessagePolicy)
 	}
-	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 		if request := c.Resources.Requests[resource]; request.IsZero() {
 			t.Errorf("no request for %s", resource)
 		}
-	}
-	if c.Resources.Limits.Memory().IsZero() {
-		t.Error("no limit for memory")
+		// A second look expires after 2 seconds, so the CPU has no limit.
+		if limit := c.Resources.Limits[resource]; limit.IsZero() != (resource == corev1.ResourceCPU) {
+			t.Errorf("the limit for %s is %s", resource, &limit)
+		}
 	}
 }

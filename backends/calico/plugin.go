@@ -91,6 +91,9 @@ func access(settings any) plugin.Access {
 			rule("ipamblocks", "get", "update"),
 			rule("ipamhandles", "get", "update", "delete"),
 		},
-		plugin.Restore: {rule("ipamhandles", "create")},
+		plugin.Restore: {
+			rule("ipamblocks", "get", "update"),
+			rule("ipamhandles", "get", "create", "update"),
+		},
 	}
 }

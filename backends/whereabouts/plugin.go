@@ -25,6 +25,7 @@ func Plugins() []plugin.Plugin {
 				return plugin.Access{
 					plugin.Plan:    {rule(poolResource, "list"), attachmentRule(), claimRule()},
 					plugin.Release: {rule(poolResource, "get", "patch")},
+					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
 			Open:    opener(func(client rest.Interface, s Settings) reaper.Backend { return &Pools{client, s} }),
@@ -37,7 +38,7 @@ func Plugins() []plugin.Plugin {
 				return plugin.Access{
 					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachmentRule(), claimRule()},
 					plugin.Release: {rule(overlappingResource, "get", "patch", "delete")},
-					plugin.Restore: {rule(overlappingResource, "create")},
+					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
 			Open: opener(func(client rest.Interface, s Settings) reaper.Backend {

@@ -14,7 +14,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}}) }
+func TestMain(m *testing.M) {
+	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, Policies: true})
+}
 
 // fixture is the world in which things go wrong, after an undisturbed run, whose
 // writes it returns too.

@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -295,35 +296,61 @@ func releasesNothing(w *world.World, policy string) *reap.Report {
 	return result.Report
 }
 
-// A service account with exactly the roles that are shipped restores; without one
-// verb of the role that is for that alone it does not, so that none of them is too
-// many.
+// The shipped account that restores puts everything back, also where a tombstone still
+// stands and a handle has other addresses. None of its verbs is too many: without one, the
+// restoration fails or warns.
 func TestEveryVerbOfARestoration(t *testing.T) {
 	w, _ := fixture(t)
+	defineMigrations(w)
+	w.Cluster.DefineClaimsT(t)
+	w.Cluster.DefineMachinesT(t)
 	w.Again()
 	policy := plain + "gracePeriod: 0s\n"
 	w.Run(policy)
 	end, id := w.Stores(), w.Journals()[0]
-	g, err := rights.Restoring(stores...)
+	g, err := rights.Restoring()
 	w.Must(err)
-	tried := install(w, g).EachVerb(t, g, func(_, role string) bool { return role == "ip-reaper-restore" }, func(t *testing.T) string {
+	wanted := once()
+	install(w, g).EachVerb(t, g, wanted, func(t *testing.T) (wrong string) {
 		defer func(t *testing.T) { w.T = t }(w.T)
 		w.T = t
 		w.Put(end)
+		interrupt(w, "10.1.0.3")
 		w.Must(w.Memory.Unlock(w.Context()))
 		process, err := w.Starts("restore", policy, "--run="+id)()
 		w.Must(err)
 		result, err := process.Wait()
 		w.Must(err)
 		w.WantInUse()
-		if result.ExitCode == reap.ExitDone {
-			w.WantStores("after the restoration", w.Before)
-			return ""
+		if result.ExitCode != reap.ExitDone || strings.Contains(result.Stderr, `"level":"WARN"`) {
+			return result.Stderr
 		}
-		w.WantExit(reap.ExitPartial, result)
-		return result.Stderr
+		if warnings := w.RestoreReportOf(result).Warnings; len(warnings) > 0 {
+			return strings.Join(warnings, "; ")
+		}
+		w.WantStores("after the restoration", w.Before)
+		return ""
 	})
-	if tried != 2 {
-		t.Errorf("the role gives %d verbs, want 2", tried)
+}
+
+// interrupt puts the overlapping reservation of an address back, as a run leaves it that
+// was killed before it deleted the reservation: with a tombstone.
+func interrupt(w *world.World, ip string) {
+	w.Helper()
+	for path, o := range w.Before {
+		if o.Resource != snapshot.Reservations || o.Name != ip {
+			continue
+		}
+		var was struct{ Spec json.RawMessage }
+		w.Must(json.Unmarshal(o.Raw, &was))
+		w.Must(o.Create(w.Context(), w.Cluster))
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": map[string]string{"ip-reaper/spec": string(was.Spec)}},
+			"spec":     map[string]string{"podref": "_ip-reaper/_released"},
+		})
+		w.Must(err)
+		w.Must(w.Cluster.Kube.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(w.Context()).Error())
+		return
 	}
+	w.Fatalf("no reservation of %s was there", ip)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
@@ -27,6 +28,9 @@ const (
 type Options struct {
 	Sets  []Set
 	Flags map[string]string // of the API server, without the leading dashes
+
+	// Policies installs the shipped ValidatingAdmissionPolicies.
+	Policies bool
 
 	// WatchCache has the API server answer lists from its cache, as it does by
 	// default. Each such list waits for up to a tenth of a second.
@@ -61,6 +65,9 @@ func (o Options) cluster(ctx context.Context, dir string) (cluster.Options, erro
 		flags[flag] = value
 	}
 	all := cluster.Options{Flags: flags}
+	if o.Policies {
+		all.Prepare = admission.Install
+	}
 	for _, set := range o.Sets {
 		crds, err := set.crds(ctx, dir)
 		if err != nil {

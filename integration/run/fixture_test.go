@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
@@ -26,7 +27,7 @@ import (
 // TestMain has the tests run on an API server that answers lists from its cache, as it
 // does by default.
 func TestMain(m *testing.M) {
-	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, WatchCache: true})
+	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, WatchCache: true, Policies: true})
 }
 
 const (
@@ -98,7 +99,9 @@ func (f *fixture) proxy() (*proxy.Proxy, string) {
 	p, err := proxy.Start(f.Config)
 	f.must(err)
 	f.Cleanup(p.Stop)
-	kubeconfig, err := f.KubeconfigFor(p.Config(f.Config))
+	config, err := admission.As(f.Cluster, admission.Reaper)
+	f.must(err)
+	kubeconfig, err := f.KubeconfigFor(p.Config(config))
 	f.must(err)
 	return p, kubeconfig
 }

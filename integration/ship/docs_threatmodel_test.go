@@ -27,22 +27,22 @@ var phrases = map[string][]struct {
 	"events":                  {{[]string{"create"}, "create events in every namespace"}},
 	"ippools": {
 		{[]string{"get", "list"}, "list pools,"},
-		{[]string{"patch"}, "write anything into any pool"},
+		{[]string{"patch"}, "remove any allocation from any pool"},
 	},
 	"overlappingrangeipreservations": {
 		{[]string{"get", "list"}, "list pools, reservations,"},
-		{[]string{"patch", "delete"}, "mark or delete any overlapping reservation"},
+		{[]string{"patch", "delete"}, "mark and then delete any overlapping reservation"},
 		{[]string{"create"}, "create overlapping reservations and handles"},
 	},
 	"network-attachment-definitions": {{[]string{"list"}, "network attachments, IPAMClaims"}},
 	"ipamclaims":                     {{[]string{"list"}, "IPAMClaims and IPReservations"}},
 	"ipamblocks": {
 		{[]string{"get", "list"}, "blocks, handles,"},
-		{[]string{"update"}, "write anything into any block"},
+		{[]string{"update"}, "free any address of any block"},
 	},
 	"ipamhandles": {
 		{[]string{"get", "list"}, "blocks, handles,"},
-		{[]string{"update", "delete"}, "write or delete any handle"},
+		{[]string{"update", "delete"}, "count down or delete any handle"},
 		{[]string{"create"}, "create overlapping reservations and handles"},
 	},
 	"ipreservations":            {{[]string{"list"}, "IPAMClaims and IPReservations"}},
@@ -51,7 +51,7 @@ var phrases = map[string][]struct {
 	"customresourcedefinitions": {{[]string{"get"}, "five definitions of custom resources"}},
 	"configmaps": {
 		{[]string{"get", "update"}, "read and write the ledger"},
-		{[]string{"list", "create", "delete"}, "read all ConfigMaps, and create and delete any"},
+		{[]string{"list", "create", "delete"}, "read all ConfigMaps, write the ledger, and create and delete journals"},
 	},
 	"leases": {{[]string{"get", "create", "update"}, "take the lease"}},
 }

@@ -20,7 +20,9 @@ import (
 
 // What is shipped, and what an operator makes of it, renders to these objects.
 func TestKustomizationsRenderToTheseObjects(t *testing.T) {
+	var restrained []string
 	bound := func(suffix string, roles ...string) (keys []string) {
+		keys = slices.Clone(restrained)
 		for _, role := range roles {
 			keys = append(keys, "ClusterRole "+role+suffix, "ClusterRoleBinding "+role+suffix)
 		}
@@ -32,11 +34,21 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
+	for _, policy := range []string{
+		"pools", "reservations", "blocks", "handles", "configmaps", "leases", "events", "other",
+		"restore-pools", "restore-reservations", "restore-blocks", "restore-handles", "restore-other",
+	} {
+		restrained = append(restrained, "ValidatingAdmissionPolicy ip-reaper-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-"+policy)
+	}
 	stores := []string{"ip-reaper", "ip-reaper-whereabouts", "ip-reaper-overlapping", "ip-reaper-calico"}
 	jobs := []string{
 		"CronJob ip-reaper-outage-plan", "CronJob ip-reaper-outage-now", "CronJob ip-reaper-outage-wait", "CronJob ip-reaper-outage-override",
 	}
 	installed := append(bound("", stores...), "CronJob ip-reaper")
+	restoring := []string{"CronJob ip-reaper"}
+	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
+		restoring = append(restoring, kind+" ip-reaper-restore")
+	}
 	for name, tt := range map[string]struct {
 		folder string
 		want   []string
@@ -44,11 +56,16 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"cronjob":               {shipped(t, "cronjob"), installed},
 		"job":                   {shipped(t, "job"), append(bound("-outage", stores...), jobs...)},
 		"release":               {of("release").write(t), installed},
-		"release with restore":  {of("release", "restore").write(t), append(bound("", append(stores, "ip-reaper-restore")...), "CronJob ip-reaper")},
+		"release with restore":  {of("release", "restore").write(t), append(bound("", stores...), restoring...)},
 		"release with etcd":     {of("release", "calico-etcd").write(t), append(bound("", stores[:3]...), "CronJob ip-reaper")},
+		"network policy":        {of("release", "network-policy", "openshift").write(t), append(bound("", stores...), "CronJob ip-reaper", "NetworkPolicy ip-reaper")},
 		"cronjob with metrics":  {overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.write(t), installed},
 		"job with etcd":         {overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.write(t), append(bound("-outage", stores[:3]...), jobs...)},
-		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", append(stores[:3:3], "ip-reaper-restore")...), "CronJob ip-reaper")},
+		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", stores[:3]...), restoring...)},
+		"without policies": {
+			of("release", "no-admission").write(t),
+			slices.DeleteFunc(slices.Clone(installed), func(key string) bool { return slices.Contains(restrained, key) }),
+		},
 	} {
 		got := slices.Sorted(maps.Keys(render(t, tt.folder)))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), got); diff != "" {

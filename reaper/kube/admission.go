@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -27,11 +28,19 @@ func (e *DeniedError) Error() string {
 		return fmt.Sprintf("the %s does not answer, so the API server refuses to write %s; repair the webhook, or %s: %s",
 			e.By, e.Object, exempt, e.Message)
 	}
+	if strings.HasPrefix(e.By, shippedPolicies) {
+		return fmt.Sprintf("the %s refuses to write %s; restore as another account than one that releases, such as ip-reaper-restore, and install policies and program of one version: %s",
+			e.By, e.Object, e.Message)
+	}
 	return fmt.Sprintf("the %s refuses to write %s; %s, or correct what it names: %s", e.By, e.Object, exempt, e.Message)
 }
 
 // exempt is what lets a run write although there is a webhook or a policy.
 const exempt = "exempt the ServiceAccount of ip-reaper in its matchConditions"
+
+// shippedPolicies begins the names of the policies in deploy/kustomize/components/admission.
+// The accounts of ip-reaper must not be exempt from them.
+const shippedPolicies = "ValidatingAdmissionPolicy 'ip-reaper-"
 
 // refusals are how an API server begins the message of a refused write: in
 // k8s.io/apiserver, ToStatusErr of pkg/admission/plugin/webhook/errors,

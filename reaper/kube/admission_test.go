@@ -78,3 +78,12 @@ func TestDeniedNamesWhatRefuses(t *testing.T) {
 		})
 	}
 }
+
+// The accounts of ip-reaper must not be exempt from the policies that are shipped for them.
+func TestDeniedByAShippedPolicyAdvisesNoExemption(t *testing.T) {
+	err := Denied(refusal(http.StatusUnprocessableEntity,
+		`ippools "a" is forbidden: ValidatingAdmissionPolicy 'ip-reaper-pools' with binding 'ip-reaper-pools' denied request: x`), "IPPool a")
+	if !IsDenied(err) || strings.Contains(err.Error(), "exempt") || !strings.Contains(err.Error(), "ip-reaper-restore") {
+		t.Errorf("error = %q, want no advice to exempt, and the account that restores", err)
+	}
+}

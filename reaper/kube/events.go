@@ -31,6 +31,9 @@ const (
 	actionRelease  = "Release"
 )
 
+// eventPrefix begins the names of all events.
+const eventPrefix = "ip-reaper-"
+
 // The limits of what events say. An API server refuses longer texts, in bytes
 // (NoteLengthLimit and ReportingInstanceLengthLimit in
 // k8s.io/kubernetes/pkg/apis/core/validation/events.go).
@@ -174,7 +177,7 @@ func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.
 	// kube-system only (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)
 	// The server must not generate the name: a second try would write a second event.
-	e.Name = "ip-reaper." + strings.ToLower(rand.Text())
+	e.Name = eventPrefix + strings.ToLower(rand.Text())
 	e.EventTime = metav1.NewMicroTime(slices.MaxFunc([]time.Time{r.Run.StartedAt, r.Run.FinishedAt}, time.Time.Compare))
 	e.ReportingController = h.controller
 	instance := cmp.Or(h.self.Name, r.Run.ID)

@@ -146,3 +146,26 @@ func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
 		t.Errorf("note = %q of %d bytes, want one line that begins with %s", note, len(note), want)
 	}
 }
+
+// An administrator can tell the events of ip-reaper by their names, and admission can
+// limit its account to them.
+func TestNamesOfEventsBeginWithTheProgram(t *testing.T) {
+	client := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}})
+	object := reaper.Object{APIVersion: "v1", Kind: "IPPool", Namespace: ns, Name: "pool", UID: "u1"}
+	recorder := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{Namespace: ns, Name: "p"}, "example.com/x")
+	if err := recorder.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object}, {Object: object}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.EventsV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if !strings.HasPrefix(e.Name, "ip-reaper-") {
+			t.Errorf("the event is called %s", e.Name)
+		}
+	}
+	if len(list.Items) != 3 {
+		t.Errorf("%d events, want 3", len(list.Items))
+	}
+}

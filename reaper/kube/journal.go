@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (j *Journals) configMap(run reaper.JournalRun, n int, part []byte) (*corev1
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        fmt.Sprintf("%s%d-%d", namePrefix(run.ID), j.writes+1, n),
+			Name:        partName(run.ID, j.writes+1, n),
 			Labels:      map[string]string{JournalLabel: "true", RunLabel: run.ID},
 			Annotations: map[string]string{startedKey: run.StartedAt.UTC().Format(time.RFC3339)},
 		},
@@ -95,8 +96,10 @@ func (j *Journals) configMap(run reaper.JournalRun, n int, part []byte) (*corev1
 	}, nil
 }
 
-// namePrefix begins the names of all parts of a run.
-func namePrefix(runID string) string { return JournalName + "-" + strings.ToLower(runID) + "-" }
+// partName returns the name of the nth part of a write.
+func partName(runID string, write, n int) string {
+	return fmt.Sprintf("%s-%s-%d-%d", JournalName, strings.ToLower(runID), write, n)
+}
 
 // create returns nil only if the API server stores the part unchanged. It retries
 // transient errors. If the answer to an earlier try was lost, the part exists already,
@@ -150,7 +153,7 @@ func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) erro
 			return err
 		})
 		if err == nil && same(stored, cm) {
-			err = j.remove(ctx, stored.Name, stored.UID)
+			err = j.remove(ctx, stored.Name, stored.UID, stored.ResourceVersion)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s could not be removed, and is not a whole journal: %w", cm.Name, err))
@@ -159,13 +162,24 @@ func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) erro
 	return errors.Join(failed...)
 }
 
-// remove deletes a part. It does not delete another object that has the same name now.
-func (j *Journals) remove(ctx context.Context, name string, uid types.UID) error {
-	return Patiently(ctx, func(ctx context.Context) error {
-		err := j.maps.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-		if Gone(err, "configmaps", name) || apierrors.IsConflict(err) {
+// errReplaced says that a part is not the object any more that was listed.
+var errReplaced = errors.New("another client changed it or put another object in its place")
+
+// remove deletes a part as it was listed. If another client has changed it since, or has
+// given its name to another object, remove leaves it and returns errReplaced.
+func (j *Journals) remove(ctx context.Context, name string, uid types.UID, version string) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	var replaced error
+	err := Patiently(ctx, func(ctx context.Context) error {
+		err := j.maps.Delete(ctx, name, options)
+		switch {
+		case Gone(err, "configmaps", name):
+			return nil
+		case apierrors.IsConflict(err):
+			replaced = errReplaced // another try would get the same answer
 			return nil
 		}
 		return err
 	})
+	return cmp.Or(err, replaced)
 }

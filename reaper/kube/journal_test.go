@@ -3,12 +3,16 @@ package kube
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -69,6 +73,81 @@ func TestRefusedPartIsNotLookedFor(t *testing.T) {
 	}
 	if n := len(client.Actions()); n != 1 {
 		t.Errorf("%d requests, want one", n)
+	}
+}
+
+// Only a ConfigMap as Write makes it may be deleted.
+func TestOnlyAPartAsItWasWrittenIsOwn(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		want   string // empty for a part
+	}{
+		{"as it is", func(*corev1.ConfigMap) {}, ""},
+		{"another label and an annotation", func(cm *corev1.ConfigMap) { cm.Labels["team"], cm.Annotations = "net", nil }, ""},
+		{"another name", func(cm *corev1.ConfigMap) { cm.Name = "settings" }, "belongs into ip-reaper-journal-run-1-1-1"},
+		{"a name with more", func(cm *corev1.ConfigMap) { cm.Name += "-old" }, "belongs into ip-reaper-journal-run-1-1-1"},
+		{"the name of another part", func(cm *corev1.ConfigMap) { cm.Name = "ip-reaper-journal-run-1-1-2" }, "belongs into"},
+		{"no run", func(cm *corev1.ConfigMap) { delete(cm.Labels, RunLabel) }, `part of run "Run-1"`},
+		{"another run", func(cm *corev1.ConfigMap) {
+			cm.Name, cm.Labels[RunLabel] = "ip-reaper-journal-run-2-1-1", "run-2"
+		}, `part of run "Run-1"`},
+		{"not immutable", func(cm *corev1.ConfigMap) { cm.Immutable = nil }, "not immutable"},
+		{"no data", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
+		{"data of another program", func(cm *corev1.ConfigMap) {
+			cm.BinaryData, cm.Data = nil, map[string]string{journalKey: "mine"}
+		}, "damaged"},
+		{"other data", func(cm *corev1.ConfigMap) { cm.BinaryData[journalKey] = zipped(t, []byte(`{"kind":"Settings"}`)) }, "damaged"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cm *corev1.ConfigMap
+			if _, err := writeJournal(t, func(written *corev1.ConfigMap) error {
+				cm = written.DeepCopy()
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			tt.change(cm)
+			err := checkOwn(cm)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("checkOwn = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A ConfigMap that is deleted must be the one that was listed, in the same version.
+func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
+	client := fake.NewClientset()
+	var got *metav1.Preconditions
+	client.PrependReactor("delete", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		got = a.(k8stesting.DeleteActionImpl).DeleteOptions.Preconditions
+		return true, nil, apierrors.NewConflict(configMaps, "part", errors.New("the UID in the precondition"))
+	})
+	err := NewJournals(client.CoreV1(), ns, 0).remove(t.Context(), "part", "u1", "7")
+	if !errors.Is(err, errReplaced) || len(client.Actions()) != 1 {
+		t.Errorf("remove = %v after %d requests, want one request and that another object is there", err, len(client.Actions()))
+	}
+	want := &metav1.Preconditions{UID: new(types.UID("u1")), ResourceVersion: new("7")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("preconditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestMessageNamesAFewForeignConfigMaps(t *testing.T) {
+	names := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("m%02d", i))
+		}
+		return all
+	}
+	if err := leftAlone(nil); err != nil {
+		t.Errorf("leftAlone(nil) = %v", err)
+	}
+	for n, want := range map[int]string{1: ": m00", 10: "m08, m09", 13: "m08, m09 and 3 more"} {
+		if err := leftAlone(names(n)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("leftAlone of %d = %v, want %q at the end", n, err, want)
+		}
 	}
 }
 

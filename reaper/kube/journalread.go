@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// maxRunsNamed is the largest number of runs that noRun names.
-const maxRunsNamed = 10
+// Errors name at most so many runs with a journal, and so many ConfigMaps without one.
+const (
+	maxRunsNamed = 10
+	maxLeftNamed = 10
+)
 
 // Read returns the journal of a run, with the errors of journal.Assemble. If no part of
 // it is stored, the error wraps reaper.ErrNoJournal and names the runs with a journal.
@@ -28,7 +32,7 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
 	}
-	stored, err := listParts(ctx, j, selector, readPart)
+	stored, err := listParts(ctx, j, selector, namedPart)
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
@@ -40,7 +44,7 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 
 // noRun returns the error for a run without a journal.
 func (j *Journals) noRun(ctx context.Context, runID string) error {
-	runs, err := j.runs(ctx)
+	runs, _, err := j.runs(ctx)
 	if err != nil {
 		return fmt.Errorf("list the journals: %w", err)
 	}
@@ -56,12 +60,15 @@ func (j *Journals) noRun(ctx context.Context, runID string) error {
 }
 
 // Prune implements reaper.Journals. It orders the runs by the API server's clock, and
-// stops at the first part that it cannot delete.
+// stops at the first part that the API server does not let it delete.
+//
+// It deletes only ConfigMaps that are parts of journals by their labels, names and data,
+// and only as they were listed. It leaves all others, and its error names them.
 func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
 		return nil
 	}
-	runs, err := j.runs(ctx)
+	runs, left, err := j.runs(ctx)
 	if err != nil {
 		return fmt.Errorf("list the journals: %w", err)
 	}
@@ -71,12 +78,29 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	for i := len(runs) - 1; i >= max(j.keep, own+1); i-- {
 		for _, p := range runs[i].parts {
-			if err := j.remove(ctx, p.name, p.uid); err != nil {
+			err := j.remove(ctx, p.name, p.uid, p.version)
+			switch {
+			case errors.Is(err, errReplaced):
+				left = append(left, fmt.Sprintf("%s (%v)", p.name, err))
+			case err != nil:
 				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.name, err)
 			}
 		}
 	}
-	return nil
+	return leftAlone(left)
+}
+
+// leftAlone returns the error that names ConfigMaps, or nil if there are none.
+func leftAlone(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(names) - maxLeftNamed; n > 0 {
+		names, more = names[:maxLeftNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s%s",
+		JournalLabel, strings.Join(names, ", "), more)
 }
 
 // A storedRun is a run with a journal.
@@ -90,22 +114,25 @@ type storedRun struct {
 type storedPart struct {
 	name    string
 	uid     types.UID
+	version string // the resource version
 	run     string
 	created time.Time
+	foreign error // why it is no part of a journal; nil for a part
 }
 
-// runs lists the runs with a journal, the latest first. It leaves out ConfigMaps that
-// have the labels of a journal but not the name.
-func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
+// runs lists the runs with a journal, the latest first. It also returns the names of
+// ConfigMaps that have the labels of a journal and are no part of one.
+func (j *Journals) runs(ctx context.Context) (runs []storedRun, foreign []string, err error) {
 	all, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) storedPart {
-		return storedPart{cm.Name, cm.UID, cm.Labels[RunLabel], cm.CreationTimestamp.Time}
+		return storedPart{cm.Name, cm.UID, cm.ResourceVersion, cm.Labels[RunLabel], cm.CreationTimestamp.Time, checkOwn(cm)}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	byID := make(map[string]storedRun)
 	for _, p := range all {
-		if p.run == "" || !strings.HasPrefix(p.name, namePrefix(p.run)) {
+		if p.foreign != nil {
+			foreign = append(foreign, fmt.Sprintf("%s (%v)", p.name, p.foreign))
 			continue
 		}
 		r, ok := byID[p.run]
@@ -117,7 +144,22 @@ func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b storedRun) int {
 		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id)) // an ID begins with its time
-	}), nil
+	}), foreign, nil
+}
+
+// checkOwn returns an error unless a ConfigMap is as Write makes it: immutable, and with
+// the part that its name and its labels name.
+func checkOwn(cm *corev1.ConfigMap) error {
+	s := namedPart(cm)
+	switch {
+	case s.Err != nil:
+		return s.Err
+	case s.Part.Run.ID != cm.Labels[RunLabel]:
+		return fmt.Errorf("it has a part of run %q", s.Part.Run.ID)
+	case !value(cm.Immutable):
+		return errors.New("it is not immutable")
+	}
+	return nil
 }
 
 // listParts lists the ConfigMaps of a selector, and reduces each of them.
@@ -127,6 +169,19 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 		return j.maps.List(ctx, o)
 	}
 	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
+}
+
+// namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another
+// name, it is damage: another client copied or forged it.
+func namedPart(cm *corev1.ConfigMap) journal.StoredPart {
+	s := readPart(cm)
+	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
+		return s
+	}
+	if name := partName(s.Part.Run.ID, s.Part.Write, s.Part.Part); name != cm.Name {
+		s.Err = fmt.Errorf("%w: the part belongs into %s", reaper.ErrJournalDamaged, name)
+	}
+	return s
 }
 
 // readPart reads the part in a ConfigMap.

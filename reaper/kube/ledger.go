@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 		if n == 0 {
 			shards = countShards(cm)
 		}
-		shard, err := unpack(cm.BinaryData[ledgerKey])
+		shard, err := shardIn(cm)
 		if err != nil {
 			damage = errors.Join(damage, fmt.Errorf("%s: %w", cm.Name, err))
 			continue
@@ -80,7 +81,8 @@ func (*Ledgers) Capacity() int { return maxShards * shardSize }
 
 // Save implements reaper.Ledgers. It writes the first ConfigMap last, so that a reader
 // sees the old number of shards until then. It empties the shards that are no longer
-// needed, and does not delete them. It may be called again without a Load.
+// needed, and does not delete them. It keeps the data that other clients put into the
+// ConfigMaps under keys of their own. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	shards := ledger.Shards(shardSize)
 	count := len(shards)
@@ -92,6 +94,10 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	}
 	saved := make([]*corev1.ConfigMap, len(shards))
 	for n := len(shards) - 1; n >= 0; n-- {
+		if n >= count && !hasShard(l.have[n]) {
+			saved[n] = l.have[n]
+			continue
+		}
 		data, err := zip(shards[n].Encode())
 		if err != nil {
 			return err
@@ -121,8 +127,8 @@ func (l *Ledgers) write(ctx context.Context, n, count int, data []byte) (*corev1
 	if have != nil {
 		cm = have.DeepCopy()
 	}
-	cm.BinaryData = map[string][]byte{ledgerKey: data}
-	cm.Data = map[string]string{shardsKey: strconv.Itoa(count)}
+	cm.BinaryData = merged(cm.BinaryData, ledgerKey, data)
+	cm.Data = merged(cm.Data, shardsKey, strconv.Itoa(count))
 	var saved *corev1.ConfigMap
 	if have != nil {
 		saved, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
@@ -167,6 +173,21 @@ func countShards(cm *corev1.ConfigMap) int {
 	return n
 }
 
+// hasShard reports whether a ConfigMap exists and a run has written a shard into it.
+func hasShard(cm *corev1.ConfigMap) bool {
+	return cm != nil && cm.BinaryData[ledgerKey] != nil
+}
+
+// shardIn reads the shard in a ConfigMap. If the only data are those of another program, the
+// shard was replaced.
+func shardIn(cm *corev1.ConfigMap) (reaper.Ledger, error) {
+	data, ours := cm.BinaryData[ledgerKey]
+	if _, counts := cm.Data[shardsKey]; !ours && !counts && len(cm.Data)+len(cm.BinaryData) > 0 {
+		return reaper.Ledger{}, fmt.Errorf("%w: the ConfigMap has data of another program, and none of ip-reaper", reaper.ErrLedgerDamaged)
+	}
+	return unpack(data)
+}
+
 // unpack reads a shard. Without data, the shard is empty.
 func unpack(data []byte) (reaper.Ledger, error) {
 	if len(data) == 0 {
@@ -177,4 +198,15 @@ func unpack(data []byte) (reaper.Ledger, error) {
 		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
 	}
 	return reaper.DecodeLedger(plain)
+}
+
+// merged returns a map with a value more. It keeps the values of other keys, which
+// another client may have put there.
+func merged[V any](have map[string]V, key string, value V) map[string]V {
+	all := maps.Clone(have)
+	if all == nil {
+		all = make(map[string]V)
+	}
+	all[key] = value
+	return all
 }

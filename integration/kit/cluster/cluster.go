@@ -45,6 +45,8 @@ type Options struct {
 	CRDs []string
 	// Flags are added to the API server's, without the leading dashes.
 	Flags map[string]string
+	// Prepare creates objects that Reset leaves. Nil creates none.
+	Prepare func(context.Context, *Cluster) error
 	// Log receives what etcd and the API server write. Nil means that only
 	// the end of it is kept, for the error of a start that failed.
 	Log io.Writer
@@ -116,6 +118,11 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	if err := c.waitReady(ctx); err != nil {
 		return nil, err
+	}
+	if o.Prepare != nil {
+		if err := o.Prepare(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	c.baseline, err = c.objects(ctx)
 	return c, err

@@ -23,6 +23,8 @@ var builtin = []schema.GroupVersionResource{
 	namespaceResource,
 	{Version: "v1", Resource: "nodes"},
 	{Version: "v1", Resource: "events"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apps", Version: "v1", Resource: "replicasets"},
 	{Group: "apps", Version: "v1", Resource: "statefulsets"},

@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// Home is where the shipped manifests put the reaper, and its account's name.
-const Home = "ip-reaper"
+// Home is where the shipped manifests put the reaper.
+const Home = admission.Home
 
 // settleTimeout is how long the API server may take to go by a new role.
 const settleTimeout = 30 * time.Second
@@ -35,7 +36,7 @@ func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error)
 	if err := c.CreateNamespace(ctx, Home); err != nil {
 		return nil, err
 	}
-	config, err := c.ServiceAccount(ctx, Home, Home)
+	config, err := c.ServiceAccount(ctx, Home, g.account)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 // A Grant is the rights of an installation. It is a value: what makes another
 // one of it leaves it as it is.
 type Grant struct {
+	account  string // the name of the service account
 	cluster  []*rbacv1.ClusterRole
 	local    []*rbacv1.Role
 	bindings []runtime.Object

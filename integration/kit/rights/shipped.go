@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
@@ -29,26 +30,22 @@ func Shipped(mode string, backends ...string) (Grant, error) {
 	for _, backend := range backends {
 		files = append(files, component(mode, backend))
 	}
-	return load(files)
+	return load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
 }
 
-// Restoring is Shipped for an installation that releases and restores.
-func Restoring(backends ...string) (Grant, error) {
-	files := []string{component("restore", "restore"), component(Release, "core")}
-	for _, backend := range backends {
-		files = append(files, component(Release, backend))
-	}
-	return load(files)
+// Restoring is what an installation grants to the account that restores.
+func Restoring() (Grant, error) {
+	return load(admission.Restore, []string{component("restore", "restore")})
 }
 
 // component is a file of a component, relative to deploy/kustomize.
 func component(name, file string) string { return filepath.Join("components", name, file+".yaml") }
 
 // load reads the roles of files, and of all bindings those that are for them.
-func load(files []string) (Grant, error) {
-	var g Grant
+func load(account string, files []string) (Grant, error) {
+	g := Grant{account: account}
 	var bindings []runtime.Object
-	for _, file := range append(files, filepath.Join("base", "bindings.yaml")) {
+	for _, file := range files {
 		objects, err := manifests(file)
 		if err != nil {
 			return g, fmt.Errorf("read %s: %w", file, err)

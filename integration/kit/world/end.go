@@ -80,7 +80,7 @@ func (w *World) Outlast() {
 	w.Helper()
 	for _, after := range []time.Duration{25 * time.Hour, 26 * time.Hour, 27 * time.Hour} {
 		e := engine.Engine{
-			Kubeconfig: w.Cluster.Kubeconfig, Namespace: Home, Env: w.env, Only: []string{"calico"},
+			Kubeconfig: w.kubeconfig[""], Namespace: Home, Env: w.env, Only: []string{"calico"},
 			Now: engine.After(after),
 		}
 		policy, _, _ := strings.Cut(Policy, "backends:")

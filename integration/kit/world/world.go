@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
@@ -91,7 +93,7 @@ type World struct {
 
 	waiting    bool
 	policies   int
-	kubeconfig string
+	kubeconfig map[string]string // of the reaper, by command; that of a run is under ""
 	env        []string
 	seen       map[string]int64 // of the ledger, by Again
 	aged       time.Duration    // the ledger, since then
@@ -130,17 +132,20 @@ func New(t *testing.T, d *calico.Datastore, options ...Option) *World {
 	return w
 }
 
-// As makes the reaper's processes those of a service account, or of the
-// administrator if it is nil.
+// As makes the reaper's processes those of a service account. If it is nil, they are
+// those of the shipped accounts, with all rights that admission control leaves them.
 func (w *World) As(a *rights.Account) {
 	w.Helper()
-	config := w.Cluster.Config
-	if a != nil {
-		config = a.Config
+	w.kubeconfig = map[string]string{}
+	for command, account := range map[string]string{"": admission.Reaper, "restore": admission.Restore} {
+		config, err := admission.As(w.Cluster, account)
+		w.Must(err)
+		if a != nil {
+			config = a.Config
+		}
+		w.kubeconfig[command], err = w.Cluster.KubeconfigFor(w.Proxy.Config(config))
+		w.Must(err)
 	}
-	var err error
-	w.kubeconfig, err = w.Cluster.KubeconfigFor(w.Proxy.Config(config))
-	w.Must(err)
 }
 
 // Must ends the test at an error.
@@ -193,7 +198,7 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			return nil, err
 		}
 		all := []string{
-			command, "--kubeconfig=" + w.kubeconfig, "--context=" + cluster.ContextName, "--namespace=" + Home,
+			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--namespace=" + Home,
 			"--policy=" + file, "-o=json",
 		}
 		return r.Start(w.Context(), append(all, args...)...)

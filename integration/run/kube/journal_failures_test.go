@@ -245,3 +245,18 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		f.wantRead("run-2", threeParts())
 	})
 }
+
+// Another tenant puts a part with false records beside a journal. By its name it is no
+// part, so the journal keeps its own records, and the reader is told.
+func TestForgedPartUnderAnotherNameTakesNoRecordAway(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 1, records(1, 10))
+	forged, err := journal.Encode(run("run-1"), 1, records(1, 20))
+	f.must(err)
+	_, err = f.Kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "ip-reaper-journal-run-1-1-9", Labels: f.stored()["run-1-1-1"].Labels},
+		BinaryData: map[string][]byte{"journal.json.gz": zipped(t, forged[0])},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	f.wantDamage("run-1", 1, "ip-reaper-journal-run-1-1-9: the journal is damaged: the part belongs into ip-reaper-journal-run-1-1-1")
+}

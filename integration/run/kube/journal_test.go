@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -237,44 +241,91 @@ func TestPruneWithoutAWriteDoesNothing(t *testing.T) {
 	f.wantStored("run-1-1-1")
 }
 
-// What only looks like a journal is not ours to delete.
-func TestPruneLeavesWhatIsNoJournal(t *testing.T) {
-	f := newJournalFixture(t)
-	_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "mine", Labels: map[string]string{kube.JournalLabel: "true", kube.RunLabel: "run-0"},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.awaitNextSecond()
-	if err := f.write("run-1", 1, records(1, 10)).Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Get(t.Context(), "mine", metav1.GetOptions{}); err != nil {
-		t.Error(err)
+// Another tenant of the namespace has made a ConfigMap with the labels of a journal. It is
+// not ours to delete, and the run is told of it. The journals beside it go when their time
+// has come.
+func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		want   string
+	}{
+		{"settings", func(cm *corev1.ConfigMap) { cm.BinaryData, cm.Data = nil, map[string]string{"a": "b"} }, "damaged"},
+		{"ip-reaper-journal-run-0-notes", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
+		{"ip-reaper-journal-run-0-1-1", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
+		{"ip-reaper-journal-run-0-1-2", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
+		{"copy-of-a-journal", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
+		{"ip-reaper-journal-run-2-1-1", func(cm *corev1.ConfigMap) { cm.Labels[kube.RunLabel] = "run-2" }, `part of run "run-0"`},
+		{"without-a-run", func(cm *corev1.ConfigMap) { delete(cm.Labels, kube.RunLabel) }, `part of run "run-0"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			f.write("run-0", 1, records(1, 10))
+			f.take("run-0-1-1", tt.name, tt.change)
+			f.write("run-00", 1, records(1, 10))
+			f.awaitNextSecond()
+			err := f.write("run-1", 1, records(1, 10)).Prune(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tt.name+" (") || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Prune = %v, want that %s was left, because of %q", err, tt.name, tt.want)
+			}
+			if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Get(t.Context(), tt.name, metav1.GetOptions{}); err != nil {
+				t.Error(err)
+			}
+			got := f.stored()
+			delete(got, strings.TrimPrefix(tt.name, kube.JournalName+"-"))
+			if _, ok := got["run-1-1-1"]; len(got) != 1 || !ok {
+				t.Errorf("%v, want the journal of run-1 alone", slices.Collect(maps.Keys(got)))
+			}
+		})
 	}
 }
 
-// What has got the name of a part while it was to be deleted is not deleted.
+// take makes another ConfigMap of a part, which it deletes.
+func (f *journalFixture) take(part, name string, change func(*corev1.ConfigMap)) {
+	f.Helper()
+	cm, client := f.stored()[part], f.Kube.CoreV1().ConfigMaps(f.namespace)
+	f.must(client.Delete(f.Context(), cm.Name, metav1.DeleteOptions{}))
+	cm.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: maps.Clone(cm.Labels)}
+	change(&cm)
+	_, err := client.Create(f.Context(), &cm, metav1.CreateOptions{})
+	f.must(err)
+}
+
+// While a part is to be deleted, another client gives its name to a ConfigMap of its own,
+// or makes the part its own by the labels. Neither is deleted, and the run is told.
 func TestPruneLeavesWhatTookThePlaceOfAPart(t *testing.T) {
-	f := newJournalFixture(t)
-	f.write("run-1", 1, records(1, 10))
-	f.awaitNextSecond()
-	j := f.write("run-2", 1, records(1, 10))
-	f.proxy.Before(proxy.On("delete configmaps"), func(ctx context.Context, r proxy.Request) proxy.Action {
-		maps, mine := f.Kube.CoreV1().ConfigMaps(f.namespace), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
-		if err := maps.Delete(ctx, r.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		if _, err := maps.Create(ctx, mine, metav1.CreateOptions{}); err != nil {
-			t.Error(err)
-		}
-		return proxy.Pass()
-	})
-	if err := j.Prune(t.Context()); err != nil {
-		t.Error(err)
+	for name, interfere := range map[string]func(context.Context, corev1client.ConfigMapInterface, string) error{
+		"another object": func(ctx context.Context, client corev1client.ConfigMapInterface, name string) error {
+			if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			_, err := client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			return err
+		},
+		"the same with other labels": func(ctx context.Context, client corev1client.ConfigMapInterface, name string) error {
+			patch := []byte(`{"metadata":{"labels":{"ip-reaper/journal":null,"keep":"this"}}}`)
+			_, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			f.write("run-1", 1, records(1, 10))
+			f.awaitNextSecond()
+			j := f.write("run-2", 1, records(1, 10))
+			f.proxy.Before(proxy.On("delete configmaps"), func(ctx context.Context, r proxy.Request) proxy.Action {
+				if err := interfere(ctx, f.Kube.CoreV1().ConfigMaps(f.namespace), r.Name); err != nil {
+					t.Error(err)
+				}
+				return proxy.Pass()
+			})
+			err := j.Prune(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-1 (another client changed it") {
+				t.Errorf("Prune = %v, want that the part was left", err)
+			}
+			f.wantStored("run-1-1-1", "run-2-1-1")
+		})
 	}
-	f.wantStored("run-1-1-1", "run-2-1-1")
 }
 
 // Two runs at once have a journal each.

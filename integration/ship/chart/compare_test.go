@@ -33,7 +33,7 @@ func withoutLabels(at any) {
 		return
 	}
 	for field, value := range fields {
-		if labels, ok := value.(map[string]any); ok && field == "labels" {
+		if labels, ok := value.(map[string]any); ok && (field == "labels" || field == "matchLabels") {
 			for _, label := range []string{
 				"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart",
 			} {

@@ -43,6 +43,16 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"outage", "outage: {enabled: true}", []kustomization{{[]string{"cronjob"}, nil}, {[]string{"job"}, nil}}},
 		{"restore", "mode: release\nrestore: {enabled: true}", []kustomization{{base, []string{"release", "restore"}}}},
 		{"calico-etcd", etcdValues, []kustomization{{[]string{"cronjob"}, []string{"calico-etcd"}}}},
+		{"openshift", "openshift: {enabled: true}\noutage: {enabled: true}", []kustomization{
+			{[]string{"cronjob"}, []string{"openshift"}}, {[]string{"job"}, []string{"openshift"}},
+		}},
+		{"network policy", "networkPolicy: {enabled: true}", []kustomization{{[]string{"cronjob"}, []string{"network-policy"}}}},
+		{"network policy with etcd", "networkPolicy: {enabled: true}\n" + etcdValues, []kustomization{
+			{[]string{"cronjob"}, []string{"network-policy", "calico-etcd"}},
+		}},
+		{"network policy with metrics", "networkPolicy: {enabled: true}\n" + metricsValues, []kustomization{
+			{[]string{"cronjob"}, []string{"network-policy", "metrics"}},
+		}},
 		{"metrics", metricsValues, []kustomization{{[]string{"cronjob"}, []string{"metrics"}}}},
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,
@@ -62,7 +72,8 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 				t.Error("Kustomize has no Namespace any more")
 			}
 			delete(want, "Namespace /"+name)
-			got := home.objects(t, tt.values)
+			narrowed(t, want)
+			got := home.objects(t, tt.values, admissionPolicies)
 			if diff := cmp.Diff(comparison(t, want), comparison(t, got)); diff != "" {
 				t.Errorf("objects (-kustomize +helm):\n%s", diff)
 			}

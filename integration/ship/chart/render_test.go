@@ -61,12 +61,15 @@ type target struct{ release, namespace string }
 // home is the target that has the names of the Kustomize manifests.
 var home = target{name, name}
 
-// render renders the chart for a target: its files by their names in templates.
-func (to target) render(t *testing.T, v map[string]any) (map[string]string, error) {
+// render renders the chart for a target: its files by their names in templates. The API
+// server has the APIs that Helm knows, and these.
+func (to target) render(t *testing.T, v map[string]any, apis ...string) (map[string]string, error) {
 	t.Helper()
 	c := loadChart(t)
 	options := common.ReleaseOptions{Name: to.release, Namespace: to.namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(c, v, options, nil)
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, apis)
+	all, err := util.ToRenderValues(c, v, options, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +95,9 @@ func (to target) notes(t *testing.T, text string) string {
 }
 
 // manifests is all that helm would install, as one YAML file.
-func (to target) manifests(t *testing.T, text string) string {
+func (to target) manifests(t *testing.T, text string, apis ...string) string {
 	t.Helper()
-	files, err := to.render(t, values(t, text))
+	files, err := to.render(t, values(t, text), apis...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +110,9 @@ func (to target) manifests(t *testing.T, text string) string {
 }
 
 // objects are those that helm would install, by kind, namespace and name.
-func (to target) objects(t *testing.T, text string) map[string]unstructured.Unstructured {
+func (to target) objects(t *testing.T, text string, apis ...string) map[string]unstructured.Unstructured {
 	t.Helper()
-	return decode(t, to.manifests(t, text))
+	return decode(t, to.manifests(t, text, apis...))
 }
 
 // decode reads a YAML file of objects strictly.

@@ -39,9 +39,9 @@ The rules for Whereabouts' OverlappingRangeIPReservations.
 {{- end }}
 
 {{/*
-The rules for Calico's IPAM, if its data are in the Kubernetes API.
+The rules to read what Calico's IPAM says of its data.
 */}}
-{{- define "ip-reaper.rules.calico" -}}
+{{- define "ip-reaper.rules.calicoReads" -}}
 # Which of Calico's resources exist, and in which API group? Only a missing
 # definition proves that a resource does not exist. Old versions of Calico have no
 # IPReservations, and most have no migrations.
@@ -66,6 +66,13 @@ The rules for Calico's IPAM, if its data are in the Kubernetes API.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipreservations]
   verbs: [list]
+{{- end }}
+
+{{/*
+The rules for Calico's IPAM, if its data are in the Kubernetes API.
+*/}}
+{{- define "ip-reaper.rules.calico" -}}
+{{ include "ip-reaper.rules.calicoReads" . }}
 {{- if .release }}
 # A release updates a block, and never deletes one.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]

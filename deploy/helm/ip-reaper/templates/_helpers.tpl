@@ -73,3 +73,20 @@ The image, by its digest if it is set.
 {{- if and (eq .datastore "etcdv3") (ne (toString .enabled) "false") }}true{{ end -}}
 {{- end -}}
 {{- end }}
+
+{{/*
+"true" if OpenShift gives the pods their user, or nothing.
+*/}}
+{{- define "ip-reaper.openshift" -}}
+{{- $enabled := toString .Values.openshift.enabled -}}
+{{- if or (eq $enabled "true") (and (eq $enabled "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) }}true{{ end -}}
+{{- end }}
+
+{{/*
+"true" if the chart has the admission policies, or nothing.
+*/}}
+{{- define "ip-reaper.admission" -}}
+{{- $enabled := toString .Values.admissionPolicies.enabled -}}
+{{- $api := "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- if or (eq $enabled "true") (and (eq $enabled "auto") (.Capabilities.APIVersions.Has $api)) }}true{{ end -}}
+{{- end }}

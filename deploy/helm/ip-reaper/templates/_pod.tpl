@@ -16,8 +16,10 @@ enableServiceLinks: false
 {{- end }}
 securityContext:
   runAsNonRoot: true
+  {{- if not (include "ip-reaper.openshift" .root) }}
   runAsUser: 65532
   runAsGroup: 65532
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 containers:

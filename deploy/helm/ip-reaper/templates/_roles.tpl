@@ -40,6 +40,11 @@ The rules of the Role. Takes an account.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create, list, delete]
+{{ else if .restore -}}
+# A restore reads the journals.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list]
 {{ end -}}
 # The ledger has since when each allocation has been ownerless.
 - apiGroups: [""]
@@ -49,7 +54,7 @@ The rules of the Role. Takes an account.
   - {{ . }}
   {{- end }}
   verbs: [get, update]
-{{- if .release }}
+{{- if or .release .restore }}
 # The lease keeps two runs apart.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
@@ -101,26 +106,48 @@ The rules that every run needs for any store. Takes release.
 {{- end }}
 
 {{/*
-The rules that a restore needs in addition to those of a release: to create deleted
-objects.
+The rules of the account that restores: to read all that a run reads, and to put back what
+it released. Takes the root.
 */}}
 {{- define "ip-reaper.rules.restore" -}}
 {{- $roles := include "ip-reaper.clusterRoles" . | fromJsonArray -}}
+# Does a pod show the address by now?
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+- apiGroups: [kubevirt.io]
+  resources: [virtualmachineinstances]
+  verbs: [list]
+{{- if or (has "whereabouts" $roles) (has "overlapping" $roles) }}
+# Allocations go back into pools by a patch.
+- apiGroups: [whereabouts.cni.cncf.io]
+  resources: [ippools]
+  verbs: {{ ternary "[get, list, patch]" "[list]" (has "whereabouts" $roles) }}
 {{- if has "overlapping" $roles }}
+# Overlapping reservations are created again, or lose their tombstone by a patch.
 - apiGroups: [whereabouts.cni.cncf.io]
   resources: [overlappingrangeipreservations]
-  verbs: [create]
+  verbs: [get, list, create, patch]
+{{- end }}
+- apiGroups: [k8s.cni.cncf.io]
+  resources: [network-attachment-definitions]
+  verbs: [list]
 {{- end }}
 {{- if has "calico" $roles }}
+{{ include "ip-reaper.rules.calicoReads" . }}
+# Addresses go back into blocks. Their handles count up, or are created again.
+- apiGroups: [crd.projectcalico.org, projectcalico.org]
+  resources: [ipamblocks]
+  verbs: [get, list, update]
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipamhandles]
-  verbs: [create]
+  verbs: [get, list, create, update]
 {{- end }}
 {{- range .Values.backends.reservedIPs.resources }}
-{{- if .deleteExpired }}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]
-  verbs: [get, create]
+  verbs: {{ ternary "[list, get, create]" "[list]" (.deleteExpired | default false) }}
+{{- if .deleteExpired }}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}/status]
   verbs: [update]

@@ -1,0 +1,133 @@
+// Package admission installs the shipped ValidatingAdmissionPolicies, and speaks to the
+// API server as an account that they restrain. Such an account here has all rights, so
+// that the policies alone say no.
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// The shipped accounts: that of a CronJob, that of the Jobs of an outage, and that of a
+// restore.
+const (
+	Home    = "ip-reaper" // their namespace
+	Reaper  = "ip-reaper"
+	Outage  = "ip-reaper-outage"
+	Restore = "ip-reaper-restore"
+)
+
+// settleTimeout is how long the API server may take to go by a new policy.
+const settleTimeout = 30 * time.Second
+
+// Install creates the shipped policies in a cluster, and waits until the API server goes
+// by them.
+func Install(ctx context.Context, c *cluster.Cluster) error {
+	objects, err := Shipped()
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *admissionv1.ValidatingAdmissionPolicy:
+			_, err = c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, o, metav1.CreateOptions{})
+		case *admissionv1.ValidatingAdmissionPolicyBinding:
+			_, err = c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, o, metav1.CreateOptions{})
+		default:
+			err = fmt.Errorf("a %T is neither a policy nor a binding", o)
+		}
+		if err != nil {
+			return fmt.Errorf("install the policies: %w", err)
+		}
+	}
+	return wait(ctx, c)
+}
+
+// wait waits until the policy that was created last denies. The API server has seen the
+// others before.
+func wait(ctx context.Context, c *cluster.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	config, err := As(c, Restore)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
+	for {
+		_, err := kube.CoreV1().Namespaces().Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the policies: %w", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// As returns a configuration that authenticates as a shipped account with all rights.
+func As(c *cluster.Cluster, account string) (*rest.Config, error) {
+	return c.User("system:serviceaccount:"+Home+":"+account, "system:masters")
+}
+
+// Shipped reads the policies and their bindings, in the order of the files.
+func Shipped() ([]runtime.Object, error) {
+	root, err := assets.Root()
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(root, "..", "deploy", "kustomize", "components", "admission")
+	var objects []runtime.Object
+	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "other"} {
+		some, err := read(filepath.Join(folder, file+".yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		objects = append(objects, some...)
+	}
+	return objects, nil
+}
+
+func read(file string) ([]runtime.Object, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []runtime.Object
+	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var doc runtime.RawExtension
+		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc.Raw, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+}

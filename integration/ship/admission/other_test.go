@@ -1,0 +1,133 @@
+package admission_test
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+)
+
+// What no other policy looks at is refused, whatever rights an account has, but for the
+// custom resources that backends.reservedIPs can name.
+func TestNothingElseIsWritten(t *testing.T) {
+	f := newFixture(t)
+	const label = `[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]`
+	writes := []write{
+		{"create a pod", "other", "create", "pod: ", pod("evil")},
+		{"label a pod", "other", "patch", "pod: kube-system/one", label},
+		{"write the status of a pod", "other", "patch", "pod: kube-system/one status", `[{"op":"add","path":"/status/podIP","value":"10.0.0.9"}]`},
+		{"delete a pod", "other", "delete", "pod: kube-system/one", ``},
+		{"evict a pod", "other", "create", "pod: kube-system/one eviction", ``},
+		{"bind a pod", "other", "create", "pod: kube-system/one binding", ``},
+		{"request a token", "other", "create", "account: kube-system/admin token", ``},
+		{"create a secret", "other", "create", "secret: ", `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ip-reaper","name":"ip-reaper-journal-1"}}`},
+		{"create an account", "other", "create", "account: ", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"namespace":"ip-reaper","name":"evil"}}`},
+		{"create a namespace", "other", "create", "namespace: ", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"evil"}}`},
+		{"delete a namespace", "other", "delete", "namespace: ip-reaper", ``},
+		{"taint a node", "other", "patch", "node: node-1", `[{"op":"add","path":"/spec/taints","value":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}]`},
+		{"delete a node", "other", "delete", "node: node-1", ``},
+		{"bind a role", "other", "create", "binding: ", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"evil"},
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`},
+		{"create a deployment", "other", "create", "deployment: ", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ip-reaper","name":"evil"},
+			"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`},
+		{"label a definition", "other", "patch", "definition: ippools.whereabouts.cni.cncf.io", label},
+		{"delete a definition", "other", "delete", "definition: ippools.whereabouts.cni.cncf.io", ``},
+		{"create a webhook", "other", "create", "webhook: ", `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"evil"}}`},
+	}
+	own := []write{
+		{"delete a custom resource", "", "delete", "reserved: kube-system/kept", ``},
+		{"change a custom resource", "other", "patch", "reserved: kube-system/kept", label},
+		{"create a custom resource", "other", "create", "reserved: ", reserved},
+		{"write the status of a custom resource", "other", "patch", "reserved: kube-system/kept status", status},
+	}
+	for _, account := range []string{admission.Reaper, admission.Outage} {
+		f.each(account, writes)
+		f.each(account, own)
+	}
+	f.each(admission.Restore, restoring(writes))
+	f.each(admission.Restore, []write{
+		{"create a custom resource", "", "create", "reserved: ", reserved},
+		{"write the status of a custom resource", "", "patch", "reserved: kube-system/kept status", status},
+		{"change a custom resource", "restore-other", "patch", "reserved: kube-system/kept", label},
+		{"delete a custom resource", "restore-other", "delete", "reserved: kube-system/kept", ``},
+	})
+}
+
+const (
+	reserved = `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"namespace":"kube-system","name":"new"},"spec":{"pod":"shop/two"}}`
+	status   = `[{"op":"add","path":"/status","value":{"ips":["10.0.0.1"]}}]`
+)
+
+// An account can ask who it is and what it may do: every client does.
+func TestAccountsMayAskAboutThemselves(t *testing.T) {
+	f := newFixture(t)
+	for _, account := range []string{admission.Reaper, admission.Restore} {
+		config, err := admission.As(f.Cluster, account)
+		f.must(err)
+		kube, err := kubernetes.NewForConfig(config)
+		f.must(err)
+		_, err = kube.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"}},
+		}, metav1.CreateOptions{})
+		f.must(err)
+		_, err = kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: admission.Home},
+		}, metav1.CreateOptions{})
+		f.must(err)
+		_, err = kube.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		f.must(err)
+	}
+}
+
+// A connection is no write of an object, and is refused too.
+func TestNoConnectionIsMade(t *testing.T) {
+	f := newFixture(t)
+	config, err := admission.As(f.Cluster, admission.Reaper)
+	f.must(err)
+	kube, err := kubernetes.NewForConfig(config)
+	f.must(err)
+	for _, sub := range []string{"exec", "attach", "portforward", "proxy"} {
+		err := kube.CoreV1().RESTClient().Post().Namespace("kube-system").Resource("pods").Name("one").SubResource(sub).
+			Do(t.Context()).Error()
+		if by, err := refusedBy(err); by != "other" {
+			t.Errorf("%s: refused by %q, want other: %v", sub, by, err)
+		}
+	}
+}
+
+// Other users, and the administrator, are not concerned.
+func TestOthersAreNotConcerned(t *testing.T) {
+	f := newFixture(t)
+	for _, user := range []string{"admin", "system:serviceaccount:kube-system:whereabouts", "ip-reaper", "system:serviceaccount:ip-reaper:other"} {
+		config, err := f.User(user, "system:masters")
+		f.must(err)
+		kube, err := kubernetes.NewForConfig(config)
+		f.must(err)
+		_, err = kube.CoreV1().ConfigMaps(admission.Home).Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+}
+
+// The policies hold in whatever namespace the manifests were installed.
+func TestAccountsOfAnotherNamespaceAreConcerned(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.CreateNamespace(t.Context(), "network-tools"))
+	for account, by := range map[string]string{admission.Reaper: "other", admission.Outage: "other", admission.Restore: "restore-other"} {
+		config, err := f.User("system:serviceaccount:network-tools:"+account, "system:masters")
+		f.must(err)
+		f.as[account+" elsewhere"] = dynamicOf(f, config)
+		f.each(account+" elsewhere", []write{
+			{"create a namespace", by, "create", "namespace: ", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"evil"}}`},
+			{"hold the lease there", "", "create", "lease: ", lease("network-tools", "ip-reaper")},
+			{"hold the lease of another installation", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
+		})
+	}
+}

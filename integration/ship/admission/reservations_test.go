@@ -1,0 +1,102 @@
+package admission_test
+
+import (
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+)
+
+// The accounts that release may put a tombstone into an overlapping reservation, take
+// it out again, and delete the reservation that has one; the account that restores may
+// create one and take a tombstone out.
+func TestReservationsOnlyGoByTheirTombstone(t *testing.T) {
+	f := newFixture(t)
+	const (
+		whole    = "reservation: kube-system/10.0.0.1" // c1, net1, shop/one
+		marked   = "reservation: kube-system/10.0.0.2" // was c2, net1, shop/two
+		older    = "reservation: kube-system/10.0.0.3" // was c3, net1, shop/three, of an earlier build
+		nameless = "reservation: kube-system/10.0.0.4" // a tombstone that does not say whose it was
+		podref   = `{"op":"replace","path":"/spec/podref","value":"_ip-reaper/_released"}`
+		unmark   = `{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}`
+	)
+	kept := func(spec string) string {
+		return `{"op":"add","path":"/metadata/annotations","value":{"ip-reaper/spec":"` + spec + `"}}`
+	}
+	owner := func(name string) string { return `{"op":"replace","path":"/spec/podref","value":"` + name + `"}` }
+	const (
+		good   = `{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/one\"}`
+		turned = `{\"podref\":\"shop/one\",\"ifname\":\"net1\",\"containerid\":\"c1\"}`
+	)
+	mark := "[" + podref + "," + kept(good) + "]"
+	both := []write{
+		{"put back the spec", "", "patch", marked, "[" + owner("shop/two") + "," + unmark + "]"},
+		{"put back the spec of an earlier build", "", "patch", older, "[" + owner("shop/three") + `,{"op":"remove","path":"/metadata/annotations"}]`},
+		{"put back another owner", "reservations", "patch", marked, "[" + owner("evil/pod") + "," + unmark + "]"},
+		{"put back no owner", "reservations", "patch", marked, "[" + owner("") + "," + unmark + "]"},
+		{"put back another sandbox", "reservations", "patch", marked,
+			"[" + owner("shop/two") + "," + unmark + `,{"op":"replace","path":"/spec/containerid","value":"evil"}]`},
+		{"put back without an interface", "reservations", "patch", marked,
+			"[" + owner("shop/two") + "," + unmark + `,{"op":"remove","path":"/spec/ifname"}]`},
+		{"put back and leave the annotation", "reservations", "patch", marked, "[" + owner("shop/two") + "]"},
+		{"put back what an annotation says that comes with it", "reservations", "patch", marked,
+			"[" + owner("evil/pod") + "," + kept(`{\"containerid\":\"c2\",\"ifname\":\"net1\",\"podref\":\"evil/pod\"}`) + "]"},
+		{"put back another owner for an earlier build", "reservations", "patch", older,
+			"[" + owner("evil/pod") + `,{"op":"remove","path":"/metadata/annotations"}]`},
+		{"put back another sandbox for an earlier build", "reservations", "patch", older,
+			"[" + owner("shop/three") + `,{"op":"replace","path":"/spec/containerid","value":"evil"},{"op":"remove","path":"/metadata/annotations"}]`},
+		{"name an owner for a nameless tombstone", "reservations", "patch", nameless, "[" + owner("evil/pod") + "]"},
+		{"change the kept spec", "reservations", "patch", marked,
+			`[{"op":"replace","path":"/metadata/annotations/ip-reaper~1spec","value":"{\"podref\":\"evil/pod\"}"}]`},
+		{"change an owner", "reservations", "patch", whole, "[" + owner("evil/pod") + "]"},
+		{"change a sandbox", "reservations", "patch", whole, `[{"op":"replace","path":"/spec/containerid","value":"evil"}]`},
+		{"change an interface", "reservations", "patch", whole, `[{"op":"replace","path":"/spec/ifname","value":"net9"}]`},
+		{"add an annotation", "reservations", "patch", whole, `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
+		{"put back and lose an annotation", "reservations", "patch", marked, "[" + owner("shop/two") + `,{"op":"remove","path":"/metadata/annotations"}]`},
+		{"put back and add a finalizer", "reservations", "patch", marked,
+			"[" + owner("shop/two") + "," + unmark + `,{"op":"add","path":"/metadata/finalizers","value":["example.com/x"]}]`},
+	}
+	marks := []write{
+		{"put a tombstone", "", "patch", whole, mark},
+		{"put a tombstone, the fields in another order", "", "patch", whole, "[" + podref + "," + kept(turned) + "]"},
+		{"put a tombstone without its annotation", "reservations", "patch", whole, "[" + podref + "]"},
+		{"put a tombstone in the way of an earlier build", "reservations", "patch", whole,
+			"[" + podref + `,{"op":"add","path":"/metadata/annotations","value":{"ip-reaper/owner":"shop/one"}}]`},
+		{"put a tombstone with a false owner", "reservations", "patch", whole,
+			"[" + podref + "," + kept(`{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"evil/pod\"}`) + "]"},
+		{"put a tombstone with two owners", "reservations", "patch", whole,
+			"[" + podref + "," + kept(`{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/one\",\"podref\":\"evil/pod\"}`) + "]"},
+		{"put a tombstone with less than the spec", "reservations", "patch", whole, "[" + podref + "," + kept(`{\"podref\":\"shop/one\"}`) + "]"},
+		{"put a tombstone with more than the spec", "reservations", "patch", whole,
+			"[" + podref + "," + kept(`{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/one\",\"x\":1}`) + "]"},
+		{"put a tombstone with a spec that is no JSON", "reservations", "patch", whole,
+			"[" + podref + "," + kept(`\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/one\"`) + "]"},
+		{"put a tombstone and change the sandbox", "reservations", "patch", whole,
+			"[" + podref + "," + kept(good) + `,{"op":"replace","path":"/spec/containerid","value":"evil"}]`},
+		{"put a tombstone and add a label", "reservations", "patch", whole,
+			"[" + podref + "," + kept(good) + `,{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]`},
+		{"put a tombstone over a tombstone", "reservations", "patch", marked,
+			"[" + kept(`{\"containerid\":\"c2\",\"ifname\":\"net1\",\"podref\":\"_ip-reaper/_released\"}`) + "]"},
+		{"delete a tombstone", "", "delete", marked, ``},
+		{"delete a tombstone of an earlier build", "", "delete", older, ``},
+		{"delete a reservation without a tombstone", "reservations", "delete", whole, ``},
+		{"delete all reservations", "reservations", "collect", "reservation: kube-system/", ``},
+		{"create a reservation", "other", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"evil/pod"}`, ``)},
+	}
+	for _, account := range []string{admission.Reaper, admission.Outage} {
+		f.each(account, both)
+		f.each(account, marks)
+	}
+	f.each(admission.Restore, restoring(both))
+	f.each(admission.Restore, []write{
+		{"create a reservation", "", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"shop/nine","ifname":"net1"}`, `"a":"b"`)},
+		{"create a tombstone", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"_ip-reaper/_released"}`, ``)},
+		{"create a reservation for no pod", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"nine"}`, ``)},
+		{"create one that stays for ever", "restore-reservations", "create", "reservation: ",
+			`{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
+			"metadata":{"namespace":"kube-system","name":"10.0.0.9","finalizers":["example.com/x"]},"spec":{"podref":"shop/nine"}}`},
+		{"put a tombstone", "restore-reservations", "patch", whole, mark},
+		{"delete a tombstone", "restore-other", "delete", marked, ``},
+		{"delete a reservation", "restore-other", "delete", whole, ``},
+		{"delete all reservations", "restore-other", "collect", "reservation: kube-system/", ``},
+	})
+}

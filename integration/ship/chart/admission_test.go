@@ -1,0 +1,159 @@
+package chart_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// admissionPolicies is the API by which the chart knows that there can be policies.
+const admissionPolicies = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
+
+// anyAccounts begins what Kustomize's policies compare users with. Kustomize may change the
+// namespace of an installation, and cannot change this text.
+const anyAccounts = "^system:serviceaccount:[^:]+:ip-reaper"
+
+// narrowed narrows Kustomize's policies to the namespace, as those of the chart are.
+func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
+	t.Helper()
+	narrow := strings.NewReplacer(anyAccounts, accounts(home, name))
+	policies := 0
+	for _, object := range objects {
+		conditions, _, err := unstructured.NestedSlice(object.Object, "spec", "matchConditions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		policies++
+		for _, condition := range conditions {
+			fields := condition.(map[string]any)
+			fields["expression"] = narrow.Replace(fields["expression"].(string))
+		}
+		if err := unstructured.SetNestedSlice(object.Object, conditions, "spec", "matchConditions"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if policies == 0 {
+		t.Error("Kustomize has no policies any more")
+	}
+}
+
+// accounts begins what the policies of a release compare users with.
+func accounts(to target, prefix string) string {
+	return "^system:serviceaccount:" + to.namespace + ":" + prefix
+}
+
+// policiesOf returns the policies among the objects, and the names of those that are bound.
+func policiesOf(t *testing.T, objects map[string]unstructured.Unstructured) (policies map[string]admissionv1.ValidatingAdmissionPolicy, bound map[string]bool) {
+	t.Helper()
+	policies, bound = make(map[string]admissionv1.ValidatingAdmissionPolicy), make(map[string]bool)
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ValidatingAdmissionPolicy":
+			policies[object.GetName()] = convert[admissionv1.ValidatingAdmissionPolicy](t, object)
+		case "ValidatingAdmissionPolicyBinding":
+			binding := convert[admissionv1.ValidatingAdmissionPolicyBinding](t, object)
+			if diff := cmp.Diff([]admissionv1.ValidationAction{admissionv1.Deny}, binding.Spec.ValidationActions); diff != "" {
+				t.Errorf("%s does not deny:\n%s", binding.Name, diff)
+			}
+			bound[binding.Spec.PolicyName] = true
+		}
+	}
+	return policies, bound
+}
+
+func TestAdmissionPoliciesAreThereIfTheAPIServerHasThem(t *testing.T) {
+	for _, tt := range []struct {
+		values string
+		apis   []string
+		want   bool
+	}{
+		{"", nil, false},
+		{"", []string{admissionPolicies}, true},
+		{"mode: release", []string{admissionPolicies}, true},
+		{"admissionPolicies: {enabled: true}", nil, true},
+		{"admissionPolicies: {enabled: false}", []string{admissionPolicies}, false},
+	} {
+		policies, _ := policiesOf(t, home.objects(t, tt.values, tt.apis...))
+		if got := len(policies) > 0; got != tt.want {
+			t.Errorf("values %q with the APIs %v: %d policies, want some: %v", tt.values, tt.apis, len(policies), tt.want)
+		}
+	}
+}
+
+// The policies of a release are for its accounts and for no other, and each is bound.
+func TestAdmissionPoliciesAreForTheAccountsOfTheRelease(t *testing.T) {
+	for _, tt := range []struct {
+		to               target
+		prefix, accounts string
+	}{
+		{home, name, name},
+		{target{"prod", "net"}, "prod-ip-reaper", "prod-ip-reaper"},
+		{target{"a.b", "net"}, "a.b-ip-reaper", "a[.]b-ip-reaper"},
+	} {
+		policies, bound := policiesOf(t, tt.to.objects(t, everything, admissionPolicies))
+		if len(policies) == 0 || len(policies) != len(bound) {
+			t.Errorf("%s: %d policies and %d bindings", tt.to.release, len(policies), len(bound))
+		}
+		for name, policy := range policies {
+			if !bound[name] || !strings.HasPrefix(name, tt.prefix+"-") {
+				t.Errorf("%s: the policy %s is not bound, or has another prefix", tt.to.release, name)
+			}
+			conditions := policy.Spec.MatchConditions
+			want := "request.userInfo.username.matches('" + accounts(tt.to, tt.accounts)
+			if len(conditions) != 1 || !strings.HasPrefix(conditions[0].Expression, want) {
+				t.Errorf("%s: the policy %s is for %v, want one condition with %s", tt.to.release, name, conditions, want)
+			}
+		}
+	}
+}
+
+// An API server accepts the policies, and goes by them for the account of the release: it
+// may create nothing, even with all rights. An account with another name may. A dot in the
+// name of the release is no wildcard.
+func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
+	c := cluster.StartT(t)
+	to := target{"a.b", c.Namespace(t)}
+	apply(t, c, to.manifests(t, everything+"admissionPolicies: {enabled: true}\n"))
+	create := func(account string) error {
+		config, err := c.User("system:serviceaccount:"+to.namespace+":"+account, "system:masters")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kube, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
+		_, err = kube.CoreV1().Namespaces().Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	for _, account := range []string{"a.b-ip-reaper", "a.b-ip-reaper-outage"} {
+		var err error
+		for deadline := time.Now().Add(settleTimeout); err == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			err = create(account)
+		}
+		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'a.b-ip-reaper-") {
+			t.Errorf("%s creates a namespace: %v, want that a policy of the release denies it", account, err)
+		}
+	}
+	for _, account := range []string{"aXb-ip-reaper", "ip-reaper"} {
+		if err := create(account); err != nil {
+			t.Errorf("%s creates a namespace: %v, want that no policy is for it", account, err)
+		}
+	}
+}
+
+// settleTimeout is how long the API server may take to go by new policies.
+const settleTimeout = 30 * time.Second

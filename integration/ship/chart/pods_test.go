@@ -1,0 +1,131 @@
+package chart_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/podspec"
+)
+
+// openShift is the API by which the chart knows OpenShift.
+const openShift = "security.openshift.io/v1"
+
+// cronJobs returns the CronJobs among the objects, by their names.
+func cronJobs(t *testing.T, objects map[string]unstructured.Unstructured) map[string]batchv1.CronJob {
+	t.Helper()
+	all := make(map[string]batchv1.CronJob)
+	for _, object := range objects {
+		if object.GetKind() == "CronJob" {
+			all[object.GetName()] = convert[batchv1.CronJob](t, object)
+		}
+	}
+	return all
+}
+
+// convert returns an object as its type, which has all of its fields.
+func convert[T any](t *testing.T, object unstructured.Unstructured) (typed T) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+		t.Fatalf("%s: %v", object.GetName(), err)
+	}
+	return typed
+}
+
+// OpenShift's restricted-v2 admits every pod if the value is set, or if it is left to the
+// chart and the API server is OpenShift's. No pod can write into its file systems.
+func TestOpenShiftAdmitsThePods(t *testing.T) {
+	named := []string{"runAsUser of ip-reaper is not in the range"}
+	for _, tt := range []struct {
+		name, values string
+		apis         []string
+		want         []string
+	}{
+		{"elsewhere", "", nil, named},
+		{"on OpenShift", "", []string{openShift}, nil},
+		{"asked for", "openshift: {enabled: true}\n", nil, nil},
+		{"refused", "openshift: {enabled: false}\n", []string{openShift}, named},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			jobs := cronJobs(t, home.objects(t, tt.values+everything+etcdValues+metricsValues, tt.apis...))
+			if len(jobs) != 5 {
+				t.Errorf("%d CronJobs, want 5", len(jobs))
+			}
+			for name, job := range jobs {
+				spec := job.Spec.JobTemplate.Spec.Template.Spec
+				if diff := cmp.Diff(tt.want, podspec.RestrictedV2(spec, podspec.Namespace)); diff != "" {
+					t.Errorf("violations of %s (-want +got):\n%s", name, diff)
+				}
+				if group := spec.SecurityContext.RunAsGroup; (group != nil) != (tt.want != nil) {
+					t.Errorf("%s: runAsGroup = %v", name, group)
+				}
+				if got := podspec.Own(spec); len(got) > 0 {
+					t.Errorf("the pod of %s: %v", name, got)
+				}
+			}
+		})
+	}
+}
+
+// The network policy is for all pods of its release, and for no other. Its rules are
+// narrowed to the addresses that are named.
+func TestNetworkPolicyIsForItsReleaseAndCanBeNarrowed(t *testing.T) {
+	const text = everything + etcdValues + metricsValues + `
+networkPolicy:
+  enabled: true
+  apiServer: {ports: [16443], cidrs: [10.96.0.1/32, "2001:db8::/64"]}
+  etcd: {ports: [2381], cidrs: [192.0.2.0/28]}
+podLabels: {app.kubernetes.io/name: not-this}
+`
+	objects := home.objects(t, text)
+	policy := convert[networkingv1.NetworkPolicy](t, objects["NetworkPolicy ip-reaper/ip-reaper"])
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		release string
+		want    bool
+	}{{name, true}, {"other", false}} {
+		jobs := cronJobs(t, target{tt.release, name}.objects(t, text))
+		if len(jobs) != 5 {
+			t.Errorf("%d CronJobs, want 5", len(jobs))
+		}
+		for job := range maps.Values(jobs) {
+			if got := selector.Matches(labels.Set(job.Spec.JobTemplate.Spec.Template.Labels)); got != tt.want {
+				t.Errorf("it is for the pods of %s: %v, want %v", job.Name, got, tt.want)
+			}
+		}
+	}
+
+	type rule struct{ Ports, CIDRs []string }
+	var got []rule
+	for _, egress := range policy.Spec.Egress {
+		var r rule
+		for _, p := range egress.Ports {
+			r.Ports = append(r.Ports, p.Port.String())
+		}
+		for _, to := range egress.To {
+			r.CIDRs = append(r.CIDRs, to.IPBlock.CIDR)
+		}
+		slices.Sort(r.Ports)
+		got = append(got, r)
+	}
+	want := []rule{
+		{[]string{"16443"}, []string{"10.96.0.1/32", "2001:db8::/64"}},
+		{[]string{"2381"}, []string{"192.0.2.0/28"}},
+		{[]string{"9091"}, nil},
+		{[]string{"53", "53", "5353", "5353"}, nil}, // DNS
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
