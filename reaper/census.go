@@ -143,6 +143,8 @@ type population struct {
 	byAddress map[netip.Addr][]PodRef
 	sandboxes map[string]bool
 
+	unfinished int // the pods that are not finished
+
 	// The pods whose addresses are unknown. Those that are starting are counted by
 	// node, and are not hidden.
 	hidden   int
@@ -202,6 +204,9 @@ func newPopulation(began time.Time, pods []Pod) population {
 		if pod.Sandbox != "" {
 			p.sandboxes[pod.Sandbox] = true
 		}
+		if !pod.Finished {
+			p.unfinished++
+		}
 		switch {
 		case pod.AddressUnknown && pod.Starting:
 			p.starting[pod.Node]++
@@ -252,8 +257,9 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 // Size returns the number of pods.
 func (c Census) Size() int { return len(c.pods) }
 
-// figures returns the numbers of pods and nodes.
-func (c Census) figures() figures { return figures{len(c.pods), len(c.nodes)} }
+// figures returns the numbers of pods that are not finished, and of nodes. Finished pods
+// are removed many at a time, and no list is incomplete then.
+func (c Census) figures() figures { return figures{c.unfinished, len(c.nodes)} }
 
 // pod returns the named pod, and whether it exists. A second look at the pod counts
 // more than the list.
