@@ -33,6 +33,7 @@ func (p *Policy) setDefaults() {
 	if p.Backends == nil {
 		p.Backends = map[string]Backend{}
 	}
+	p.Evidence.Annotations = cmp.Or(p.Evidence.Annotations, KeepAnnotations)
 	p.Pods.Finished = cmp.Or(p.Pods.Finished, Hold)
 	p.Pods.Superseded = cmp.Or(p.Pods.Superseded, Release)
 	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)

@@ -92,6 +92,7 @@ backends:
     places: [{name: a}]
   overlapping: {enabled: false}
   whereabouts: {enabled: true}
+evidence: {annotations: own}
 pods: {finished: release, superseded: hold, unnamed: release}
 nodes: {unreachable: release, unknown: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}

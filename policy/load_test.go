@@ -27,7 +27,8 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			Superseded: policy.Release,
 			Unnamed:    policy.Hold,
 		},
-		Nodes: policy.Nodes{Unreachable: policy.Hold, Unknown: policy.Hold},
+		Evidence: policy.Evidence{Annotations: policy.KeepAnnotations},
+		Nodes:    policy.Nodes{Unreachable: policy.Hold, Unknown: policy.Hold},
 		Limits: policy.Limits{
 			MaxReleases: new(0),
 			MaxFraction: new(0.5),
@@ -100,7 +101,8 @@ func TestEachFieldIsRead(t *testing.T) {
 			Superseded: policy.Hold,
 			Unnamed:    policy.Release,
 		},
-		Nodes: policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release},
+		Evidence: policy.Evidence{Annotations: policy.OwnAnnotations},
+		Nodes:    policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release},
 		Limits: policy.Limits{
 			MaxReleases: new(100),
 			MaxFraction: new(1.0),

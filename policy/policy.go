@@ -44,6 +44,7 @@ type Policy struct {
 	// default, so a backend that is not named here has the default.
 	Backends map[string]Backend `json:"backends,omitzero"`
 
+	Evidence   Evidence   `json:"evidence,omitzero"`
 	Pods       Pods       `json:"pods,omitzero"`
 	Nodes      Nodes      `json:"nodes,omitzero"`
 	Limits     Limits     `json:"limits,omitzero"`
@@ -82,6 +83,12 @@ type Match struct {
 	Backends   []string `json:"backends,omitzero"`
 }
 
+// Evidence says what is evidence that an address is in use, beside the status of pods.
+type Evidence struct {
+	// Annotations is KeepAnnotations if absent.
+	Annotations AnnotationEvidence `json:"annotations,omitzero"`
+}
+
 // Pods are the dispositions of the allocations of pods in a doubtful state.
 type Pods struct {
 	// Finished applies to pods that Succeeded or Failed. Hold if absent.
@@ -117,8 +124,8 @@ type Limits struct {
 	// released, above 0 and at most 1. 0.5 if absent.
 	MaxFraction *float64 `json:"maxFraction,omitzero"`
 
-	// MaxPodDrop is the largest part of the pods, or of the nodes, that may have
-	// vanished since the last run, above 0 and at most 1. 0.5 if absent.
+	// MaxPodDrop is the largest part of the pods that are not finished, or of the nodes,
+	// that may have vanished since the last run, above 0 and at most 1. 0.5 if absent.
 	MaxPodDrop *float64 `json:"maxPodDrop,omitzero"`
 
 	// MinEntries is the number of allocations below which MaxFraction does not

@@ -80,6 +80,7 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		Namespaces:  policy.Namespaces{Include: patterns(1), Exclude: patterns(0)},
 		Rules:       rules,
 		Backends:    backends,
+		Evidence:    policy.Evidence{Annotations: rapid.SampledFrom([]policy.AnnotationEvidence{policy.KeepAnnotations, policy.OwnAnnotations}).Draw(t, "annotations")},
 		Pods: policy.Pods{
 			Finished:   disposition.Draw(t, "finished"),
 			Superseded: disposition.Draw(t, "superseded"),

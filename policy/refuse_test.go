@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, pods, nodes, limits, protection, journal"
+	topFields = "apiVersion, kind, dryRun, gracePeriod, minAge, namespaces, rules, backends, evidence, pods, nodes, limits, protection, journal"
 	isNull    = "Required value: must not be null; leave the field out for its default"
 	isEmpty   = "Required value: must not be empty"
 	noMatch   = "Required value: must have namespaces, pods or backends; set the terms of all allocations outside the rules"
@@ -113,6 +113,8 @@ func TestRefusals(t *testing.T) {
 		{"disposition in another case", "pods: {superseded: Hold}",
 			`pods.superseded: Unsupported value: "Hold": supported values: "hold", "release"`},
 		{"empty disposition", "pods: {unnamed: ''}", "pods.unnamed: " + isEmpty},
+		{"unknown value of annotations", "evidence: {annotations: none}",
+			`evidence.annotations: Unsupported value: "none": supported values: "keep", "own"`},
 		{"unknown disposition of nodes", "nodes: {unreachable: drain}",
 			`nodes.unreachable: Unsupported value: "drain": supported values: "hold", "release"`},
 		{"null nodes", "nodes:", "nodes: " + isNull},

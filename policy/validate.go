@@ -43,6 +43,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 		}
 	}
 
+	errs = append(errs, validateEnum(p.Evidence.Annotations, field.NewPath("evidence", "annotations"), KeepAnnotations, OwnAnnotations)...)
 	pods := field.NewPath("pods")
 	errs = append(errs, validateEnum(p.Pods.Finished, pods.Child("finished"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Superseded, pods.Child("superseded"), Hold, Release)...)

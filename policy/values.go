@@ -33,6 +33,17 @@ const (
 	Ignore StatefulSetProtection = "ignore"
 )
 
+// An AnnotationEvidence says for which allocations an annotation of a pod is evidence.
+// Only OwnAnnotations means that it is none for an allocation that names another pod. Any
+// other value means that it is evidence for all.
+type AnnotationEvidence string
+
+// The values of an AnnotationEvidence.
+const (
+	KeepAnnotations AnnotationEvidence = "keep"
+	OwnAnnotations  AnnotationEvidence = "own"
+)
+
 // A Switch says whether a backend is used. In JSON it is "auto" or a boolean.
 type Switch int
 

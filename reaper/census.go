@@ -49,6 +49,16 @@ type Pod struct {
 // shows reports whether the pod shows the address.
 func (p Pod) shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
 
+// status returns the addresses of the pod's status. The kubelet writes the status. The
+// owner of a pod may write any annotation on it, so the other addresses are claims.
+func (p Pod) status() []netip.Addr { return p.Addresses[:p.InStatus] }
+
+// proves reports whether the status of the pod has the address.
+func (p Pod) proves(ip netip.Addr) bool { return slices.Contains(p.status(), ip) }
+
+// veiled reports whether nothing but its annotations makes the address of the pod unknown.
+func (p Pod) veiled() bool { return p.AddressUnknown && p.InStatus > 0 }
+
 // A StatefulSet has the fields of a StatefulSet object that rules look at.
 type StatefulSet struct {
 	Namespace string
@@ -141,12 +151,15 @@ type population struct {
 	began     time.Time // when the reading of the list began
 	pods      map[PodRef]Pod
 	byAddress map[netip.Addr][]PodRef
-	sandboxes map[string]bool
+	sandboxes map[string]PodRef // a pod that shows the sandbox
+
+	unfinished int // the pods that are not finished
 
 	// The pods whose addresses are unknown. Those that are starting are counted by
-	// node, and are not hidden.
+	// node, and are not hidden. The veiled ones are hidden too.
 	hidden   int
 	starting map[string]int
+	veiled   []PodRef
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node that
@@ -191,7 +204,7 @@ func newPopulation(began time.Time, pods []Pod) population {
 		began:     began,
 		pods:      make(map[PodRef]Pod, len(pods)),
 		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
-		sandboxes: make(map[string]bool),
+		sandboxes: make(map[string]PodRef),
 		starting:  make(map[string]int),
 	}
 	for _, pod := range pods {
@@ -200,7 +213,13 @@ func newPopulation(began time.Time, pods []Pod) population {
 			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)
 		}
 		if pod.Sandbox != "" {
-			p.sandboxes[pod.Sandbox] = true
+			p.sandboxes[pod.Sandbox] = pod.Ref
+		}
+		if !pod.Finished {
+			p.unfinished++
+		}
+		if pod.veiled() {
+			p.veiled = append(p.veiled, pod.Ref)
 		}
 		switch {
 		case pod.AddressUnknown && pod.Starting:
@@ -252,8 +271,9 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 // Size returns the number of pods.
 func (c Census) Size() int { return len(c.pods) }
 
-// figures returns the numbers of pods and nodes.
-func (c Census) figures() figures { return figures{len(c.pods), len(c.nodes)} }
+// figures returns the numbers of pods that are not finished, and of nodes. Finished pods
+// are removed many at a time, and no list is incomplete then.
+func (c Census) figures() figures { return figures{c.unfinished, len(c.nodes)} }
 
 // pod returns the named pod, and whether it exists. A second look at the pod counts
 // more than the list.

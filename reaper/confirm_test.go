@@ -23,6 +23,12 @@ type secondLook struct {
 // newSecondLook makes the plan for the allocations, by the pods that exist.
 func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocation) secondLook {
 	t.Helper()
+	return newSecondLookOf(t, pods, len(entries), entries...)
+}
+
+// newSecondLookOf is newSecondLook for allocations of which so many are orphans.
+func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries ...reaper.Allocation) secondLook {
+	t.Helper()
 	look := secondLook{policy: backendtest.Impatient(), pods: pods}
 	look.policy.Pods.Unnamed, look.policy.Pods.Finished = policy.Release, policy.Release
 	inv := inventory(t, fixedStore{poolOf(entries...)})
@@ -31,8 +37,8 @@ func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...reaper.Alloc
 		t.Fatal(err)
 	}
 	look.orphans = reaper.MakePlan(reaper.Judge(noon, look.policy, inv, look.census, reaper.Ledger{})).Orphans()
-	if len(look.orphans) != len(entries) {
-		t.Fatalf("%d of %d allocations are orphans", len(look.orphans), len(entries))
+	if len(look.orphans) != orphans {
+		t.Fatalf("%d of %d allocations are orphans, want %d", len(look.orphans), len(entries), orphans)
 	}
 	look.pods.Calls()
 	return look

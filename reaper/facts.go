@@ -20,6 +20,10 @@ type Facts struct {
 	ledger Ledger
 	stores map[string]store // by backend
 
+	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
+	// and hides nothing. Then a decision tells what claims of other pods change.
+	unclaimed bool
+
 	// The allocations that prove an owner, by sandbox and by group, of all stores.
 	sandboxes map[string][]*Allocation
 	groups    map[string][]*Allocation
@@ -120,6 +124,28 @@ func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
 	return Pod{}, false
 }
 
+// believes reports whether the pod is evidence that the address of the allocation is in
+// use. Its status always is. Its annotations are for an allocation of the pod, and for
+// one that names no pod, which may be its own. For one that names another pod, the policy
+// decides.
+func (f *Facts) believes(a *Allocation, pod Pod, ip netip.Addr) bool {
+	switch {
+	case pod.Ref == a.Owner.Pod || pod.proves(ip):
+		return true
+	case f.unclaimed:
+		return false
+	}
+	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.namesPod() || a.Inferred
+}
+
+// hiding returns how many pods may have an address that they do not show.
+func (f *Facts) hiding() int {
+	if f.unclaimed {
+		return f.census.hiding() - len(f.census.veiled)
+	}
+	return f.census.hiding()
+}
+
 // otherWitness returns a pod that the allocation does not name, and that shows the
 // address and so keeps it.
 //
@@ -136,11 +162,11 @@ func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
 }
 
 // othersShowing returns the pods that the allocation does not name, and that show the
-// address. A pod to which the same backend gives the same address in another network is
-// not among them: it shows that other allocation.
+// address, if they are believed. A pod to which the same backend gives the same address in
+// another network is not among them: it shows that other allocation.
 func (f *Facts) othersShowing(a *Allocation) []Pod {
 	return slices.DeleteFunc(f.census.showing(a.IP), func(pod Pod) bool {
-		return pod.Ref == a.Owner.Pod || f.hasItElsewhere(a, pod.Ref)
+		return pod.Ref == a.Owner.Pod || f.hasItElsewhere(a, pod.Ref) || !f.believes(a, pod, a.IP)
 	})
 }
 
@@ -204,11 +230,19 @@ func (f *Facts) otherSandbox(a *Allocation) bool {
 // The store itself must name the node, and name nodes as the API server does: the
 // allocation's node must exist, or the store must have an allocation on the pod's node.
 // The pod must be on a ready node, and must not hide an address: otherwise it may have
-// the address and be unable to show it.
+// the address and be unable to show it. If the store has an address of the pod's status on
+// another node than the pod, its names of nodes prove nothing.
 func (f *Facts) moved(a *Allocation) bool {
 	pod, ok := f.named(a)
 	if !ok || pod.Finished || pod.shows(a.IP) || f.otherPod(a) || pod.AddressUnknown && !pod.Starting {
 		return false
+	}
+	for _, ip := range pod.status() {
+		for _, o := range f.stores[a.Backend].owners[ip] {
+			if o.Owner.Pod == pod.Ref && o.Owner.Node != "" && o.Owner.Node != pod.Node {
+				return false
+			}
+		}
 	}
 	_, exists := f.census.nodes[a.Owner.Node]
 	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])

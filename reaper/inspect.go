@@ -34,6 +34,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
 	}
 	r.logDecisions(decisions)
+	r.warnOfClaims(decisions)
 	r.report.setEntries(decisions)
 	plan := MakePlan(decisions)
 	for _, i := range plan.due {

@@ -49,6 +49,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 		}
 		return []reaper.Pool{poolOf(a)}
 	}
+	older, newer, _ := supersededSituation()
 	sibling := webAllocation()
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
 	dns := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "dns"}}
@@ -68,7 +69,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 			inspected{reaper.InUse, reaper.PodPresent, reaper.Kept}},
 		{"the pod is gone: its grace period counts as over", situation{pools: entry(nil), pods: []reaper.Pod{dns}},
 			orphan(reaper.PodAbsent)},
-		{"so does the wait for a new sandbox", situation{pools: []reaper.Pool{poolOf(webAllocation(), sibling)}, pods: []reaper.Pod{showing(web, ip2)}},
+		{"so does the wait for a new sandbox", situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{showing(web, ip2)}},
 			orphan(reaper.SandboxReplaced)},
 		{"and that of an empty handle", situation{pools: entry(func(a *reaper.Allocation) { a.EmptyHandle = true }), pods: []reaper.Pod{dns}},
 			orphan(reaper.EmptyHandle)},

@@ -113,20 +113,37 @@ func (f *Facts) restoredAt(a *Allocation) time.Time {
 // when a run last saw it. A pod of that name may be another one, on another node. So
 // its node counts only if it shows the address. The ledger loses the node if the
 // allocation changes hands.
+//
+// An annotation may be false. It does not replace a node on which an earlier pod may still
+// run. It names no node if the store has the pod's status address for another sandbox.
 func (f *Facts) seenOn(a *Allocation) string {
-	if pod, presence := f.census.pod(a.Owner.Pod); presence == Present && pod.Node != "" && pod.shows(a.IP) {
+	known := f.ledger.node(a)
+	pod, presence := f.census.pod(a.Owner.Pod)
+	switch {
+	case presence != Present || pod.Node == "" || !pod.shows(a.IP):
+		return known
+	case pod.proves(a.IP):
 		return pod.Node
+	case known != "" && f.mayStillRunOn(known), f.hasOtherSandbox(a, pod):
+		return known
 	}
-	return f.ledger.node(a)
+	return pod.Node
+}
+
+// mayStillRunOn reports whether the node is unreachable, or became ready so lately that
+// its kubelet may not have ended the pods that are gone.
+func (f *Facts) mayStillRunOn(node string) bool {
+	n := f.census.readyAgain(node)
+	return f.census.unreachable(node) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
 }
 
 // grace returns how long the pod of the allocation may take to end, if that is longer
-// than the default; otherwise 0. If the pod of that name shows another address, it may
-// be another pod, and the longer grace counts.
+// than the default; otherwise 0. If the status of the pod of that name does not have the
+// address, it may be another pod, and the longer grace counts.
 func (f *Facts) grace(a *Allocation, siblings []*Allocation) time.Duration {
 	grace := f.ledger.grace(a)
 	if pod, presence := f.census.pod(a.Owner.Pod); presence == Present {
-		if pod.shows(a.IP) {
+		if pod.proves(a.IP) {
 			grace = 0
 		}
 		grace = max(grace, pod.TerminationGrace)

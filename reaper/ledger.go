@@ -16,7 +16,7 @@ import (
 //   - on which node a pod was last seen, if its store does not name the node;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
-//   - how many pods and nodes the last run found.
+//   - how many pods that were not finished, and how many nodes, the last run found.
 //
 // After the loss of a ledger, grace periods begin again. The next run then knows neither
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
@@ -30,7 +30,8 @@ type Ledger struct {
 	doubt    doubt
 }
 
-// figures are the numbers of pods and nodes of a census; 0 for a list that was not read.
+// figures are the numbers of a census: of pods that are not finished, and of nodes. They
+// are 0 for a list that was not read.
 type figures struct {
 	Pods  int `json:"pods,omitempty"`
 	Nodes int `json:"nodes,omitempty"`

@@ -76,8 +76,8 @@ const leastDoubt = 30 * time.Second
 
 // Believe compares the census with that of the last run. It returns a *LimitError if
 // so many pods or nodes vanished that the lists may be incomplete, and any allocation
-// is ownerless; or nil. It believes a drop that an earlier run saw too, at least a grace
-// period ago.
+// is ownerless; or nil. Finished pods do not count. It believes a drop that an earlier run
+// saw too, at least a grace period ago, if no more of them vanished since.
 func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) error {
 	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless }) {
 		return nil
@@ -101,11 +101,11 @@ func (c Census) dropped(then figures, limits policy.Limits) error {
 		kind              string
 		now, then, enough int
 	}{
-		{"pods", now.Pods, then.Pods, *limits.MinEntries},
+		{"unfinished pods", now.Pods, then.Pods, *limits.MinEntries},
 		{"nodes", now.Nodes, then.Nodes, fewNodes},
 	} {
 		most := *limits.MaxPodDrop
-		read := list.kind == "pods" || c.nodes != nil
+		read := list.kind != "nodes" || c.nodes != nil
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
 			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
 				"the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",

@@ -65,21 +65,21 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 		{"more than there were", figures{100, 10}, figures{1000, 100}, nil, ""},
 		{"the first run", figures{0, 0}, figures{1, 1}, nil, ""},
 		{"exactly the fraction of pods", figures{100, 10}, figures{50, 10}, nil, ""},
-		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("pods", 49, 100, "0.5")},
+		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("unfinished pods", 49, 100, "0.5")},
 		{"exactly the fraction of an odd number", figures{21, 0}, figures{11, 0}, nil, ""},
-		{"one more of an odd number", figures{21, 0}, figures{10, 0}, nil, refused("pods", 10, 21, "0.5")},
-		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("pods", 0, 20, "0.5")},
+		{"one more of an odd number", figures{21, 0}, figures{10, 0}, nil, refused("unfinished pods", 10, 21, "0.5")},
+		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("unfinished pods", 0, 20, "0.5")},
 		{"too few pods to tell", figures{19, 0}, figures{0, 0}, nil, ""},
-		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("pods", 0, 2, "0.5")},
+		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("unfinished pods", 0, 2, "0.5")},
 		{"no pods, where none are enough", figures{0, 0}, figures{0, 0}, minEntries(0), ""},
-		{"a small fraction", figures{100, 0}, figures{98, 0}, maxPodDrop(0.01), refused("pods", 98, 100, "0.01")},
+		{"a small fraction", figures{100, 0}, figures{98, 0}, maxPodDrop(0.01), refused("unfinished pods", 98, 100, "0.01")},
 		{"exactly a small fraction", figures{100, 0}, figures{99, 0}, maxPodDrop(0.01), ""},
 		{"all may go", figures{100, 10}, figures{0, 0}, maxPodDrop(1), ""},
 		{"exactly the fraction of nodes", figures{100, 4}, figures{100, 2}, nil, ""},
 		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "0.5")},
 		{"three nodes are enough to tell", figures{100, 3}, figures{100, 1}, nil, refused("nodes", 1, 3, "0.5")},
 		{"two nodes are not", figures{100, 2}, figures{100, 0}, nil, ""},
-		{"pods come first", figures{100, 10}, figures{1, 1}, nil, refused("pods", 1, 100, "0.5")},
+		{"pods come first", figures{100, 10}, figures{1, 1}, nil, refused("unfinished pods", 1, 100, "0.5")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -176,7 +176,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 		h.policy.DryRun = &dryRun
 		report, err := reaper.Run(t.Context(), h.options())
 		limit := limitError(t, err)
-		if limit == nil || limit.Census != "the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
+		if limit == nil || limit.Census != "the cluster has 11 unfinished pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
@@ -235,13 +235,95 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 	}
 }
 
+// ended returns n finished pods of a nightly job farm.
+func ended(n int) []reaper.Pod {
+	pods := manyPods(n)
+	for i := range pods {
+		pods[i].Ref.Namespace, pods[i].Finished = "farm", true
+	}
+	return pods
+}
+
+// The garbage collector removes finished pods by the thousand. They say nothing about
+// whether a list is complete.
+func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "live-2")
+	h.pods.Add(manyPods(40)...)
+	h.pods.Add(ended(2000)...)
+	h.run(t)
+	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":42}}`)
+	for _, pod := range ended(2000) {
+		h.pods.Remove(pod.Ref)
+	}
+	h.pods.Remove(app("live-2").Pod)
+	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
+}
+
+// Promise 2. Finished pods do not hide that the others vanished.
+func TestFinishedPodsDoNotMakeUpForADrop(t *testing.T) {
+	h, m := afterDrop(t)
+	h.pods.Add(ended(2000)...)
+	before := contentsOf(t, m)
+	_, err := reaper.Run(t.Context(), h.options())
+	equal(t, "refused", limitError(t, err) != nil, true)
+	equal(t, "store", contentsOf(t, m), before)
+}
+
+// A scale-down from 200 pods to 20, while all nodes stay, is refused once. It is believed a
+// grace period later, and each night again.
+func TestScaleDownWithAllNodesThereIsBelievedByTheNextRun(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.policy.GracePeriod = &policy.Duration{Duration: 15 * time.Minute}
+	h.pods.AddNodes(manyNodes(10)...)
+	for night := range 3 {
+		leak := fmt.Sprint("leak-", night)
+		h.addPods(t, m, leak)
+		h.pods.Add(manyPods(200)...)
+		h.run(t)
+		for _, pod := range manyPods(200)[20:] {
+			h.pods.Remove(pod.Ref)
+		}
+		h.pods.Remove(app(leak).Pod)
+		var refused, released int
+		for range 4 {
+			h.now = h.now.Add(15 * time.Minute)
+			report, err := reaper.Run(t.Context(), h.options())
+			if limitError(t, err) != nil {
+				refused++
+			}
+			released += report.Summary.Released
+		}
+		equal(t, "refused", refused, 1)
+		equal(t, "released", released, 1)
+	}
+}
+
+// Promise 2. The pods are as few as in the doubted list. If nodes vanished since then, the
+// two lists do not agree.
+func TestDropIsBelievedOnlyWhileTheNodesStay(t *testing.T) {
+	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+	ledger, err := reaper.DecodeLedger(fmt.Appendf(nil,
+		`{"version":1,"seen":{},"figures":{"pods":200,"nodes":10},"doubt":{"pods":20,"nodes":10,"at":%d}}`, noon.Unix()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for nodes, want := range map[int]bool{10: false, 5: false, 4: true} {
+		census := reaper.NewCensus(time.Now(), manyPods(20), nil, manyNodes(nodes)...)
+		err := plan.Believe(policy.Default().Limits, census, ledger, noon.Add(time.Hour), time.Minute)
+		equal(t, fmt.Sprint("refused with ", nodes, " nodes"), limitError(t, err) != nil, want)
+	}
+}
+
 // Promise 7. After one run that ignores limits, the next run accepts the lower figures.
 func TestDropIsAcceptedIfLimitsAreIgnored(t *testing.T) {
 	h, _ := afterDrop(t)
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
 	equal(t, "warnings", h.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
-		"the cluster has 11 pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
+		"the cluster has 11 unfinished pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
 	h.change, h.now = nil, noon.Add(time.Hour)
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }

@@ -78,7 +78,9 @@ func newModel() *model {
 			backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 		},
 	}
-	m.stores[withHandles].SetClock(func() time.Time { return m.now })
+	m.stores[withHandles].SetClock(func() time.Time { // no two sandboxes have the same time
+		return m.now.Add(time.Duration(m.made) - time.Second)
+	})
 	m.harness = newHarness()
 	one, many := 1.0, 1_000_000
 	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
@@ -208,14 +210,19 @@ func (m *model) show(pod *modelPod) {
 		pod.begun = false
 	}
 	shown := reaper.Pod{Ref: pod.owner.Pod}
-	for store := range m.stores {
+	inStatus := 0 // the status has the first address, if that one has a handle
+	for _, store := range []int{withHandles, 0, 1, withoutNodes} {
 		if g, ok := pod.grants[store]; ok {
 			shown.Addresses = append(shown.Addresses, g.got[0].IP)
+			if store == withHandles {
+				inStatus = 1
+			}
 		}
 	}
 	if len(shown.Addresses) > 0 {
 		shown = showing(pod.owner.Pod, shown.Addresses...)
 	}
+	shown.InStatus = inStatus
 	shown.UID, shown.Node = pod.owner.UID, pod.owner.Node
 	if _, ok := pod.grants[withHandles]; ok {
 		shown.Sandbox = pod.owner.Sandbox

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -61,6 +62,10 @@ const (
 	inOverlapping
 )
 
+// secondNetwork is the byte of the addresses of Calico's second network, which stand in no
+// status.
+const secondNetwork = 9
+
 var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
 
 func newKubeletModel(known ...string) *kubeletModel {
@@ -109,7 +114,10 @@ func (m *kubeletModel) add(name string) {
 	}
 	owner := reaper.Owner{Pod: pod.Ref, Sandbox: box.id}
 	owner.Node = m.alias[pod.Node]
-	m.put(inCalico, reaper.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node]), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	m.put(inCalico, reaper.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	second := m.stores[inCalico][fmt.Sprint(m.made)].a
+	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
+	m.put(inCalico, second, box)
 	owner.Node, owner.Interface = "", "net1"
 	for _, e := range m.stores[inPool] {
 		if e.a.Owner.Pod == pod.Ref {
@@ -143,11 +151,15 @@ func (m *kubeletModel) show(name string) {
 		return
 	}
 	pod.AddressUnknown, pod.Starting, pod.Sandbox, pod.Interfaces = false, false, pod.box.id, map[string][]netip.Addr{}
-	pod.Addresses, pod.shown = nil, pod.box
+	pod.Addresses, pod.InStatus, pod.shown = nil, 0, pod.box
 	for store := range m.stores {
 		for _, e := range m.stores[store] {
 			if e.box == pod.box {
 				pod.Addresses = append(pod.Addresses, e.a.IP)
+				if store == inCalico && e.a.IP.As4()[1] != secondNetwork {
+					slices.Reverse(pod.Addresses) // the status comes first
+					pod.InStatus = 1
+				}
 				if store == inPool {
 					pod.Interfaces["net1"] = []netip.Addr{e.a.IP}
 				}
@@ -319,6 +331,33 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	return ""
 }
 
+// forge makes the owner of the pod write annotations on it: no address, or those of other
+// allocations, and any sandbox. The status stays.
+func (m *kubeletModel) forge(t *rapid.T, name string) {
+	pod := m.pods[name]
+	if pod == nil {
+		return
+	}
+	pod.Interfaces, pod.Addresses = map[string][]netip.Addr{}, slices.Clone(pod.Addresses[:pod.InStatus])
+	sandboxes := []string{"forged"}
+	for _, store := range m.stores {
+		for _, key := range slices.Sorted(maps.Keys(store)) {
+			if owner := store[key].a.Owner; owner.Pod == pod.Ref && owner.Sandbox != "" {
+				sandboxes = append(sandboxes, owner.Sandbox)
+			}
+			if ip := store[key].a.IP; rapid.IntRange(0, 3).Draw(t, "claims "+ip.String()) == 0 {
+				pod.Interfaces["net1"] = append(pod.Interfaces["net1"], ip)
+				pod.Addresses = append(pod.Addresses, ip)
+			}
+		}
+	}
+	pod.Sandbox = rapid.SampledFrom(sandboxes).Draw(t, "sandbox")
+	if pod.InStatus > 0 {
+		pod.AddressUnknown, pod.Starting = false, false
+	}
+	m.note("forge %s: %s %v", name, pod.Sandbox, pod.Addresses)
+}
+
 func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 	for i := range 3 {
 		node := fmt.Sprint("n", i)
@@ -332,7 +371,7 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
 		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
-		switch rapid.SampledFrom([]string{"create", "create", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		switch rapid.SampledFrom([]string{"create", "create", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "pass", "pass", "run", "run"}).Draw(t, "what") {
 		case "create":
 			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
 		case "add":
@@ -360,9 +399,15 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 			}
 		case "hide":
 			if pod := m.pods[name]; pod != nil && pod.shown != nil {
-				pod.AddressUnknown, pod.Interfaces, pod.Addresses = true, nil, nil
+				pod.AddressUnknown, pod.Interfaces, pod.Addresses = true, nil, pod.Addresses[:pod.InStatus]
 				m.note("hide %s", name)
 			}
+		case "restart and forge":
+			m.restart(name)
+			m.show(name)
+			m.forge(t, name)
+		case "forge":
+			m.forge(t, name)
 		case "away":
 			m.ready(node, false)
 		case "back":
@@ -393,7 +438,7 @@ func (m *kubeletModel) rest() string {
 	}
 	m.pass(2 * time.Hour)
 	for name, pod := range m.pods {
-		if pod.box != nil {
+		if pod.Addresses, pod.Interfaces, pod.Sandbox = pod.Addresses[:pod.InStatus], nil, ""; pod.box != nil {
 			m.show(name)
 		}
 	}

@@ -232,7 +232,7 @@ func (m *model) whyLeaked(store int, a reaper.Allocation, listed map[string]reap
 	}
 	said := listed[backendtest.Place(g.got[0])].Owner.Pod == a.Owner.Pod
 	switch name := m.stores[store].Backend().Name(); {
-	case name == "handled", name == "forgetful" && said:
+	case name == "handled", name == "forgetful" && said && pod.shown.InStatus > 0 && !pod.grants[withHandles].renamed:
 		return fmt.Sprintf("the sandbox of %s that had it is no more", a.Owner.Pod)
 	}
 	return ""

@@ -13,72 +13,114 @@ import (
 // minutes (k8s.io/cri-client, RunPodSandbox).
 const addWindow = 4 * time.Minute
 
-// replacement returns the address that the pod has in place of this allocation's, if
-// the pod proves that.
+// replacement returns the address of a later sandbox of the pod, if the store proves that
+// the sandbox is later. The kubelet makes a sandbox only when the one before is dead.
 //
-// If each sandbox has an allocation of its own, the pod proves it by another sandbox
-// and at least one address. If the pod shows no sandbox, it proves it by an address
-// that a later sandbox got.
-//
-// If sandboxes adopt allocations, the pod proves it by another address of the same
-// pool. The pod must show that address on the interface of this allocation, and
-// another allocation must give it to the pod. Old versions of plugins named no
-// interface: such an allocation may belong to any interface.
+// The pod must also show that sandbox or its address. That alone proves nothing: the owner
+// of a pod may write any annotation on it.
 func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
-	switch {
-	case pod.AddressUnknown:
+	if pod.AddressUnknown || a.Owner.Sandbox == "" || len(pod.Addresses) == 0 || f.inStatus(a, pod, a.Owner.Sandbox) {
 		return netip.Addr{}, false
-	case a.SandboxOwned:
-		return f.otherSandboxHas(a, pod)
 	}
-	for _, other := range f.pool(a).Allocations {
+	for _, other := range f.shownInPlace(a, pod) {
+		if other.Owner.Pod == a.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != a.Owner.Sandbox && f.later(a, other, pod) {
+			return other.IP, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// shownInPlace returns the allocations that the pod shows in place of this one.
+//
+// If each sandbox has an allocation of its own, it is any of the same store, by its
+// sandbox or its address. If sandboxes adopt allocations, it is one of the same pool, on
+// the interface of this allocation. Old versions of plugins named no interface: such an
+// allocation may belong to any interface.
+func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
+	var shown []*Allocation
+	if a.SandboxOwned {
+		if pod.Sandbox == a.Owner.Sandbox {
+			return nil
+		}
+		for _, other := range f.sandboxes[pod.Sandbox] {
+			if other.Backend == a.Backend {
+				shown = append(shown, other)
+			}
+		}
+		for _, ip := range pod.Addresses {
+			for _, other := range f.stores[a.Backend].owners[ip] {
+				shown = append(shown, other.Allocation)
+			}
+		}
+		return shown
+	}
+	pool := f.pool(a)
+	for i := range pool.Allocations {
+		other := &pool.Allocations[i]
 		if other.Owner.Pod != a.Owner.Pod || !other.provesOwner() || other.IP == a.IP {
 			continue
 		}
-		for name, shown := range pod.Interfaces {
-			if mayBeOn(*a, name) && mayBeOn(other, name) && slices.Contains(shown, other.IP) {
-				return other.IP, true
+		for name, ips := range pod.Interfaces {
+			if mayBeOn(*a, name) && mayBeOn(*other, name) && slices.Contains(ips, other.IP) {
+				shown = append(shown, other)
 			}
 		}
 	}
-	return netip.Addr{}, false
+	return shown
 }
 
-// otherSandboxHas is replacement for stores in which each sandbox has an allocation of
-// its own.
-func (f *Facts) otherSandboxHas(a *Allocation, pod Pod) (netip.Addr, bool) {
+// later reports whether the store proves that the other allocation is of a later sandbox.
+// Where each sandbox has an allocation of its own, their times prove it. Without times, or
+// where sandboxes adopt allocations, the pod's status does, or the plugin's version: one
+// that names the interface is later than one that does not.
+func (f *Facts) later(a, other *Allocation, pod Pod) bool {
 	switch {
-	case a.Owner.Sandbox == "" || pod.Sandbox == a.Owner.Sandbox || len(pod.Addresses) == 0:
-		return netip.Addr{}, false
-	case pod.Sandbox == "":
-		return f.laterSandboxHas(a, pod)
+	case a.SandboxOwned && !a.Created.IsZero() && !other.Created.IsZero():
+		return f.laterByTime(a, other)
+	case f.inStatus(a, pod, other.Owner.Sandbox):
+		return true
 	}
-	return pod.Addresses[0], true
+	return !a.SandboxOwned && a.NeverAdopted && a.Owner.Interface == "" && other.Owner.Interface != ""
 }
 
-// laterSandboxHas returns an address that the pod shows and that a later sandbox of
-// the pod got. The kubelet makes a sandbox only when the one before is dead. On
-// another node, the clock may differ, so the times must be further apart. A time in the
-// future is of a wrong clock, and proves nothing.
-func (f *Facts) laterSandboxHas(a *Allocation, pod Pod) (netip.Addr, bool) {
-	if a.Created.IsZero() {
-		return netip.Addr{}, false
+// laterByTime compares the times of two allocations. On another node, the clock may
+// differ, so the times must be further apart. A time in the future is of a wrong clock,
+// and proves nothing.
+func (f *Facts) laterByTime(a, other *Allocation) bool {
+	skew := addWindow
+	if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
+		skew = 0
 	}
-	for _, shown := range pod.Addresses {
-		for _, other := range f.stores[a.Backend].owners[shown] {
-			if other.Owner.Pod != a.Owner.Pod || other.Owner.Sandbox == "" || other.Owner.Sandbox == a.Owner.Sandbox {
-				continue
-			}
-			skew := addWindow
-			if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
-				skew = 0
-			}
-			if other.Created.Sub(a.Created) > skew && !other.Created.After(f.now) {
-				return shown, true
+	return other.Created.Sub(a.Created) > skew && !other.Created.After(f.now)
+}
+
+// inStatus reports whether a store gives an address of the pod's status to this sandbox of
+// the pod. Where sandboxes adopt allocations, only those in the store of the allocation
+// count: an adopted overlapping-range reservation names its first sandbox for ever.
+func (f *Facts) inStatus(a *Allocation, pod Pod, sandbox string) bool {
+	return slices.ContainsFunc(f.statusOwners(a, pod), func(o owned) bool { return o.Owner.Sandbox == sandbox })
+}
+
+// hasOtherSandbox reports whether the stores give the addresses of the pod's status to
+// other sandboxes of the pod than that of the allocation.
+func (f *Facts) hasOtherSandbox(a *Allocation, pod Pod) bool {
+	owners := f.statusOwners(a, pod)
+	return a.Owner.Sandbox != "" && len(owners) > 0 && !f.inStatus(a, pod, a.Owner.Sandbox)
+}
+
+// statusOwners returns the allocations of the pod's status that tell the sandbox.
+func (f *Facts) statusOwners(a *Allocation, pod Pod) []owned {
+	var owners []owned
+	for _, ip := range pod.status() {
+		for backend, s := range f.stores {
+			for _, o := range s.owners[ip] {
+				if o.Owner.Pod == pod.Ref && o.Owner.Sandbox != "" && (o.SandboxOwned || backend == a.Backend) {
+					owners = append(owners, o)
+				}
 			}
 		}
 	}
-	return netip.Addr{}, false
+	return owners
 }
 
 // mayBeOn reports whether the allocation may belong to the interface.

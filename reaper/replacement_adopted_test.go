@@ -10,9 +10,10 @@ import (
 )
 
 // supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
-// address, and an older one of 10.0.0.1.
+// address, and one of 10.0.0.1 by an older version of the plugin, which names no interface.
 func supersededSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
 	older, newer = webAllocation(), webAllocation()
+	older.Owner.Interface, older.NeverAdopted = "", true
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
 	return older, newer, showing(web, ip2)
 }
@@ -27,18 +28,16 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 	}{
 		{"all is proved", func(_, _ *reaper.Allocation, _ *reaper.Pod) {},
 			decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"neither allocation names an interface", func(older, newer *reaper.Allocation, _ *reaper.Pod) {
-			older.Owner.Interface, newer.Owner.Interface = "", ""
-		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"this allocation names no interface", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
-			older.Owner.Interface = ""
-		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other allocation names no interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
-			newer.Owner.Interface = ""
-		}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}},
-		{"the other allocation names no interface, and the pod shows it on another one", func(_, newer *reaper.Allocation, pod *reaper.Pod) {
-			newer.Owner.Interface, pod.Interfaces = "", map[string][]netip.Addr{"net2": {ip2}}
+		{"neither allocation names an interface, so either may be the older", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
+			newer.Owner.Interface, newer.NeverAdopted = "", true
 		}, kept},
+		{"both allocations name the interface, so either may be the older", func(older, _ *reaper.Allocation, _ *reaper.Pod) {
+			older.Owner.Interface, older.NeverAdopted = "net1", false
+		}, kept},
+		{"a later sandbox may adopt the allocation", func(older, _ *reaper.Allocation, _ *reaper.Pod) { older.NeverAdopted = false }, kept},
+		{"both are of one sandbox", func(_, newer *reaper.Allocation, _ *reaper.Pod) { newer.Owner.Sandbox = "s1" }, kept},
+		{"this allocation names no sandbox", func(older, _ *reaper.Allocation, _ *reaper.Pod) { older.Owner.Sandbox = "" }, kept},
+		{"the other allocation names no sandbox", func(_, newer *reaper.Allocation, _ *reaper.Pod) { newer.Owner.Sandbox = "" }, kept},
 		{"the pod shows both addresses", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			*pod = showing(web, ip1, ip2)
 		}, kept},
@@ -71,6 +70,40 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 			older, newer, pod := supersededSituation()
 			tt.change(&older, &newer, &pod)
 			decisions := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}.judge(t, noon)
+			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
+		})
+	}
+}
+
+// Promise 1, 2. The pod owns all its annotations. If the store has the address of the pod's
+// status for one of the sandboxes, that one is its sandbox.
+func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
+	kept, replaced := decision{reaper.InUse, reaper.PodPresent, ""}, decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
+	for _, tt := range []struct {
+		name    string
+		sandbox string // that has the address of the status
+		change  func(primary *reaper.Allocation, pod *reaper.Pod)
+		want    decision
+	}{
+		{"the other", "s2", nil, replaced},
+		{"this one, and the pod claims the address of the other", "s1", nil, kept},
+		{"a third one", "s3", nil, kept},
+		{"the pod only claims that address", "s2", func(_ *reaper.Allocation, pod *reaper.Pod) { pod.InStatus = 0 }, kept},
+		{"the address is another pod's", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.Owner.Pod = other }, kept},
+		{"sandboxes adopt the allocations of that store", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.SandboxOwned = false }, kept},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			older, newer, pod := supersededSituation()
+			older.Owner.Interface, older.NeverAdopted = "net1", false // no version tells them apart
+			primary := webAllocation()
+			primary.Key, primary.IP, primary.Token, primary.SandboxOwned = "9", netip.MustParseAddr("10.9.0.9"), "t9", true
+			primary.Owner.Sandbox = tt.sandbox
+			pod.Addresses, pod.InStatus = append([]netip.Addr{primary.IP}, pod.Addresses...), 1
+			if tt.change != nil {
+				tt.change(&primary, &pod)
+			}
+			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{"store", []step{{pool: poolOf(primary)}}})
+			decisions := reaper.Judge(noon, policy.Default(), inv, censusOf(pod), reaper.Ledger{})
 			equal(t, "verdict", decisionOf(decisions[0]), tt.want)
 		})
 	}

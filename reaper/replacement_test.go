@@ -10,42 +10,71 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// sandboxSituation returns an allocation of sandbox s1, and its pod, which shows
-// sandbox s2 and another address. No other allocation proves anything.
-func sandboxSituation() (reaper.Allocation, reaper.Pod) {
-	a := webAllocation()
-	a.SandboxOwned = true
-	return a, reaper.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}}
+// sandboxSituation returns an allocation of sandbox s1, one that sandbox s2 got a minute
+// later, and their pod, which shows sandbox s2 and its address.
+func sandboxSituation() (a, later reaper.Allocation, pod reaper.Pod) {
+	a, later, pod = laterSandboxSituation()
+	pod.Sandbox = "s2"
+	return a, later, pod
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof.
 func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 	kept := decision{reaper.InUse, reaper.PodPresent, ""}
 	replaced := decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
+	type parts struct {
+		a, later *reaper.Allocation
+		pod      *reaper.Pod
+	}
+	untimed := func(p parts) { p.a.Created = time.Time{} }
 	for _, tt := range []struct {
 		name   string
-		change func(*reaper.Allocation, *reaper.Pod)
+		change func(parts)
 		want   decision
 	}{
-		{"all is proved", func(*reaper.Allocation, *reaper.Pod) {}, replaced},
-		{"the allocation names no interface", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Interface = "" }, replaced},
-		{"the pod shows the same sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
-		{"the pod shows no sandbox", func(_ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "" }, kept},
-		{"the allocation names no sandbox", func(a *reaper.Allocation, _ *reaper.Pod) { a.Owner.Sandbox = "" }, kept},
-		{"the pod shows no address", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = nil }, kept},
-		{"the pod does not show all that it should", func(_ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
-		{"the pod shows this address too", func(_ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
-		{"sandboxes may adopt allocations of others", func(a *reaper.Allocation, _ *reaper.Pod) { a.SandboxOwned = false }, kept},
-		{"another pod shows the address", func(a *reaper.Allocation, _ *reaper.Pod) { a.IP = netip.MustParseAddr("10.0.0.9") },
+		{"all is proved", func(parts) {}, replaced},
+		{"the allocation names no interface", func(p parts) { p.a.Owner.Interface = "" }, replaced},
+		{"the pod shows no address of the store", func(p parts) { p.pod.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")} }, replaced},
+		{"the pod claims a sandbox that the store does not have", func(p parts) {
+			p.pod.Sandbox, p.pod.Addresses = "forged", []netip.Addr{netip.MustParseAddr("10.0.0.3")}
+		}, kept},
+		{"the pod claims a sandbox of another pod", func(p parts) { p.later.Owner.Pod = other }, kept},
+		{"the pod claims its sandbox before this one", func(p parts) { p.later.Created = p.a.Created.Add(-time.Minute) }, kept},
+		{"the later sandbox is of another node, whose clock may be wrong", func(p parts) { p.later.Owner.Node = "node-2" }, kept},
+		{"the later allocation is of the future", func(p parts) { p.later.Created = noon.Add(time.Second) }, kept},
+		{"the later allocation cannot be read", func(p parts) { p.later.Unreadable = "no JSON" }, kept},
+		{"the store does not say when, and the pod claims the sandbox", untimed, kept},
+		{"the store does not say when, and the status has an address of the sandbox", func(p parts) {
+			untimed(p)
+			p.pod.InStatus = 1
+		}, replaced},
+		{"the pod shows the same sandbox", func(p parts) { p.pod.Sandbox = "s1" }, kept},
+		{"the allocation names no sandbox", func(p parts) { p.a.Owner.Sandbox = "" }, kept},
+		{"the pod shows no address", func(p parts) { p.pod.Addresses = nil }, kept},
+		{"the pod does not show all that it should", func(p parts) { p.pod.AddressUnknown = true }, kept},
+		{"the pod shows this address too", func(p parts) { p.pod.Addresses = []netip.Addr{ip2, ip1} }, kept},
+		{"sandboxes may adopt allocations of others", func(p parts) { p.a.SandboxOwned = false }, kept},
+		{"another pod shows the address", func(p parts) { p.a.IP = netip.MustParseAddr("10.0.0.9") },
 			decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, pod := sandboxSituation()
-			tt.change(&a, &pod)
-			s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod, showing(other, netip.MustParseAddr("10.0.0.9"))}}
+			a, later, pod := sandboxSituation()
+			tt.change(parts{&a, &later, &pod})
+			s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: []reaper.Pod{pod, showing(other, netip.MustParseAddr("10.0.0.9"))}}
 			equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), tt.want)
 		})
 	}
+}
+
+// Promise 1. The status has an address that this sandbox got on another interface, so it
+// is the pod's sandbox, and the annotations are false or late.
+func TestSandboxOfAStatusAddressIsNotReplaced(t *testing.T) {
+	a, later, pod := sandboxSituation()
+	sibling := a
+	sibling.Key, sibling.IP, sibling.Token = "3", netip.MustParseAddr("10.0.0.3"), "t3"
+	pod.Addresses, pod.InStatus = []netip.Addr{sibling.IP, ip2}, 1
+	s := situation{pools: []reaper.Pool{poolOf(a, later, sibling)}, pods: []reaper.Pod{pod}}
+	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), decision{reaper.InUse, reaper.PodPresent, ""})
 }
 
 // Promise 1. Another allocation of the pod proves an address only if its owner is
@@ -66,9 +95,9 @@ func TestUncertainSiblingProvesNothing(t *testing.T) {
 }
 
 func TestReplacedSandboxWithItsOwnAllocationIsHeldByThePolicy(t *testing.T) {
-	a, pod := sandboxSituation()
+	a, later, pod := sandboxSituation()
 	for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
-		s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+		s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: []reaper.Pod{pod}}
 		s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
 		equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]),
 			decision{reaper.Held, reaper.SandboxReplaced, "the pod has 10.0.0.2"})
@@ -97,9 +126,9 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 		{"made at noon, and a minAge", nil, noon, 0, 6 * time.Minute, 6 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, pod := sandboxSituation()
-			a.Created = tt.created
-			s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+			a, later, pod := sandboxSituation()
+			a.Created, later.Created, pod.InStatus = tt.created, time.Time{}, 1
+			s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: []reaper.Pod{pod}}
 			s.policy = func(p *policy.Policy) {
 				p.GracePeriod, p.MinAge = &policy.Duration{Duration: tt.grace}, &policy.Duration{Duration: tt.minAge}
 			}
@@ -129,10 +158,9 @@ func TestAgeOfAnAdoptedAllocationProvesNothing(t *testing.T) {
 
 // Promise 1, 4. The second look needs the same proof.
 func TestConfirmSeesTheSandboxAgain(t *testing.T) {
-	a, pod := sandboxSituation()
-	a.Created = noon.Add(-time.Hour)
-	silent, back, gone := pod, pod, reaper.Pod{}
-	silent.Sandbox, back.Sandbox = "", "s1"
+	a, later, pod := sandboxSituation()
+	back, forged, gone := pod, pod, reaper.Pod{}
+	back.Sandbox, forged.Sandbox, forged.Addresses = "s1", "forged", []netip.Addr{netip.MustParseAddr("10.0.0.3")}
 	for _, tt := range []struct {
 		name string
 		now  reaper.Pod
@@ -141,13 +169,13 @@ func TestConfirmSeesTheSandboxAgain(t *testing.T) {
 		{"the other sandbox", pod, nil},
 		{"its pod is gone by now", gone, nil},
 		{"this sandbox", back, reaper.ErrReturned},
-		{"no sandbox", silent, reaper.ErrReturned},
+		{"a sandbox that the store does not have", forged, reaper.ErrReturned},
 		{"this address", showing(web, ip1), reaper.ErrReturned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pods := &backendtest.Pods{}
 			pods.Add(pod)
-			look := newSecondLook(t, pods, a)
+			look := newSecondLookOf(t, pods, 1, a, later)
 			if pods.Remove(web); tt.now.Ref == web {
 				pods.Add(tt.now)
 			}

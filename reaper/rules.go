@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -47,7 +46,7 @@ func Rules() []Rule {
 		{PodPresent, InUse, false,
 			"The pod that the allocation names shows the address.", ownPodShowsIt},
 		{AddressInUse, InUse, false,
-			"A pod that the allocation does not name shows the address.", otherPodShowsIt},
+			"A pod that the allocation does not name shows the address, and `evidence.annotations` lets that count.", otherPodShowsIt},
 		{AddressInUse, InUse, false,
 			"A virtual machine of KubeVirt reports the address: after a live migration, its guest keeps an address that its pod lost.", machineHasIt},
 		{PodPresent, InUse, false,
@@ -61,7 +60,7 @@ func Rules() []Rule {
 		{PodFinished, Held, false,
 			"The pod has succeeded or failed, and `pods.finished` is `hold`.", finishedHeld},
 		{SandboxReplaced, Held, false,
-			"A newer sandbox of the pod has another address, and `pods.superseded` is `hold`.", sandboxHeld},
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`.", sandboxHeld},
 		{PodPresent, InUse, false,
 			"The pod that the allocation names exists.", podPresent},
 
@@ -91,7 +90,7 @@ func Rules() []Rule {
 		{PodMoved, Orphaned, true,
 			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod.", podMoved},
 		{SandboxReplaced, Orphaned, true,
-			"A newer sandbox of the pod has another address, and `pods.superseded` is `release`.", sandboxReplaced},
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `release`.", sandboxReplaced},
 		{EmptyHandle, Orphaned, true,
 			"The handle holds no address, and no pod shows its sandbox.", emptyHandle},
 		{SandboxAbsent, Orphaned, true,
@@ -171,7 +170,7 @@ func ownPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 
 func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 	if a.Protects != nil {
-		return protectedInUse(f, a.Protects.IPs)
+		return protectedInUse(f, a)
 	}
 	if !a.holdsAddress() {
 		return noMatch()
@@ -195,11 +194,14 @@ func machineHasIt(f *Facts, a *Allocation) (Decision, bool) {
 	return match("reported by "+name, Evidence{name, "its guest reports the address"})
 }
 
-// protectedInUse matches if a pod shows one of the addresses that an allocation
-// protects.
-func protectedInUse(f *Facts, ips []netip.Addr) (Decision, bool) {
-	for _, ip := range ips {
+// protectedInUse matches if a pod that is believed shows one of the addresses that the
+// allocation protects.
+func protectedInUse(f *Facts, a *Allocation) (Decision, bool) {
+	for _, ip := range a.Protects.IPs {
 		for _, pod := range f.census.showing(ip) {
+			if !f.believes(a, pod, ip) {
+				continue
+			}
 			says := "pod " + pod.Ref.String() + " shows " + ip.String()
 			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{pod.source(ip), says})
 		}
@@ -208,11 +210,18 @@ func protectedInUse(f *Facts, ips []netip.Addr) (Decision, bool) {
 }
 
 func sandboxShown(f *Facts, a *Allocation) (Decision, bool) {
-	byName := a.namesPod() && !a.EmptyHandle
-	if byName || a.Protects != nil || !f.census.sandboxes[a.Owner.Sandbox] {
+	if _, shown := f.sandboxClaimant(a); !shown || f.unclaimed {
 		return noMatch()
 	}
 	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + a.Owner.Sandbox})
+}
+
+// sandboxClaimant returns a pod that shows the sandbox of an allocation without a name or
+// without an address. Only an annotation shows a sandbox.
+func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
+	byName := a.namesPod() && !a.EmptyHandle
+	ref, shown := f.census.sandboxes[a.Owner.Sandbox]
+	return ref, shown && !byName && a.Protects == nil
 }
 
 func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
@@ -237,7 +246,7 @@ func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
 
 func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
-	hiding := f.census.hiding() > 0 // such a pod may have this address
+	hiding := f.hiding() > 0 // such a pod may have this address
 	held := f.policy.Pods.Unnamed != policy.Release
 	switch {
 	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
@@ -390,7 +399,7 @@ func (f *Facts) addInFlight(a *Allocation) time.Duration {
 func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
 	pod, _ := f.named(a)
 	other, _ := f.replacement(a, pod)
-	return "the pod has " + other.String(), Evidence{pod.source(other), "the pod has " + other.String()}
+	return "the pod has " + other.String(), Evidence{fromStore, "a later sandbox of the pod has " + other.String()}
 }
 
 // emptyHandle waits at least as long as sandboxReplaced does: Calico writes the handle

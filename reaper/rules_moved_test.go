@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -45,8 +46,11 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 		{"a later sandbox may adopt the allocation", func(p *parts) { p.a.SandboxOwned, p.a.NeverAdopted = false, false }, kept},
 		{"the pod has ended", func(p *parts) { p.pod.Finished, p.pod.AddressUnknown = true, false }, decision{reaper.Held, reaper.PodFinished, ""}},
 		{"the pod shows the address", func(p *parts) { p.pod.Addresses = append(p.pod.Addresses, ip1) }, kept},
-		{"the pod shows another address", func(p *parts) { p.pod.Addresses = append(p.pod.Addresses, ip2) }, moved},
 		{"the pod may have an address that it does not show", func(p *parts) { p.pod.Starting = false }, kept},
+		{"the store has an address of the pod's status on the old node", func(p *parts) {
+			p.pod.Addresses, p.pod.InStatus, p.pod.AddressUnknown, p.pod.Starting = []netip.Addr{ip2}, 1, false, false
+		}, kept},
+		{"the pod claims an address that the store has on the old node", func(p *parts) { p.pod.Addresses = []netip.Addr{ip2} }, moved},
 		{"the name is derived", func(p *parts) { p.a.Inferred = true }, kept},
 		{"the allocation may be of an ADD in flight", func(p *parts) { p.a.Created = noon.Add(-time.Minute) }, waits},
 		{"the store does not say its age", func(p *parts) { p.a.Created = time.Time{} }, waits},
@@ -56,7 +60,9 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 			a, pod := movedSituation()
 			p := parts{&a, &pod, []reaper.Node{ready("n1"), ready("n2")}}
 			tt.change(&p)
-			s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}, nodes: p.nodes, policy: releaseNow}
+			sibling := a
+			sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
+			s := situation{pools: []reaper.Pool{poolOf(a, sibling)}, pods: []reaper.Pod{pod}, nodes: p.nodes, policy: releaseNow}
 			d := s.judge(t, noon)[0]
 			equal(t, "verdict", decisionOf(d), tt.want)
 			if a.Created.Equal(noon.Add(-time.Minute)) {

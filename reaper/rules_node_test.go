@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -57,7 +58,7 @@ func TestNodeThatIsNotReadyKeepsEveryOwnerlessAllocation(t *testing.T) {
 		{"PodAbsent of an inferred pod", func(a *reaper.Allocation) { a.Inferred = true }, nil, held},
 		{"PodReplaced", func(a *reaper.Allocation) { a.Owner.UID = "old" }, []reaper.Pod{{Ref: web, UID: "new"}}, held},
 		{"PodFinished", func(*reaper.Allocation) {}, []reaper.Pod{{Ref: web, Finished: true}}, held},
-		{"SandboxReplaced", func(a *reaper.Allocation) { a.SandboxOwned = true },
+		{"SandboxReplaced", func(a *reaper.Allocation) { a.SandboxOwned, a.Created = true, noon.Add(-time.Hour) },
 			[]reaper.Pod{{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}}}, held},
 		{"SandboxAbsent", func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }, nil, held},
 		{"EmptyHandle", func(a *reaper.Allocation) { a.EmptyHandle = true }, nil, held},
@@ -69,7 +70,9 @@ func TestNodeThatIsNotReadyKeepsEveryOwnerlessAllocation(t *testing.T) {
 			a := webAllocation()
 			a.Owner.Node = "n1"
 			tt.entry(&a)
-			s := situation{pools: []reaper.Pool{poolOf(a)}, pods: tt.pods, nodes: []reaper.Node{{Name: "n1"}}}
+			_, later, _ := sandboxSituation()
+			later.Created = noon.Add(-50 * time.Minute)
+			s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: tt.pods, nodes: []reaper.Node{{Name: "n1"}}}
 			s.policy = func(p *policy.Policy) {
 				releaseAll(p)
 				p.Nodes.Unreachable = policy.Hold

@@ -12,6 +12,7 @@ import (
 func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 	oldUID := func(a *reaper.Allocation) { a.Owner.UID = "old" }
 	sibling := webAllocation()
+	sibling.Owner.Sandbox = "s2"
 	sibling.Key, sibling.IP = "2", ip2
 	for _, tt := range []struct {
 		name          string
@@ -65,6 +66,7 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 			release: decision{reaper.Suspected, reaper.PodFinished, ""},
 		}, {
 			name:    "its own pod, which shows another address of the pool",
+			entry:   func(a *reaper.Allocation) { a.Owner.Interface, a.NeverAdopted = "", true },
 			pod:     showing(web, ip2),
 			hold:    decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"},
 			release: decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"},

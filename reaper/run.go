@@ -164,6 +164,7 @@ func (r *run) look(ctx context.Context) error {
 	plan := MakePlan(decisions).after(r.spent)
 	r.report.setEntries(decisions)
 	r.logDecisions(decisions)
+	r.warnOfClaims(decisions)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.

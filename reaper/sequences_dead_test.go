@@ -38,7 +38,10 @@ func TestFencedNodeNeedsNoTimeToEndItsPods(t *testing.T) {
 // S2. The store has no UIDs, so a replaced sandbox may be of an earlier pod of that name on
 // the same node, which was deleted by force and still ends.
 func TestReplacedSandboxOfAnEarlierPodGetsItsTimeToEnd(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+	later := calicoOf("n1")
+	later.Key, later.IP, later.Token, later.Group = "8", ip1, "c2", "handle-s2"
+	later.Owner.Sandbox, later.Created = "s2", noon.Add(-time.Minute)
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"), later)}, "calico"})
 	first := showing(web, ip2)
 	first.Node, first.Sandbox, first.TerminationGrace = "n1", "s1", time.Hour
 	w.cluster([]reaper.Pod{first}, ready("n1"))

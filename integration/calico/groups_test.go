@@ -57,7 +57,7 @@ func TestAddressesOfOneSandboxShareTheirFate(t *testing.T) {
 				s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
 				return texts(more)
 			}},
-			{name: "the pod shows another sandbox and IPv4 of this one", want: inUse + ", " + kept, told: gone, set: func(s *fixture, pod string) []string {
+			{name: "the pod claims another sandbox, and shows IPv4 of this one", want: inUse, told: gone, set: func(s *fixture, pod string) []string {
 				sandbox, ips := s.dual(pod)
 				s.pod(pod, append(sandbox.PodOptions(ips[0]), cluster.Annotation(calico.ContainerIDAnnotation, calico.NewContainerID()))...)
 				return texts(ips)

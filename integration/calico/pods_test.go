@@ -20,6 +20,13 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 	other := cluster.PodIPs("10.99.0.1")
 	inUse, gone := "inUse PodPresent kept", "orphan PodAbsent released"
 	finished, replaced := "held PodFinished kept", "suspected SandboxReplaced kept"
+	both := func(s *fixture, pod string, show func(first, second calico.Sandbox, ips [2]netip.Addr) options) []string {
+		s.Helper()
+		a, first := s.leak(pod)
+		b, second := s.leak(pod)
+		s.pod(pod, show(a, b, [2]netip.Addr{first, second})...)
+		return []string{first.String(), second.String()}
+	}
 	each(t, func(s *fixture) {
 		s.play("pods: {finished: release}\n", []row{
 			{name: "its pod is gone (1)", set: leaks, want: gone},
@@ -68,23 +75,28 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			{name: "its pod shows another sandbox, another address, and what cannot be read (6)", want: inUse, set: shown(func(calico.Sandbox, netip.Addr) options {
 				return options{other, sandboxIs(calico.NewContainerID()), cluster.Annotation(cluster.NetworkStatusAnnotation, "[{")}
 			})},
-			// It takes its time: see TestReplacedSandboxes.
-			{name: "its pod shows another sandbox and another address (6, 38)", want: replaced, set: shown(func(calico.Sandbox, netip.Addr) options {
-				return options{other, sandboxIs(calico.NewContainerID())}
+			// The owner of a pod may write any sandbox into its annotations, and may
+			// leave a secondary address out of Multus'. Calico has no allocation of
+			// that sandbox, so this one may be the pod's.
+			{name: "its pod claims another sandbox, and shows another address (6, 38)", want: inUse, set: shown(func(calico.Sandbox, netip.Addr) options {
+				return options{other, sandboxIs(calico.NewContainerID()), cluster.Networks(cluster.Attached("shop/net", "net1", "10.99.0.2"))}
 			})},
+			{name: "its pod claims the sandbox before, and an address of that one", want: inUse, set: func(s *fixture, pod string) []string {
+				return both(s, pod, func(first, _ calico.Sandbox, ips [2]netip.Addr) options {
+					return options{other, sandboxIs(first.ContainerID), cluster.Annotation(calico.PodIPAnnotation, ips[0].String()+"/32")}
+				})
+			}},
+			// It takes its time: see TestReplacedSandboxes.
+			{name: "its pod shows a later sandbox and its address (6, 38)", want: replaced + ", " + inUse, set: func(s *fixture, pod string) []string {
+				return both(s, pod, func(_, second calico.Sandbox, ips [2]netip.Addr) options { return second.PodOptions(ips[1]) })
+			}},
 			// So where ptp, bridge or macvlan has calico-ipam: no program writes the
 			// sandbox into the annotations, and the order of the two tells.
 			{name: "its pod shows no sandbox, and the address of a later one", want: replaced + ", " + inUse, set: func(s *fixture, pod string) []string {
-				_, first := s.leak(pod)
-				_, second := s.leak(pod)
-				s.pod(pod, cluster.PodIPs(second.String()))
-				return []string{first.String(), second.String()}
+				return both(s, pod, func(_, _ calico.Sandbox, ips [2]netip.Addr) options { return options{cluster.PodIPs(ips[1].String())} })
 			}},
 			{name: "its pod shows no sandbox, and the address of the one before", want: inUse, set: func(s *fixture, pod string) []string {
-				_, first := s.leak(pod)
-				_, second := s.leak(pod)
-				s.pod(pod, cluster.PodIPs(first.String()))
-				return []string{first.String(), second.String()}
+				return both(s, pod, func(_, _ calico.Sandbox, ips [2]netip.Addr) options { return options{cluster.PodIPs(ips[0].String())} })
 			}},
 			// Calico takes it for a leak, which is how a stale file with the
 			// node's name has it give the address away twice (#12257).

@@ -93,7 +93,7 @@ func TestRunThatWaitedRefusesACensusThatShrank(t *testing.T) {
 	})
 	result := f.reap(reap.ExitLimit, short+"limits: {minEntries: 3, maxFraction: 1}\n", "--wait")
 	f.wantSaid(result.Report, decisions{"web-0": refused})
-	f.wantText(result.Stderr, "the cluster has 1 pods, in the last run it had 5")
+	f.wantText(result.Stderr, "the cluster has 1 unfinished pods, in the last run it had 5")
 }
 
 // Limits are those of a run, however often it looks; and what an earlier look released

@@ -12,7 +12,14 @@ import (
 // with the proof that the pod shows another address of the same pool; and never
 // in less than four minutes, since while an ADD is under way it is the new
 // entry that looks like the old one.
-const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0"}}`
+//
+// The pod shows addresses in an annotation, and its owner may write any into it. So the pool
+// must tell that the other entry is the newer one: only versions since 0.8 name the
+// interface.
+const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0","ifname":"net1"}}`
+
+// These two tell nothing.
+const equalEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0"}}`
 
 func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 	for _, tt := range []struct {
@@ -44,8 +51,8 @@ func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 	}
 }
 
-// The ADD of a new sandbox is under way at the first run: Multus has not
-// written yet, so it is the new entry that looks superseded.
+// The ADD of a new sandbox is under way at the first run: Multus has not written yet, so the
+// pod shows the address of the older sandbox.
 func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
 	f := newFixture(t)
 	f.playSteps(atOnce, []step{
@@ -54,7 +61,7 @@ func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
 			f.runs("web-0", "10.0.0.1")
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 suspected SandboxReplaced kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
 		{at: 4 * time.Minute, do: func(f *fixture) {
 			f.must(f.UpdatePod(f.Context(), shop, "web-0", shows("net1", "10.0.0.2")))
@@ -78,6 +85,8 @@ func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
 	}
 	play(t, []scenario{
 		{name: "nothing shown", set: of(twoEntries), want: kept},
+		{name: "one of two sandboxes of which the pool does not tell the newer", set: of(equalEntries, shows("net1", "10.0.0.2")), want: kept},
+		{name: "the address of the older sandbox shown", set: of(twoEntries, shows("net1", "10.0.0.1")), want: kept},
 		{name: "shown in the status only", set: of(twoEntries, cluster.PodIPs("10.0.0.2")), want: kept},
 		{name: "an address of another pool shown", set: of(twoEntries, shows("net1", "10.9.0.1")), want: kept},
 		{name: "both shown", set: of(twoEntries, shows("net1", "10.0.0.1", "10.0.0.2")), want: kept},
@@ -128,15 +137,15 @@ func TestEntryOfAnOlderSandboxStaysWithItsReservation(t *testing.T) {
 	f.writeReservation("10.0.0.1", "shop/web-0")
 	f.writeReservation("10.0.0.2", "shop/web-0")
 	f.playSteps(atOnce, []step{
-		{at: 0, do: func(f *fixture) { f.runs("web-0", "10.0.0.1") }, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 held SiblingKept kept",
+		{at: 0, do: func(f *fixture) { f.runs("web-0", "10.0.0.2") }, want: []string{
+			"10.0.0.0-24/1 10.0.0.1 web-0 held SiblingKept kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
 		{at: 4 * time.Minute, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 held SiblingKept kept",
+			"10.0.0.0-24/1 10.0.0.1 web-0 held SiblingKept kept",
+			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
 			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
 			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},

@@ -52,8 +52,6 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p.InStatus = len(p.Addresses)
 	p.Addresses = append(p.Addresses, readIPs([]string{pod.Annotations[calicoPodIP]})...)
 	p.Addresses = append(p.Addresses, readIPs(strings.Split(pod.Annotations[calicoPodIPs], ","))...)
-	inStatus := len(p.Addresses) > 0
-
 	interfaces, readable := readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
 	for _, ips := range interfaces {
 		p.Addresses = append(p.Addresses, ips...)
@@ -61,7 +59,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p.Interfaces = interfaces
 	asks := pod.Annotations[networks] != ""
 	placed := pod.Spec.NodeName != ""
-	p.AddressUnknown = !p.Finished && placed && (!readable || (!inStatus && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
+	p.AddressUnknown = !p.Finished && placed && (!readable || (p.InStatus == 0 && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
 	p.Starting = p.AddressUnknown && readable && len(interfaces) == 0 && !pod.Spec.HostNetwork && isStarting(pod)
 	return p
 }

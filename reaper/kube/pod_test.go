@@ -102,7 +102,7 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 		{"Calico's addresses before the status", running(func(p *corev1.Pod) {
 			p.Status.PodIP, p.Status.PodIPs = "", nil
 			p.Annotations[calicoPodIPs] = "10.4.0.1/32"
-		}), []string{"10.4.0.1"}, nil, false},
+		}), []string{"10.4.0.1"}, nil, true},
 		{"nonsense from Calico", annotated(calicoPodIPs, ",,x,/32"), own, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 			p.Annotations[calicoPodIP], p.Annotations[networks] = "10.4.0.1/32", "net1"
 		}), true, false, true},
 		{"the sandbox is set up, and Multus says nothing", running(func(p *corev1.Pod) { p.Annotations[networks] = "net1" }), true, false, false},
-		{"Calico's plugin is done", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIP] = "10.4.0.1/32" }), false, false, false},
+		{"Calico's plugin is done", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIP] = "10.4.0.1/32" }), true, false, true},
 		{"status that is no address", running(func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "none", nil }), true, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

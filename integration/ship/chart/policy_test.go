@@ -24,6 +24,7 @@ policy:
   minAge: 1h30m
   namespaces: {include: ["*"], exclude: ["kube-*"]}
   rules: [{match: {namespaces: ["yes"], pods: ["*-0"]}, gracePeriod: 24h, restored: release}, {match: {backends: [calico]}, hold: true}]
+  evidence: {annotations: own}
   pods: {finished: release, superseded: hold, unnamed: hold}
   nodes: {unreachable: release, unknown: release}
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
@@ -45,6 +46,7 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 		},
 		{Match: policy.Match{Backends: []string{"calico"}}, Hold: true},
 	}
+	want.Evidence = policy.Evidence{Annotations: policy.OwnAnnotations}
 	want.Pods = policy.Pods{Finished: policy.Release, Superseded: policy.Hold, Unnamed: policy.Hold}
 	want.Nodes = policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release}
 	want.Limits = policy.Limits{

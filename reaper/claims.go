@@ -1,0 +1,121 @@
+package reaper
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxClaims is how many pods with claims a report names one by one.
+const maxClaims = 5
+
+// A claim is what the annotations of one pod alone keep. The pod shows the addresses, or
+// hides which ones it has.
+type claim struct {
+	pod         PodRef
+	hides       bool
+	allocations int
+	example     string
+	named       bool // one of the allocations names another pod
+}
+
+// claimsOf returns the claims of pods on allocations that do not name them, the largest
+// first. An allocation counts if the rules would give it up without these claims: it has
+// no owner, and only its grace period would keep it. Protections and groups are not asked,
+// so these may keep it too. An empty handle does not count, because it takes no address.
+func claimsOf(decisions []Decision) []claim {
+	type key struct {
+		pod   PodRef
+		hides bool
+	}
+	claims := make(map[key]*claim)
+	var unclaimed *Facts
+	for i := range decisions {
+		d := &decisions[i]
+		a := &d.Allocation
+		pods, hides := d.claimants()
+		if len(pods) == 0 {
+			continue
+		}
+		if unclaimed == nil {
+			without := *d.facts
+			without.unclaimed, unclaimed = true, &without
+		}
+		if !unclaimed.ask(a).waits() {
+			continue
+		}
+		for _, pod := range pods {
+			c := claims[key{pod, hides}]
+			if c == nil {
+				c = &claim{pod: pod, hides: hides, example: a.label()}
+				claims[key{pod, hides}] = c
+			}
+			c.allocations++
+			c.named = c.named || a.namesPod() && !a.Inferred
+		}
+	}
+	sorted := make([]claim, 0, len(claims))
+	for _, c := range claims {
+		sorted = append(sorted, *c)
+	}
+	slices.SortFunc(sorted, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.pod.String(), b.pod.String()))
+	})
+	return sorted
+}
+
+// claimants returns the pods whose annotations may be the only reason of the decision. It
+// reports whether they hide addresses.
+func (d *Decision) claimants() (pods []PodRef, hides bool) {
+	a, f := &d.Allocation, d.facts
+	switch {
+	case a.EmptyHandle:
+		return nil, false
+	case d.Verdict == Held && d.Reason == OwnerUnknown:
+		return f.census.veiled, true
+	case d.Verdict != InUse || d.Reason != AddressInUse && a.namesPod():
+		return nil, false
+	}
+	ips := []netip.Addr{a.IP}
+	if a.Protects != nil {
+		ips = a.Protects.IPs
+	}
+	for _, ip := range ips {
+		for _, pod := range f.census.showing(ip) {
+			if pod.Ref != a.Owner.Pod && !slices.Contains(pods, pod.Ref) {
+				pods = append(pods, pod.Ref)
+			}
+		}
+	}
+	if pod, shown := f.sandboxClaimant(a); shown && !slices.Contains(pods, pod) {
+		pods = append(pods, pod)
+	}
+	return pods, false
+}
+
+// sentence says what the annotations of the pod keep, and what to do if they are false.
+func (c claim) sentence() string {
+	if c.hides {
+		return fmt.Sprintf("pod %s may have addresses that it does not show: its network-status is missing or cannot be decoded. "+
+			"That keeps allocations that name no pod: %d, such as %s. Correct its annotations", c.pod, c.allocations, c.example)
+	}
+	hint := "correct them"
+	if c.named {
+		hint += ", or set evidence.annotations to own"
+	}
+	return fmt.Sprintf("only annotations of pod %s keep allocations that do not name it: %d, such as %s. "+
+		"If the annotations are false, %s", c.pod, c.allocations, c.example, hint)
+}
+
+// warnOfClaims names the pods whose annotations alone keep what others leaked.
+func (r *run) warnOfClaims(decisions []Decision) {
+	claims := claimsOf(decisions)
+	for _, c := range claims[:min(len(claims), maxClaims)] {
+		r.warn(c.sentence())
+	}
+	if more := len(claims) - maxClaims; more > 0 {
+		r.warn(fmt.Sprintf("annotations of %d more pods keep allocations that do not name them", more))
+	}
+}

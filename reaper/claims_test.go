@@ -1,0 +1,133 @@
+package reaper_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// ip returns 10.0.0.n.
+func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
+
+// leaked returns n allocations of 10.0.0.1 and so on. Each names a pod that is gone.
+func leaked(n int) []reaper.Allocation {
+	as := allocations(n)
+	for i := range as {
+		as[i].IP = ip(byte(i + 1))
+	}
+	return as
+}
+
+// inStatus returns the pod, with its first n addresses in its status.
+func inStatus(n int, pod reaper.Pod) reaper.Pod {
+	pod.InStatus = n
+	return pod
+}
+
+// Promise 1, 2. Annotations keep an allocation of another pod unless the policy narrows
+// that. They always keep one that may be of the pod itself.
+func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
+	inUse, goes := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}, decision{reaper.Suspected, reaper.PodAbsent, ""}
+	for _, tt := range []struct {
+		name      string
+		entry     func(*reaper.Allocation)
+		pod       reaper.Pod
+		keep, own decision
+	}{
+		{"its annotation", nil, showing(other, ip1), inUse, goes},
+		{"its status", nil, inStatus(1, showing(other, ip1)), inUse, inUse},
+		{"its annotation, and another address in its status", nil, inStatus(1, showing(other, ip2, ip1)), inUse, goes},
+		{"the annotation of the pod that it names", nil, showing(web, ip1), decision{reaper.InUse, reaper.PodPresent, ""}, decision{reaper.InUse, reaper.PodPresent, ""}},
+		{"its annotation, and the allocation names no pod", func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }, showing(other, ip1), inUse, inUse},
+		{"its annotation, and the name is derived", func(a *reaper.Allocation) { a.Inferred = true }, showing(other, ip1), inUse, inUse},
+		{"its annotation, and the allocation protects the address", func(a *reaper.Allocation) {
+			a.Protects, a.IP = &reaper.Protection{IPs: []netip.Addr{ip1}, TTL: new(policy.Duration{}.Duration), Deletable: true}, netip.Addr{}
+		}, showing(other, ip1), decision{reaper.InUse, reaper.AddressInUse, "10.0.0.1 is shown by pod default/other"}, goes},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := webAllocation()
+			if tt.entry != nil {
+				tt.entry(&a)
+			}
+			for value, want := range map[policy.AnnotationEvidence]decision{policy.KeepAnnotations: tt.keep, policy.OwnAnnotations: tt.own, "": tt.keep, "nonsense": tt.keep} {
+				s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{tt.pod}}
+				s.policy = func(p *policy.Policy) { p.Pods.Unnamed, p.Evidence.Annotations = policy.Release, value }
+				equal(t, "verdict under "+string(value), decisionOf(s.judge(t, noon)[0]), want)
+			}
+		})
+	}
+}
+
+// Promise 2, 7. An annotation that alone keeps what others leaked stands in the report.
+func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
+	shown := func(n int, example, hint string) string {
+		return fmt.Sprintf("only annotations of pod default/other keep allocations that do not name it: %d, such as %s. "+
+			"If the annotations are false, correct them%s", n, example, hint)
+	}
+	const orOwn = ", or set evidence.annotations to own"
+	const hidden = "pod default/other may have addresses that it does not show: its network-status is missing or cannot be decoded. " +
+		"That keeps allocations that name no pod: 2, such as 10.0.0.1. Correct its annotations"
+	unnamed := func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }
+	hiding := inStatus(1, reaper.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
+	for _, tt := range []struct {
+		name  string
+		entry func(*reaper.Allocation)
+		pods  []reaper.Pod
+		want  []string
+	}{
+		{"it shows them", nil, []reaper.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}},
+		{"its status has one of them", nil, []reaper.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}},
+		{"its status has them", nil, []reaper.Pod{inStatus(2, showing(other, ip(1), ip(2)))}, nil},
+		{"the status of another pod has them", nil, []reaper.Pod{showing(other, ip(1)), inStatus(1, showing(web, ip(1)))}, nil},
+		{"nothing is shown", nil, []reaper.Pod{showing(other, ip(9))}, nil},
+		{"the allocations name it", func(a *reaper.Allocation) { a.Owner.Pod = other }, []reaper.Pod{showing(other, ip(1), ip(2))}, nil},
+		{"they would be held without it", func(a *reaper.Allocation) { a.Protected = "excluded" }, []reaper.Pod{showing(other, ip(1))}, nil},
+		{"they name no pod", unnamed, []reaper.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}},
+		{"they name no pod, and it shows their sandbox", unnamed, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}},
+		{"they name no pod, and its annotations hide addresses", unnamed, []reaper.Pod{hiding}, []string{hidden}},
+		{"they name no pod, and another pod has no status", unnamed, []reaper.Pod{hiding, {Ref: web, AddressUnknown: true}}, nil},
+		{"they are handles without an address", func(a *reaper.Allocation) { a.EmptyHandle = true }, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			as := leaked(2)
+			for i := range as {
+				if tt.entry != nil {
+					tt.entry(&as[i])
+				}
+			}
+			h := newHarness(fixedStore{poolOf(as...)})
+			h.policy.Pods.Unnamed, h.policy.DryRun = policy.Release, new(true)
+			h.pods.Add(tt.pods...)
+			equal(t, "warnings", h.run(t).Warnings, tt.want)
+			h.policy.Evidence.Annotations = policy.OwnAnnotations
+			for _, sentence := range h.run(t).Warnings {
+				if len(as) > 0 && as[0].Owner.Pod != (reaper.PodRef{}) {
+					t.Errorf("with own: %s", sentence)
+				}
+			}
+		})
+	}
+}
+
+// Promise 7. Many pods with claims do not fill the report.
+func TestReportNamesOnlyTheLargestClaims(t *testing.T) {
+	var pods []reaper.Pod
+	for i := range byte(8) {
+		shown := make([]netip.Addr, i+1)
+		for n := range shown {
+			shown[n] = ip(byte(n + 1))
+		}
+		pods = append(pods, showing(reaper.PodRef{Namespace: "default", Name: fmt.Sprint("claims-", i+1)}, shown...))
+	}
+	h := newHarness(fixedStore{poolOf(leaked(8)...)})
+	h.policy.DryRun = new(true)
+	h.pods.Add(pods...)
+	warnings := h.run(t).Warnings
+	equal(t, "number", len(warnings), 6)
+	equal(t, "last", warnings[5], "annotations of 3 more pods keep allocations that do not name them")
+	equal(t, "first", warnings[0], "only annotations of pod default/claims-8 keep allocations that do not name it: 8, such as 10.0.0.1. "+
+		"If the annotations are false, correct them, or set evidence.annotations to own")
+}
