@@ -136,6 +136,9 @@ func (a Allocation) provesOwner() bool {
 // holdsAddress reports whether the allocation takes an address of a store.
 func (a Allocation) holdsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
 
+// name names an allocation that has no address, such as an object that protects others.
+func (a Allocation) name() string { return a.Pool + " " + a.Key }
+
 // label names the allocation for people: by its address if it has one.
 func (a Allocation) label() string {
 	if a.IP.IsValid() {

@@ -23,9 +23,10 @@ type Backend interface {
 
 	// List yields every pool with every allocation, also those that it cannot
 	// attribute to an owner. It yields a pool that cannot be read as a *PoolError
-	// and goes on with the next pool. Any other error ends the listing and means
-	// that it is incomplete. ErrNotInstalled says that the cluster has no such
-	// store.
+	// and goes on with the next pool. It yields an object beside the pools that
+	// cannot be decoded as an *ObjectError, and protects all that this object may
+	// name. Any other error ends the listing and means that it is incomplete.
+	// ErrNotInstalled says that the cluster has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
 	// Release removes the allocations that the warrants name from the store, with
@@ -85,8 +86,10 @@ type Recorder interface {
 }
 
 // A Protector is a Backend whose allocations protect those of other backends
-// (Allocation.Protects). While it cannot be listed, no allocation is released,
-// because any of them may be protected. A Protector releases after the backends that
+// (Allocation.Protects). While it cannot be listed, or a pool of it cannot be read, no
+// allocation is released, because any of them may be protected. It lists an object that
+// cannot be decoded as an unreadable allocation that protects all that the object may
+// name, and yields an *ObjectError beside. A Protector releases after the backends that
 // it protects, so it comes after them in every list.
 type Protector interface {
 	Backend
@@ -119,3 +122,17 @@ func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *PoolError) Unwrap() error { return e.Err }
+
+// An ObjectError is an object beside the pools that could not be decoded, such as a
+// network attachment. The listing is complete: the backend protects every address that
+// the object may name.
+type ObjectError struct {
+	Object string // its kind and name
+	Err    error
+}
+
+// Error names the object and the cause.
+func (e *ObjectError) Error() string { return e.Object + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ObjectError) Unwrap() error { return e.Err }

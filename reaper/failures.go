@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,6 +47,17 @@ func (r *run) fail(err error) {
 func (r *run) failAndWarn(err error) {
 	r.fail(err)
 	r.addWarning(err.Error())
+}
+
+// failListing is fail for a failure of a listing. An object that could not be decoded is
+// a warning too: it is no pool and no entry, and the report must name it.
+func (r *run) failListing(err error) {
+	var undecoded *ObjectError
+	if errors.As(err, &undecoded) {
+		r.failAndWarn(err)
+		return
+	}
+	r.fail(err)
 }
 
 // failed returns the failures as a *PartialError, or nil. A release that an earlier look

@@ -27,6 +27,9 @@ type reservedIP struct {
 	TTL           *time.Duration
 	Deleted       time.Time
 	DeleteExpired bool
+	Undecoded     string // why it cannot be decoded; empty if it can
+	Namespaces    []string
+	All           bool
 	Token         string
 	Stored        json.RawMessage
 }
@@ -35,7 +38,10 @@ type reservedIP struct {
 func (o reservedIP) allocation() reaper.Allocation {
 	a := reaper.Allocation{
 		Key: o.Key, Token: o.Token, Owner: reaper.Owner{Pod: o.Pod},
-		Protects: &reaper.Protection{IPs: o.IPs, TTL: o.TTL, Deleted: o.Deleted, Deletable: o.DeleteExpired},
+		Protects: &reaper.Protection{
+			IPs: o.IPs, TTL: o.TTL, Deleted: o.Deleted, Deletable: o.DeleteExpired, Namespaces: o.Namespaces, All: o.All,
+		},
+		Unreadable: o.Undecoded,
 	}
 	if len(o.IPs) == 1 {
 		a.IP = o.IPs[0]
@@ -121,6 +127,10 @@ func (s *fakeStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 		pool := reaper.Pool{Name: fakeStorePool}
 		for _, o := range all {
 			pool.Allocations = append(pool.Allocations, o.allocation())
+			err := &reaper.ObjectError{Object: fakeStorePool + " " + o.Key, Err: errors.New(o.Undecoded)}
+			if o.Undecoded != "" && !yield(reaper.Pool{}, err) {
+				return
+			}
 		}
 		yield(pool, nil)
 	}

@@ -23,7 +23,9 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o}
 	now := o.Now().UTC()
 	inv := r.list(ctx)
+	warnings := r.report.Warnings
 	r.report = newReport(RunInfo{ID: o.ID, StartedAt: now, DryRun: true, Version: o.Version, Cluster: o.Address}, inv)
+	r.report.Warnings = warnings
 	census, err := r.offlineCensus(ctx, inv)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)
@@ -36,6 +38,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	r.logDecisions(decisions)
 	r.warnOfClaims(decisions)
 	r.report.setEntries(decisions)
+	r.noteProtectedPools(inv, decisions)
 	plan := MakePlan(decisions)
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned

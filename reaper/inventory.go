@@ -44,6 +44,10 @@ type Listing struct {
 
 	Pools []Pool
 
+	// whole is set if every allocation of the store was listed. An object that could
+	// not be decoded makes the status StatusPartial, and the listing is whole.
+	whole bool
+
 	errs []error
 }
 
@@ -82,7 +86,7 @@ func (inv Inventory) size() int {
 // allocations.
 func (inv Inventory) complete() bool {
 	return !slices.ContainsFunc(inv.Listings, func(l Listing) bool {
-		return l.Status != StatusOK && l.Status != StatusSkipped
+		return !l.whole && l.Status != StatusSkipped
 	})
 }
 
@@ -101,8 +105,10 @@ func (inv Inventory) namesNodes() bool {
 // list lists all pools of one backend.
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := listingOf(b, StatusOK, "")
+	l.whole = true
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
+		var undecoded *ObjectError
 		switch {
 		case err == nil:
 			for i := range pool.Allocations {
@@ -110,6 +116,9 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			}
 			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
+			l.Status, l.whole = StatusPartial, false
+			l.errs = append(l.errs, err)
+		case errors.As(err, &undecoded):
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
 		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
@@ -123,7 +132,22 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 	if len(l.errs) > 0 {
 		l.Message = textOf(l.errs[0])
 	}
+	l.whole = l.whole && l.boundsObjects()
 	return l
+}
+
+// boundsObjects reports whether a Protector listed, for each of its objects that could
+// not be decoded, an unreadable allocation that protects what the object may name.
+func (l Listing) boundsObjects() bool {
+	bounded := 0
+	for _, pool := range l.Pools {
+		for _, a := range pool.Allocations {
+			if a.Protects != nil && a.Unreadable != "" {
+				bounded++
+			}
+		}
+	}
+	return !l.Protects || bounded >= len(l.errs)
 }
 
 // listedIn sets the backend and the pool of the allocation, and brings its addresses

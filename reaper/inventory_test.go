@@ -52,6 +52,7 @@ func TestListing(t *testing.T) {
 	two.pool.Name = "two"
 	torn := step{poolOf(), &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}
 	bent := step{poolOf(), fmt.Errorf("read: %w", &reaper.PoolError{Pool: "bent", Err: errors.New("no spec")})}
+	odd := step{poolOf(), &reaper.ObjectError{Object: "attachment odd", Err: errors.New("no JSON")}}
 	broken := step{err: errors.New("page 2: 403")}
 	absent := step{err: fmt.Errorf("%w: no such resource", reaper.ErrNotInstalled)}
 	for _, tt := range []struct {
@@ -66,6 +67,8 @@ func TestListing(t *testing.T) {
 		{"two pools", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
 		{"a pool that cannot be read hides no other", []step{one, torn, two, bent}, false,
 			reaper.StatusPartial, "torn: no range", []string{"pool", "two"}},
+		{"an object that cannot be decoded hides no pool", []step{odd, one, two}, false,
+			reaper.StatusPartial, "attachment odd: no JSON", []string{"pool", "two"}},
 		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
 			reaper.StatusSkipped, "the store is not installed in this cluster: no such resource", nil},

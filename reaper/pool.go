@@ -35,5 +35,9 @@ type Pool struct {
 	// may hold the same address. It is empty if the store does not name a network.
 	Network string
 
+	// Protected names what protects every address of the pool, such as a network
+	// attachment that excludes all of its range. It is empty if nothing does.
+	Protected string
+
 	Allocations []Allocation
 }

@@ -17,6 +17,12 @@ type Protection struct {
 	// Deletable is set if the policy lets the allocation be released, after the
 	// allocations that it protects.
 	Deletable bool
+
+	// An object that cannot be decoded protects all that it may name. Namespaces are
+	// those of the pods that it may name, and everything is protected if All is set.
+	// An allocation that names no pod may be of any namespace.
+	Namespaces []string
+	All        bool
 }
 
 // until returns when the protection ends, if a run first saw the pod gone at the given
@@ -38,16 +44,22 @@ type protections struct {
 	incomplete bool   // some store was not listed: its allocations may be protected
 	byIP       map[netip.Addr][]Allocation
 	byPod      map[PodRef][]Allocation
+
+	// Each namespace has one, since it never ends. So has the empty namespace, which
+	// is that of an allocation without a pod: the first one of any namespace.
+	byNamespace map[string][]Allocation
+	all         []Allocation
 }
 
 // protectionsOf indexes the allocations of an inventory that protect others.
 func protectionsOf(inv Inventory) protections {
 	p := protections{
 		byIP: make(map[netip.Addr][]Allocation), byPod: make(map[PodRef][]Allocation),
-		incomplete: !inv.complete(),
+		byNamespace: make(map[string][]Allocation),
+		incomplete:  !inv.complete(),
 	}
 	for _, l := range inv.Listings {
-		if l.Protects && l.Status != StatusOK {
+		if l.Protects && !l.whole {
 			p.unread = l.Backend + " could not be read: " + l.Message
 		}
 		for _, pool := range l.Pools {
@@ -69,14 +81,33 @@ func (p *protections) add(a Allocation) {
 	if a.Owner.Pod != (PodRef{}) {
 		p.byPod[a.Owner.Pod] = append(p.byPod[a.Owner.Pod], a)
 	}
+	for _, namespace := range a.Protects.Namespaces {
+		for _, of := range []string{namespace, ""} {
+			if len(p.byNamespace[of]) == 0 {
+				p.byNamespace[of] = []Allocation{a}
+			}
+		}
+	}
+	if a.Protects.All && len(p.all) == 0 {
+		p.all = []Allocation{a}
+	}
 }
 
 // none reports whether it is certain that no address is protected.
-func (p *protections) none() bool { return p.unread == "" && len(p.byIP)+len(p.byPod) == 0 }
+func (p *protections) none() bool { return p.unread == "" && p.empty() }
+
+// empty reports whether no allocation protects others.
+func (p *protections) empty() bool {
+	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all) == 0
+}
 
 // over returns the allocations that protect this one.
 func (p *protections) over(a Allocation) []Allocation {
-	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod])
+	namespace := a.Owner.Pod.Namespace
+	if a.Inferred { // it may be a pod of another namespace
+		namespace = ""
+	}
+	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[namespace], p.all)
 }
 
 // hold keeps protected addresses, no matter how long they have been ownerless. If
@@ -109,7 +140,9 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 		waiting.remember = true // if its release fails, the TTL does not begin again
 		d.remember = true
 		until, ends := protector.Protects.until(d.FirstSeen)
-		switch name := protector.Pool + " " + protector.Key; {
+		switch name := protector.name(); {
+		case protector.Unreadable != "":
+			return waiting.protected(name+" may name it: "+protector.Unreadable, time.Time{})
 		case !ends:
 			return waiting.protected(name+" keeps it for good", time.Time{})
 		case now.Before(until) && waiting.Due.Before(until):
@@ -131,7 +164,7 @@ func (d Decision) protected(note string, until time.Time) Decision {
 // release decides on the allocations that protect others. They are released after the
 // allocations that they protect, never before.
 func (p *protections) release(f *Facts, decisions []Decision) []Decision {
-	if len(p.byIP)+len(p.byPod) == 0 {
+	if p.empty() {
 		return decisions
 	}
 	protected := make(map[string][]int) // by the identity of the protector

@@ -76,7 +76,7 @@ func set[V comparable](entries map[string]V, id string, value V) {
 func (inv Inventory) listed() map[string]bool {
 	tags := make(map[string]bool)
 	for _, l := range inv.Listings {
-		if l.Status == StatusOK {
+		if l.whole {
 			tags[tag(l.Backend)] = true
 		}
 	}

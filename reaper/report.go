@@ -67,6 +67,10 @@ type PoolReport struct {
 	Capacity        *big.Int `json:"capacity"` // null if unknown
 	AllocatedBefore int      `json:"allocatedBefore"`
 	AllocatedAfter  int      `json:"allocatedAfter"`
+
+	// ProtectedBy names what protects every address of the pool, if addresses of the
+	// pool have no owner and are kept for that. Then nothing of the pool is released.
+	ProtectedBy string `json:"protectedBy,omitempty"`
 }
 
 // An Outcome is the result of a run for one allocation.

@@ -163,6 +163,7 @@ func (r *run) look(ctx context.Context) error {
 	decisions := judge(ledger)
 	plan := MakePlan(decisions).after(r.spent)
 	r.report.setEntries(decisions)
+	r.noteProtectedPools(inv, decisions)
 	r.logDecisions(decisions)
 	r.warnOfClaims(decisions)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
@@ -220,7 +221,7 @@ func (r *run) list(ctx context.Context) Inventory {
 	})
 	for _, l := range inv.Listings {
 		for _, err := range l.errs {
-			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
+			r.failListing(fmt.Errorf("%s: %w", l.Backend, err))
 		}
 	}
 	inv.Listings = append(inv.Listings, disabled...)

@@ -46,6 +46,7 @@ type Memory struct {
 	handles map[string]int  // by sandbox: the version of the handle's last write
 	started map[string]bool // the sandboxes whose ADD has written its handle
 	fumbles bool
+	obscure string // the pool that an object beside the pools may name
 }
 
 // A memoryEntry is one entry of a Memory.
@@ -209,6 +210,14 @@ func (m *Memory) Spoil(pool string) (reaper.Allocation, error) {
 	return e.allocation(), nil
 }
 
+// Obscure implements Obscurer.
+func (m *Memory) Obscure(pool string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.obscure = pool
+	return nil
+}
+
 // network returns the range of a pool: the nth pool has 10.n.0.0/24.
 func (m *Memory) network(pool string) netip.Prefix {
 	n := slices.Index(m.pools, pool)
@@ -276,7 +285,11 @@ func (m *Memory) listed() []reaper.Pool {
 			pools[e.pool] = u
 			names = append(names, e.pool)
 		}
-		u.Allocations = append(u.Allocations, e.allocation())
+		a := e.allocation()
+		if m.obscure != "" && m.within(e, m.obscure) {
+			a.Protected = "an object that cannot be decoded may name it"
+		}
+		u.Allocations = append(u.Allocations, a)
 	}
 	slices.Sort(names)
 	all := make([]reaper.Pool, len(names))

@@ -21,12 +21,16 @@ func (b memory) Name() string { return b.store.name }
 func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		var pools []reaper.Pool
+		var obscure string
 		err := b.store.request(ctx, "list", func() error {
-			pools = b.store.listed()
+			pools, obscure = b.store.listed(), b.store.obscure
 			return nil
 		})
 		if err != nil {
 			yield(reaper.Pool{}, fmt.Errorf("list %s: %w", b.store.name, err))
+			return
+		}
+		if obscure != "" && !yield(reaper.Pool{}, &reaper.ObjectError{Object: "object of " + obscure, Err: errors.New("no JSON")}) {
 			return
 		}
 		for _, u := range pools {

@@ -15,6 +15,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a listing can be left early", earlyEnd},
 		{"a cancelled listing is an error", cancelledListing},
 		{"an unreadable entry is listed as such and stays", unreadableEntry},
+		{"an object that cannot be decoded protects what it may name, and hides nothing", obscureObject},
 		{"a released entry is gone and no other is touched", releaseOne},
 		{"many entries are released in one call", releaseMany},
 		{"a second release finds nothing to do", releaseTwice},

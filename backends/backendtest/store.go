@@ -39,6 +39,16 @@ type Spoiler interface {
 	Spoil(pool string) (reaper.Allocation, error)
 }
 
+// An Obscurer is a Store that can hold an object beside its pools which protects
+// addresses, and which its backend cannot decode.
+type Obscurer interface {
+	Store
+
+	// Obscure adds such an object. It may name any address of the pool, and none of
+	// another.
+	Obscure(pool string) error
+}
+
 // A Fumbler is a Store whose backend may release with more writes than the one that
 // frees the entry. If a later one fails, the backend answers reaper.ErrUnfinished.
 type Fumbler interface {

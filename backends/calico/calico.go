@@ -38,7 +38,8 @@ type datastore interface {
 	nodes(ctx context.Context) (map[string]string, error)
 
 	// ipReservations reads all of Calico's IPReservations. It returns none if this
-	// version of Calico does not have the resource.
+	// version of Calico does not have the resource. One that cannot be decoded is
+	// among them.
 	ipReservations(ctx context.Context) ([]ipReservation, error)
 
 	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
@@ -115,7 +116,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		for _, err := range l.broken {
+		for _, err := range l.errors() {
 			if !yield(reaper.Pool{}, err) {
 				return
 			}

@@ -53,9 +53,7 @@ func (s etcd) ipReservations(ctx context.Context) ([]ipReservation, error) {
 	}
 	all := make([]ipReservation, len(stored))
 	for i, o := range stored {
-		if all[i], err = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw); err != nil {
-			return nil, err
-		}
+		all[i] = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw)
 	}
 	return all, nil
 }

@@ -13,11 +13,19 @@ import (
 type ipReservation struct {
 	name   string
 	ranges []netip.Prefix
+
+	// broken is why it cannot be decoded; nil if it can. If its list of ranges cannot
+	// be decoded, it has all addresses. A text in the list that is no range stands for
+	// no address: Calico ignores such a text, too.
+	broken error
 }
+
+// everyAddress are the ranges of an IPReservation whose list cannot be decoded.
+var everyAddress = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 // readIPReservation decodes an IPReservation, which has the same fields in every
 // datastore. If name is empty, it takes the name in the metadata.
-func readIPReservation(name string, data []byte) (ipReservation, error) {
+func readIPReservation(name string, data []byte) ipReservation {
 	var fields struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -32,7 +40,8 @@ func readIPReservation(name string, data []byte) (ipReservation, error) {
 	}
 	r := ipReservation{name: name}
 	if err != nil {
-		return r, fmt.Errorf("IPReservation %s: decode: %w", name, err)
+		r.ranges, r.broken = everyAddress, fmt.Errorf("decode: %w", err)
+		return r
 	}
 	for _, text := range fields.Spec.Reserved {
 		if text = strings.TrimSpace(text); text == "" { // Calico skips it as well
@@ -40,14 +49,16 @@ func readIPReservation(name string, data []byte) (ipReservation, error) {
 		}
 		reserved, err := parseReserved(text)
 		if err != nil {
-			return r, fmt.Errorf("IPReservation %s: reservedCIDRs: %w", name, err)
+			r.broken = fmt.Errorf("reservedCIDRs: %w", err)
+			continue
 		}
 		r.ranges = append(r.ranges, reserved)
 	}
-	return r, nil
+	return r
 }
 
-// parseReserved parses a range, or a single address.
+// parseReserved parses a range, or a single address. As in Calico, an IPv4 range may
+// be written as one of IPv6.
 func parseReserved(text string) (netip.Prefix, error) {
 	reserved, err := netip.ParsePrefix(text)
 	if !strings.Contains(text, "/") {
@@ -56,10 +67,16 @@ func parseReserved(text string) (netip.Prefix, error) {
 			reserved, err = ip.Prefix(ip.BitLen())
 		}
 	}
-	if err == nil && (reserved.Addr().Is4In6() || strings.Contains(text, "%")) {
-		err = fmt.Errorf("%q is an address that no block has", text)
+	const inIPv6 = 96 // the bits of an IPv6 address before the IPv4 address in it
+	switch {
+	case err != nil:
+		return netip.Prefix{}, err
+	case strings.Contains(text, "%"), reserved.Addr().Is4In6() && reserved.Bits() < inIPv6:
+		return netip.Prefix{}, fmt.Errorf("%q is an address that no block has", text)
+	case reserved.Addr().Is4In6():
+		return netip.PrefixFrom(reserved.Addr().Unmap(), reserved.Bits()-inIPv6), nil
 	}
-	return reserved, err
+	return reserved, nil
 }
 
 // protection returns the IPReservation that protects an address, in words. It
@@ -73,4 +90,21 @@ func (l listing) protection(ip netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// wholeProtection returns the IPReservation that protects the first address of a
+// block, if every address of the block is protected.
+func (l listing) wholeProtection(b block) string {
+	if len(l.reserved) == 0 {
+		return ""
+	}
+	first := l.protection(b.cidr.Addr())
+	ip := b.cidr.Addr()
+	for range b.allocations {
+		if l.protection(ip) == "" {
+			return ""
+		}
+		ip = ip.Next()
+	}
+	return first
 }

@@ -1,12 +1,14 @@
 package calico
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -26,33 +28,30 @@ func TestIPReservationsProtectAddresses(t *testing.T) {
 		{`["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, protection + "||"},
 		{`["0.0.0.0/0"]`, protection + "|" + protection + "|" + protection},
 		{`["::/0"]`, "||"},
-		{`["10.0.0.2", "10.0.0.x"]`, ""}, {`["10.0.0.0/33"]`, ""}, {`["10.0.0.0/"]`, ""}, {`["all"]`, ""},
-		{`["::ffff:10.0.0.2"]`, ""}, {`["::ffff:10.0.0.0/120"]`, ""}, {`["fe80::1%eth0"]`, ""},
-		{`"10.0.0.2"`, ""}, {`[7]`, ""},
+		{`["::ffff:10.0.0.2"]`, "|" + protection + "|"}, {`["::ffff:10.0.0.2/127"]`, "|" + protection + "|" + protection},
+		// One that cannot be decoded protects the ranges that can.
+		{`["10.0.0.x", "10.0.0.2"]`, "broken|" + protection + "|"}, {`["10.0.0.0/33"]`, "broken||"}, {`["10.0.0.0/"]`, "broken||"},
+		{`["all"]`, "broken||"}, {`["fe80::1%eth0"]`, "broken||"}, {`["::ffff:10.0.0.0/95"]`, "broken||"},
+		// Without a list that can be decoded, it may mean any address.
+		{`"10.0.0.2"`, "broken" + protection + "|" + protection + "|" + protection}, {`[7]`, "broken" + protection + "|" + protection + "|" + protection},
 	} {
 		t.Run(tt.ranges, func(t *testing.T) {
 			value := `{"reservedCIDRs":` + tt.ranges + `}`
 			if tt.ranges == "" {
 				value = `{}`
 			}
-			r, err := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
-			if tt.want == "" {
-				if err == nil || !strings.Contains(err.Error(), "IPReservation keep") {
-					t.Errorf("ranges %v, %v; want an error that names the IPReservation", r.ranges, err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
+			want, broken := strings.CutPrefix(tt.want, "broken")
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
 				s.kept = []ipReservation{{name: "other"}, r}
 				s.put(blocks, "10.0.0.0/30", threeOfFour)
 				var got []string
+				var failure error
 				for u, err := range s.backend.List(t.Context()) {
-					if err != nil {
-						t.Fatal(err)
+					failure = cmp.Or(failure, err)
+					if whole := want == strings.Join([]string{protection, protection, protection}, "|"); err == nil && len(u.Allocations) == 3 && (u.Protected != "") != whole {
+						t.Errorf("the block is protected by %q as a whole, want that: %v", u.Protected, whole)
 					}
 					for _, r := range u.Allocations {
 						if !r.EmptyHandle {
@@ -60,8 +59,12 @@ func TestIPReservationsProtectAddresses(t *testing.T) {
 						}
 					}
 				}
-				if diff := cmp.Diff(tt.want, strings.Join(got, "|")); diff != "" {
+				if diff := gocmp.Diff(want, strings.Join(got, "|")); diff != "" {
 					t.Errorf("protections (-want +got):\n%s", diff)
+				}
+				var object *reaper.ObjectError
+				if broken != errors.As(failure, &object) || broken && !strings.HasPrefix(failure.Error(), "Calico's IPReservation keep: ") {
+					t.Errorf("the listing has the error %v, want one that names the IPReservation: %v", failure, broken)
 				}
 			})
 		})
@@ -98,7 +101,7 @@ func TestIPReservationsOfTheAPIServer(t *testing.T) {
 			got := "none"
 			var failure error
 			for u, err := range b.List(t.Context()) {
-				failure = err
+				failure = cmp.Or(failure, err)
 				for _, r := range u.Allocations {
 					if r.Protected != "" {
 						got = r.IP.String()
@@ -134,7 +137,7 @@ func TestOfflineRespectsIPReservations(t *testing.T) {
 			got := ""
 			var failure error
 			for u, err := range found.List(t.Context()) {
-				failure = err
+				failure = cmp.Or(failure, err)
 				for _, r := range u.Allocations {
 					if r.Protected == "Calico's IPReservation keep" {
 						got += r.IP.String()

@@ -68,9 +68,7 @@ func (s kubernetes) ipReservations(ctx context.Context) ([]ipReservation, error)
 	}
 	all := make([]ipReservation, len(items))
 	for i, item := range items {
-		if all[i], err = readIPReservation("", item); err != nil {
-			return nil, err
-		}
+		all[i] = readIPReservation("", item)
 	}
 	return all, nil
 }

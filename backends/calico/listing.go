@@ -12,7 +12,7 @@ import (
 type listing struct {
 	blocks   []block
 	handles  []handle
-	broken   []*reaper.PoolError // the objects that could not be decoded
+	broken   []*reaper.PoolError // the blocks and handles that could not be decoded
 	nodes    map[string]string   // Kubernetes names, by Calico's names
 	reserved []ipReservation
 	networks map[string]bool       // the names of networks with which handles begin
@@ -108,7 +108,25 @@ func (l listing) pool(b block) reaper.Pool {
 		r.Protected = l.protection(r.IP)
 		u.Allocations = append(u.Allocations, r)
 	}
+	if len(u.Allocations) > 0 {
+		u.Protected = l.wholeProtection(b)
+	}
 	return u
+}
+
+// errors returns an error for each object that could not be decoded.
+func (l listing) errors() []error {
+	var all []error
+	for _, r := range l.reserved {
+		if r.broken != nil {
+			err := fmt.Errorf("%w; correct it, or delete the IPReservation", r.broken)
+			all = append(all, &reaper.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
+		}
+	}
+	for _, err := range l.broken {
+		all = append(all, err)
+	}
+	return all
 }
 
 // unreadableReason returns why it is unknown which addresses a handle has. It

@@ -2,7 +2,6 @@ package calico
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
 	"strings"
 
@@ -16,7 +15,6 @@ type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
 	reserved        []ipReservation
-	unknown         error // of IPReservations that cannot be read
 }
 
 // Offline returns the backend over the blocks and handles of either datastore among
@@ -46,12 +44,12 @@ func (e *excerpt) take(d reaper.Document) bool {
 	case strings.HasPrefix(d.Key, nodePrefix):
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
 	case strings.HasPrefix(d.Key, ipResPrefix):
-		e.takeIPReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data)
+		e.reserved = append(e.reserved, readIPReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data))
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
 	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
-		e.takeIPReservation("", d.Data)
+		e.reserved = append(e.reserved, readIPReservation("", d.Data))
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -68,13 +66,6 @@ func (e *excerpt) takeNode(name string, data []byte) {
 	if node, err := kubernetesNode(data); err == nil && node != "" {
 		e.nodes[name] = node
 	}
-}
-
-// takeIPReservation adds an IPReservation.
-func (e *excerpt) takeIPReservation(name string, data []byte) {
-	r, err := readIPReservation(name, data)
-	e.reserved = append(e.reserved, r)
-	e.unknown = errors.Join(e.unknown, err)
 }
 
 // readOffline reads a custom resource. If its metadata cannot be read, the object
@@ -103,13 +94,9 @@ func looksLikeBlock(data []byte) bool {
 // then its addresses are unreadable.
 func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		if e.unknown != nil {
-			yield(reaper.Pool{}, e.unknown)
-			return
-		}
 		l := newListing(e.blocks, e.handles, e.nodes)
 		l.reserved = e.reserved
-		for _, err := range l.broken {
+		for _, err := range l.errors() {
 			if !yield(reaper.Pool{}, err) {
 				return
 			}

@@ -204,6 +204,13 @@ func (p *ipamPlugin) Free(pool string, owner reaper.Owner) error {
 	return p.count(id, cidr, -freed)
 }
 
+// Obscure implements backendtest.Obscurer.
+func (p *ipamPlugin) Obscure(pool string) error {
+	text := fmt.Sprintf(`{"metadata":{"name":"odd"},"spec":{"reservedCIDRs":["nonsense",%q]}}`, p.network(pool))
+	p.kept = []ipReservation{readIPReservation("", []byte(text))}
+	return nil
+}
+
 // Snapshot implements backendtest.Store. The text of an allocation includes its
 // handle's counts. A handle without an allocation has a text of its own.
 func (p *ipamPlugin) Snapshot() (map[string]string, error) {

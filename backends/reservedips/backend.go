@@ -6,6 +6,7 @@ package reservedips
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/netip"
 	"time"
@@ -35,6 +36,13 @@ type ReservedIP struct {
 
 	DeleteExpired bool // the object is to be deleted after its addresses are released
 
+	// Broken is why the object cannot be decoded; nil if it can. IPs and Pod are what
+	// can be. If it may name more, these are addresses of pods in Namespaces, or any
+	// if Unbounded is set.
+	Broken     error
+	Namespaces []string
+	Unbounded  bool
+
 	Token  string          // the UID and the resourceVersion, which Delete compares
 	Stored json.RawMessage // the whole object
 }
@@ -61,6 +69,9 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 		}
 		var pools []reaper.Pool
 		for _, r := range all {
+			if r.Broken != nil && !yield(reaper.Pool{}, r.objectError()) {
+				return
+			}
 			if len(pools) == 0 || pools[len(pools)-1].Name != r.Pool {
 				pools = append(pools, reaper.Pool{Name: r.Pool})
 			}
@@ -75,12 +86,23 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
+// objectError is for an object that cannot be decoded.
+func (r ReservedIP) objectError() error {
+	return &reaper.ObjectError{Object: r.Pool + " " + r.Key, Err: fmt.Errorf("%w; correct it, or delete it", r.Broken)}
+}
+
 // allocation returns the object as an allocation. It has an IP if it protects
 // exactly one.
 func (r ReservedIP) allocation() reaper.Allocation {
 	entry := reaper.Allocation{
 		Key: r.Key, Token: r.Token, Owner: reaper.Owner{Pod: r.Pod},
-		Protects: &reaper.Protection{IPs: r.IPs, TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired},
+		Protects: &reaper.Protection{
+			IPs: r.IPs, TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired,
+			Namespaces: r.Namespaces, All: r.Unbounded,
+		},
+	}
+	if r.Broken != nil {
+		entry.Unreadable = r.Broken.Error()
 	}
 	if len(r.IPs) == 1 {
 		entry.IP = r.IPs[0]

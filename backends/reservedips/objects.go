@@ -40,11 +40,10 @@ func New(config *rest.Config, resources []Resource) (*Backend, error) {
 	return b, nil
 }
 
-// All reads every object of every resource. It omits an object with neither an
-// address nor a pod, which protects nothing yet. If all objects of a resource have
-// neither, that is an error: the paths may be wrong, and then the protected
-// addresses are unknown. The error names one object of each resource that could not
-// be decoded.
+// All reads every object of every resource, also those that cannot be decoded. It
+// omits an object with neither an address nor a pod, which protects nothing yet. If
+// all objects of a resource have neither, that is an error: the paths may be wrong,
+// and then the protected addresses are unknown.
 func (b *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	var all []ReservedIP
 	var errs []error

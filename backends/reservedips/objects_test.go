@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -91,42 +92,72 @@ func TestReservedObjectIsRead(t *testing.T) {
 	}
 }
 
-// Promise 2. An object that cannot be decoded is an error. It never protects less.
-func TestUnreadableReservedObjectsAreErrors(t *testing.T) {
-	for _, tt := range []struct{ name, namespace, fields, want string }{
-		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`},
-		{"a range", "shop", `,"spec":{"ips":["10.1.0.0/24"]}`, `"10.1.0.0/24" is a range, not an address`},
-		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/24"]}`, `"10.1.0.4/24" is a range, not an address`},
-		{"a wrong prefix length", "shop", `,"spec":{"ips":["10.1.0.4/33"]}`, `"10.1.0.4/33" is not an address`},
-		{"a blank", "shop", `,"spec":{"ips":[" "]}`, `" " is not an address`},
-		{"a number for an address", "shop", `,"spec":{"ips":[167837700]}`, `167837700 is not an address`},
-		{"an object for an address", "shop", `,"spec":{"ips":[{"ip":"10.1.0.4"}]}`, `map[ip:10.1.0.4] is not an address`},
-		{"a string for a list", "shop", `,"spec":{"ips":"10.1.0.4"}`, `49 is the code of a character, not an address: the path has [*] after a text`},
-		{"a long text for an address", "shop", `,"spec":{"ips":["` + strings.Repeat("x", 1000) + `"]}`, strings.Repeat("x", 80) + `" is not an address`},
-		{"no pod name", "shop", `,"spec":{"pod":"Web 0"}`, `shop/web-0: pod .spec.pod: "Web 0" is not the name of a pod, nor namespace/name`},
-		{"a pod with too many slashes", "shop", `,"spec":{"pod":"Pod/db/web-0"}`, `"Pod/db/web-0" is not the name of a pod, nor namespace/name`},
-		{"a kind for a namespace", "shop", `,"spec":{"pod":"Pod/web-0"}`, `"Pod/web-0" is in "Pod", which is not the name of a namespace`},
-		{"an empty name", "shop", `,"spec":{"pod":"db/"}`, `"db/" is not the name of a pod, nor namespace/name`},
-		{"an empty namespace", "shop", `,"spec":{"pod":"/web-0"}`, `"/web-0" has no namespace`},
-		{"two pods", "shop", `,"spec":{"pod":["web-0","web-1"]}`, `pod .spec.pod leads to 2 values, and must lead to at most one`},
-		{"a number for a pod", "shop", `,"spec":{"pod":7}`, `pod .spec.pod: 7 is not the name of a pod`},
-		{"a number for a namespace", "shop", `,"spec":{"pod":"web-0","podNamespace":7}`, `"web-0" has a namespace that is no name`},
-		{"two namespaces", "shop", `,"spec":{"pod":"web-0","podNamespace":["a","b"]}`, `namespace .spec.podNamespace leads to 2 values`},
-		{"two namespaces that differ", "shop", `,"spec":{"pod":"db/web-0","podNamespace":"shop"}`, `"db/web-0" names another namespace than "shop"`},
-		{"no namespace anywhere", "", `,"spec":{"pod":"web-0"}`, `web-0: pod .spec.pod: "web-0" has no namespace, and neither has the object`},
-		{"no ttl", "shop", `,"spec":{"pod":"web-0","ttl":"7d"}`, `shop/web-0: ttl .spec.ttl: "7d" is not how long to keep an address`},
-		{"two ttls", "shop", `,"spec":{"pod":"web-0","ttl":["1h","2h"]}`, `ttl .spec.ttl leads to 2 values`},
-		{"no time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":"yesterday"}`, `shop/web-0: deletedAt .status.deletedAt: "yesterday" is not a time`},
-		{"seconds for a time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":1700000000}`, `1700000000 is not a time`},
-		{"two times", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":["2026-01-02T15:04:05Z","2026-01-03T15:04:05Z"]}`, `leads to 2 values`},
+// Promise 2. An object that cannot be decoded protects all that it may name, for good.
+func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
+	for _, tt := range []struct{ name, namespace, fields, want, protects string }{
+		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "10.1.0.4 shop/*"},
+		{"a range", "shop", `,"spec":{"ips":["10.1.0.0/24"]}`, `"10.1.0.0/24" is a range, not an address`, "10.1.0.0 shop/*"},
+		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/24"]}`, `"10.1.0.4/24" is a range, not an address`, "10.1.0.4 shop/*"},
+		{"a wrong prefix length", "shop", `,"spec":{"ips":["10.1.0.4/33"]}`, `"10.1.0.4/33" is not an address`, "shop/*"},
+		{"a blank", "shop", `,"spec":{"ips":[" "]}`, `" " is not an address`, "shop/*"},
+		{"a number for an address", "shop", `,"spec":{"ips":[167837700]}`, `167837700 is not an address`, "shop/*"},
+		{"an object for an address", "shop", `,"spec":{"ips":[{"ip":"10.1.0.4"}]}`, `map[ip:10.1.0.4] is not an address`, "shop/*"},
+		{"a string for a list", "shop", `,"spec":{"ips":"10.1.0.4"}`, `49 is the code of a character, not an address: the path has [*] after a text`, "shop/*"},
+		{"a long text for an address", "shop", `,"spec":{"ips":["` + strings.Repeat("x", 1000) + `"]}`, strings.Repeat("x", 80) + `" is not an address`, "shop/*"},
+		{"no pod name", "shop", `,"spec":{"pod":"Web 0"}`, `shop/web-0: pod .spec.pod: "Web 0" is not the name of a pod, nor namespace/name`, "shop/*"},
+		{"a pod with too many slashes", "shop", `,"spec":{"pod":"Pod/db/web-0"}`, `"Pod/db/web-0" is not the name of a pod, nor namespace/name`, "shop/*"},
+		{"a kind for a namespace", "shop", `,"spec":{"pod":"Pod/web-0"}`, `"Pod/web-0" is in "Pod", which is not the name of a namespace`, "shop/*"},
+		{"an empty name", "shop", `,"spec":{"pod":"db/"}`, `"db/" is not the name of a pod, nor namespace/name`, "shop/* db/*"},
+		{"an empty namespace", "shop", `,"spec":{"pod":"/web-0"}`, `"/web-0" has no namespace`, "shop/*"},
+		{"two pods", "shop", `,"spec":{"pod":["web-0","web-1"]}`, `pod .spec.pod leads to 2 values, and must lead to at most one`, "shop/*"},
+		{"a number for a pod", "shop", `,"spec":{"pod":7}`, `pod .spec.pod: 7 is not the name of a pod`, "shop/*"},
+		{"a number for a namespace", "shop", `,"spec":{"pod":"web-0","podNamespace":7}`, `"web-0" has a namespace that is no name`, "shop/*"},
+		{"two namespaces", "shop", `,"spec":{"pod":"web-0","podNamespace":["a","b"]}`, `namespace .spec.podNamespace leads to 2 values`, "shop/* a/* b/*"},
+		{"two namespaces that differ", "shop", `,"spec":{"pod":"db/web-0","podNamespace":"shop"}`, `"db/web-0" names another namespace than "shop"`, "shop/* shop/* db/*"},
+		{"no namespace anywhere", "", `,"spec":{"pod":"web-0"}`, `web-0: pod .spec.pod: "web-0" has no namespace, and neither has the object`, "*"},
+		{"an address of no pod, cluster-wide", "", `,"spec":{"ips":["10.1.0.x"]}`, `web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "*"},
+		{"a bad pod in a namespace of its own, cluster-wide", "", `,"spec":{"pod":"Web 0","podNamespace":"db"}`, `web-0: pod .spec.pod: "Web 0" is not the name of a pod`, "db/*"},
+		{"a bad ttl beside an address", "shop", `,"spec":{"ips":["10.1.0.4"],"ttl":"7d"}`, `ttl .spec.ttl`, "10.1.0.4"},
+		{"no ttl", "shop", `,"spec":{"pod":"web-0","ttl":"7d"}`, `shop/web-0: ttl .spec.ttl: "7d" is not how long to keep an address`, "shop/web-0"},
+		{"two ttls", "shop", `,"spec":{"pod":"web-0","ttl":["1h","2h"]}`, `ttl .spec.ttl leads to 2 values`, "shop/web-0"},
+		{"no time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":"yesterday"}`, `shop/web-0: deletedAt .status.deletedAt: "yesterday" is not a time`, "shop/web-0"},
+		{"seconds for a time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":1700000000}`, `1700000000 is not a time`, "shop/web-0"},
+		{"two times", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":["2026-01-02T15:04:05Z","2026-01-03T15:04:05Z"]}`, `leads to 2 values`, "shop/web-0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readOne(t, everyPath, tt.namespace, tt.fields)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("read = %+v, %v, want an error with %s", got, err, tt.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Broken == nil || !strings.Contains(got.objectError().Error(), tt.want) {
+				t.Fatalf("broken: %v, want an error with %s", got.Broken, tt.want)
+			}
+			if got.TTL != nil || !got.Deleted.IsZero() || got.DeleteExpired {
+				t.Errorf("ttl %v, deleted %v, deletable %v, want it to protect for good", got.TTL, got.Deleted, got.DeleteExpired)
+			}
+			if diff := cmp.Diff(tt.protects, protects(got)); diff != "" {
+				t.Errorf("protects (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// protects returns what an object protects: addresses, pods, and namespaces.
+func protects(r ReservedIP) string {
+	var all []string
+	for _, ip := range r.IPs {
+		all = append(all, ip.String())
+	}
+	if r.Pod != (reaper.PodRef{}) {
+		all = append(all, r.Pod.String())
+	}
+	for _, namespace := range r.Namespaces {
+		all = append(all, namespace+"/*")
+	}
+	if r.Unbounded {
+		all = append(all, "*")
+	}
+	return strings.Join(all, " ")
 }
 
 func TestImpossibleReservedObjectsAreErrors(t *testing.T) {

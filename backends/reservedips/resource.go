@@ -1,10 +1,16 @@
 package reservedips
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -65,7 +71,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", r.pool, err)
 		}
-		if len(reserved.IPs) > 0 || reserved.Pod != (reaper.PodRef{}) {
+		if len(reserved.IPs) > 0 || reserved.Pod != (reaper.PodRef{}) || reserved.Broken != nil {
 			all = append(all, reserved)
 		}
 	}
@@ -85,7 +91,8 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 }
 
 // read decodes one object. The result has no IPs and no pod if the object has none.
-// read adds to led the names of the paths that led to a value.
+// read adds to led the names of the paths that led to a value. The error is for an
+// object that no API server can have stored.
 func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ReservedIP, error) {
 	head, err := readHead(item)
 	if err != nil {
@@ -95,38 +102,63 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 		Pool: r.pool, Key: head.key(), DeleteExpired: r.deleteExpired,
 		Token: head.Metadata.UID + "/" + head.Metadata.ResourceVersion, Stored: item,
 	}
-	fail := func(err error) (ReservedIP, error) {
-		return ReservedIP{}, fmt.Errorf("%s: %w", reserved.Key, err)
-	}
 	var object any
 	if err := kube.Decode(item, &object); err != nil {
-		return fail(fmt.Errorf("decode: %w", err))
+		return ReservedIP{}, fmt.Errorf("%s: decode: %w", reserved.Key, err)
 	}
-	ips, err := r.address.values(object)
-	if err != nil {
-		return fail(err)
+	var addressErr, podErr, timeErr error
+	reserved.IPs, addressErr = r.readAddresses(object)
+	reserved.Pod, podErr = r.readPod(object, head.Metadata.Namespace, led)
+	reserved.TTL, reserved.Deleted, timeErr = r.readTimes(object)
+	reserved.Broken = cmp.Or(addressErr, podErr, timeErr)
+	if reserved.Broken != nil {
+		// Without times that are known, it protects for good.
+		reserved.TTL, reserved.Deleted, reserved.DeleteExpired = nil, time.Time{}, false
 	}
-	for _, value := range ips {
-		ip, err := readAddress(value)
-		if err != nil {
-			return fail(r.address.mistake(value, err))
-		}
-		reserved.IPs = append(reserved.IPs, ip)
-	}
-	if reserved.Pod, err = r.readPod(object, head.Metadata.Namespace, led); err != nil {
-		return fail(err)
-	}
-	if value, err := r.ttl.value(object); err != nil {
-		return fail(err)
-	} else if reserved.TTL, err = readTTL(value); err != nil {
-		return fail(r.ttl.mistake(value, err))
-	}
-	if value, err := r.deletedAt.value(object); err != nil {
-		return fail(err)
-	} else if reserved.Deleted, err = readTime(value); err != nil {
-		return fail(r.deletedAt.mistake(value, err))
+	if addressErr != nil || podErr != nil {
+		reserved.Namespaces = r.namespacesOf(object, head.Metadata.Namespace)
+		reserved.Unbounded = len(reserved.Namespaces) == 0
 	}
 	return reserved, nil
+}
+
+// readAddresses returns the addresses of an object. With an error, it returns those
+// that can be decoded. An address with a network may be that address.
+func (r reservedResource) readAddresses(object any) ([]netip.Addr, error) {
+	values, mistake := r.address.values(object)
+	var ips []netip.Addr
+	for _, value := range values {
+		ip, err := readAddress(value)
+		if err != nil {
+			mistake = cmp.Or(mistake, r.address.mistake(value, err))
+			text, _ := value.(string)
+			network, err := netip.ParsePrefix(strings.TrimSpace(text))
+			if err != nil {
+				continue
+			}
+			ip = network.Addr().Unmap()
+		}
+		ips = append(ips, ip)
+	}
+	return ips, mistake
+}
+
+// readTimes returns the TTL and the deletion time of an object.
+func (r reservedResource) readTimes(object any) (ttl *time.Duration, deleted time.Time, err error) {
+	value, err := r.ttl.value(object)
+	if err != nil {
+		return nil, deleted, err
+	}
+	if ttl, err = readTTL(value); err != nil {
+		return nil, deleted, r.ttl.mistake(value, err)
+	}
+	if value, err = r.deletedAt.value(object); err != nil {
+		return nil, deleted, err
+	}
+	if deleted, err = readTime(value); err != nil {
+		return nil, deleted, r.deletedAt.mistake(value, err)
+	}
+	return ttl, deleted, nil
 }
 
 // readPod returns the pod of an object. Its namespace is the given one unless the
@@ -139,6 +171,7 @@ func (r reservedResource) readPod(object any, namespace string, led map[string]b
 	led[r.pod.name] = true
 	named, err := r.namespace.value(object)
 	if err != nil {
+		led[r.namespace.name] = true
 		return reaper.PodRef{}, err
 	}
 	led[r.namespace.name] = led[r.namespace.name] || named != nil
@@ -147,4 +180,23 @@ func (r reservedResource) readPod(object any, namespace string, led map[string]b
 		return reaper.PodRef{}, r.pod.mistake(pod, err)
 	}
 	return ref, nil
+}
+
+// namespacesOf returns the namespaces of the pods that an object may mean: its own,
+// and each one that it names as that of its pod.
+func (r reservedResource) namespacesOf(object any, namespace string) []string {
+	found := []string{namespace}
+	named, _ := r.namespace.values(object)
+	for _, value := range named {
+		text, _ := value.(string)
+		found = append(found, text)
+	}
+	pods, _ := r.pod.values(object)
+	for _, value := range pods {
+		text, _ := value.(string)
+		if before, _, both := strings.Cut(text, "/"); both {
+			found = append(found, before)
+		}
+	}
+	return slices.DeleteFunc(found, func(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 })
 }

@@ -74,13 +74,13 @@ func serves(groups metav1.APIGroupList, version string) bool {
 }
 
 // readExclusions decodes network attachments. One that cannot be decoded may exclude
-// any address of its networks and ranges, as far as these could be decoded.
+// any address of the ranges that it names, and no other.
 func readExclusions(items []json.RawMessage) exclusions {
 	var all exclusions
 	for _, item := range items {
 		var o object
 		if err := kube.Decode(item, &o); err != nil {
-			all.add(o.pool(), brokenRanges(correctable("", err)))
+			all.add(o.pool(), brokenRanges(string(item), correctable("", err)))
 			continue
 		}
 		var spec struct {
@@ -88,7 +88,7 @@ func readExclusions(items []json.RawMessage) exclusions {
 		}
 		if len(o.Spec) > 0 {
 			if err := kube.Decode(o.Spec, &spec); err != nil {
-				all.add(o.pool(), brokenRanges(correctable("spec: ", err)))
+				all.add(o.pool(), brokenRanges(string(o.Spec), correctable("spec: ", err)))
 				continue
 			}
 		}

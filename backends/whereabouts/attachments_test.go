@@ -30,7 +30,7 @@ func TestAttachmentsListStatuses(t *testing.T) {
 	const ours, theirs = "whereabouts.cni.cncf.io/v1alpha1", "k8s.cni.cncf.io/v1"
 	attachments := schema.GroupResource{Group: attachmentGroup, Resource: attachmentResource}
 	forbidden := refuse(apierrors.NewForbidden(attachments, "", errors.New("no such right")))
-	some := items(attachment("lan", single(`, "exclude": ["10.0.0.4"]`)))
+	some := items(attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.4"]`)))
 	for _, tt := range []struct {
 		name   string
 		list   http.HandlerFunc

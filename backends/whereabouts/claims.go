@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,40 +29,59 @@ const (
 // allocation. And they are listed after the allocations: a claim that was there when
 // its allocation was listed is missing only if it is gone.
 type claims struct {
-	list func() (map[string]bool, error) // by namespace/name
+	list func() (existingClaims, error)
+}
+
+// existingClaims are the IPAMClaims of a list.
+type existingClaims struct {
+	names map[string]bool // namespace/name
+
+	// undecoded has why the name of a claim cannot be decoded, by namespace. That
+	// claim may be any one of its namespace; the empty namespace is any.
+	undecoded map[string]error
 }
 
 // listClaims returns the IPAMClaims of all namespaces, to be listed when they are
 // asked for. The client may be of another API group.
 func listClaims(ctx context.Context, client rest.Interface) claims {
-	return claims{sync.OnceValues(func() (map[string]bool, error) {
+	return claims{sync.OnceValues(func() (existingClaims, error) {
 		items, err := kube.ListRaw(ctx, func() *rest.Request {
 			return client.Get().AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("the API server does not serve %s.%s/%s: install their definition",
+			return existingClaims{}, fmt.Errorf("the API server does not serve %s.%s/%s: install their definition",
 				claimResource, attachmentGroup, claimVersion)
 		case apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("%w; grant list on %s.%s", err, claimResource, attachmentGroup)
+			return existingClaims{}, fmt.Errorf("%w; grant list on %s.%s", err, claimResource, attachmentGroup)
 		case err != nil:
-			return nil, err
+			return existingClaims{}, err
 		}
-		return readClaims(items)
+		return readClaims(items), nil
 	})}
 }
 
-// readClaims returns the names of IPAMClaims.
-func readClaims(items []json.RawMessage) (map[string]bool, error) {
-	names := make(map[string]bool, len(items))
+// readClaims returns the names of IPAMClaims. Nothing else of them matters.
+func readClaims(items []json.RawMessage) existingClaims {
+	found := existingClaims{names: make(map[string]bool, len(items)), undecoded: make(map[string]error)}
 	for _, item := range items {
-		var o object
-		if err := kube.Decode(item, &o); err != nil {
-			return nil, fmt.Errorf("decode the IPAMClaim %s: %w", o.pool(), err)
+		var claim struct {
+			Metadata struct {
+				Namespace string `json:"namespace"`
+				Name      string `json:"name"`
+			} `json:"metadata"`
 		}
-		names[o.pool()] = true
+		err := kube.Decode(item, &claim)
+		if err == nil && claim.Metadata.Name == "" {
+			err = errors.New("it has no name")
+		}
+		if err != nil {
+			found.undecoded[claim.Metadata.Namespace] = err
+			continue
+		}
+		found.names[claim.Metadata.Namespace+"/"+claim.Metadata.Name] = true
 	}
-	return names, nil
+	return found
 }
 
 // errNoClaims is why the claims of files without any IPAMClaim are unknown.
@@ -69,11 +89,11 @@ var errNoClaims = errors.New("the files have no IPAMClaim: add the output of kub
 
 // offlineClaims returns the IPAMClaims among documents.
 func offlineClaims(items []json.RawMessage) claims {
-	return claims{sync.OnceValues(func() (map[string]bool, error) {
+	return claims{sync.OnceValues(func() (existingClaims, error) {
 		if len(items) == 0 {
-			return nil, errNoClaims
+			return existingClaims{}, errNoClaims
 		}
-		return readClaims(items)
+		return readClaims(items), nil
 	})}
 }
 
@@ -91,15 +111,19 @@ func (c claims) protect(a *reaper.Allocation, stored json.RawMessage) {
 
 // protection says what protects the addresses of a claim; nothing if it is gone.
 func (c claims) protection(claim string) string {
-	if readOwner(claim).Namespace == "" {
+	namespace := readOwner(claim).Namespace
+	if namespace == "" {
 		return fmt.Sprintf("it belongs to the IPAMClaim %q, which is not namespace/name: correct %s, or remove it", claim, claimField)
 	}
 	existing, err := c.list()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("it belongs to the IPAMClaim %s, and IPAMClaims could not be listed: %v", claim, err)
-	case existing[claim]:
+	case existing.names[claim]:
 		return "IPAMClaim " + claim + " exists"
+	}
+	if err := cmp.Or(existing.undecoded[namespace], existing.undecoded[""]); err != nil {
+		return fmt.Sprintf("it belongs to the IPAMClaim %s, which may be one that cannot be decoded: %v", claim, err)
 	}
 	return ""
 }

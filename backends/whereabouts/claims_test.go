@@ -67,7 +67,12 @@ func TestAddressOfAClaimIsProtected(t *testing.T) {
 			[]string{"IPAMClaim default/vm", "does not serve ipamclaims.k8s.cni.cncf.io/v1alpha1", "install"}},
 		{"broken", `"default/vm"`, broken, []string{"IPAMClaim default/vm", "etcd is gone"}},
 		{"not a list", `"default/vm"`, say(`{}`), []string{"IPAMClaim default/vm", "not a list"}},
-		{"one cannot be decoded", `"default/vm"`, items(`{"metadata": []}`), []string{"IPAMClaim default/vm", "decode"}},
+		{"one cannot be decoded", `"default/vm"`, items(`{"metadata": []}`), []string{"IPAMClaim default/vm", "may be one that cannot be decoded: json"}},
+		{"one has no name", `"default/vm"`, items(`{"metadata": {"namespace": "default"}}`), []string{"IPAMClaim default/vm", "it has no name"}},
+		{"one of another namespace has no name", `"default/vm"`, items(`{"metadata": {"namespace": "other", "name": 7}}`), nil},
+		{"only its name can be decoded", `"default/vm"`, items(`{"metadata": {"namespace": "default", "name": "vm", "uid": 7, "annotations": []}, "spec": 7}`),
+			[]string{"IPAMClaim default/vm exists"}},
+		{"another one has only a name that can be decoded", `"default/vm"`, items(`{"metadata": {"namespace": "default", "name": "vm2", "uid": 7}, "spec": 7}`), nil},
 		{"no namespace", `"vm"`, nil, []string{`IPAMClaim "vm"`, "not namespace/name", "correct ipamclaimref"}},
 		{"three parts", `"a/b/c"`, nil, []string{`IPAMClaim "a/b/c"`, "not namespace/name"}},
 		{"a number", `7`, nil, []string{`IPAMClaim "7"`, "not namespace/name"}},
@@ -160,7 +165,7 @@ func TestOfflineRespectsClaims(t *testing.T) {
 		{"it exists", []reaper.Document{given(claim("default", "vm"))}, "IPAMClaim default/vm exists"},
 		{"another exists", []reaper.Document{given(claim("default", "other"))}, ""},
 		{"no claim at all", nil, "kubectl get ipamclaims -A -o yaml"},
-		{"unreadable", []reaper.Document{given(`[]`)}, "could not be listed"},
+		{"unreadable", []reaper.Document{given(`[]`)}, "cannot be decoded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, rest := plugin.Offline(Plugins(), append(slices.Clone(stored), tt.claims...), policy.Default())

@@ -13,20 +13,22 @@ import (
 // plugin allocates no excluded address, but it may have allocated one before it was
 // excluded.
 //
-// The plugin's configuration file on a node may exclude addresses, too. The API
-// server does not have that file, so such an exclusion is unknown here.
+// The plugin's configuration file on a node may have a range and exclude addresses,
+// too. The API server does not have that file, so such a range is unknown here.
 type attachedRange struct {
 	attachment string       // namespace/name
-	network    string       // its network_name; empty: unnamed, or not known
-	from       netip.Prefix // the range; not valid: any range
+	network    string       // its network_name; empty: unnamed
+	anyNetwork bool         // the network_name cannot be decoded
+	sliced     bool         // each node has a pool of its own, of a part of the range
+	from       netip.Prefix // the range; not valid: it cannot be told
 	exclude    []*net.IPNet
 
 	// The plugin gives the addresses from first to last to pods. Both are not valid
 	// if it is not sure that the plugin gives any.
 	first, last netip.Addr
 
-	// broken is why the exclude is not known; nil if it is known. Then the network
-	// and the range are known as far as they could be decoded.
+	// broken is why the exclude is not known; nil if it is known. Such a range may
+	// exclude all of its addresses.
 	broken error
 }
 
@@ -34,7 +36,13 @@ type attachedRange struct {
 type exclusions struct {
 	keeping []attachedRange // those that exclude addresses, or may exclude some
 	giving  []attachedRange // those that surely give addresses to pods
-	broken  []error         // a *reaper.PoolError for each attachment that cannot be decoded
+	broken  []error         // a *reaper.ObjectError for each attachment that cannot be decoded
+}
+
+// A place is a pool from which the plugin gives addresses.
+type place struct {
+	network string       // empty: it cannot be told
+	in      netip.Prefix // the range of the pool; not valid: it cannot be told
 }
 
 // add adds the ranges of one attachment.
@@ -42,7 +50,7 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment
-		if r.broken != nil || len(r.exclude) > 0 {
+		if r.from.IsValid() && (r.broken != nil || len(r.exclude) > 0) {
 			all.keeping = append(all.keeping, r)
 		}
 		if r.first.IsValid() {
@@ -50,13 +58,13 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 		}
 		if r.broken != nil && !broken {
 			broken = true
-			all.broken = append(all.broken, &reaper.PoolError{Pool: "network attachment " + attachment, Err: r.broken})
+			all.broken = append(all.broken, &reaper.ObjectError{Object: "network attachment " + attachment, Err: r.broken})
 		}
 	}
 }
 
 // beside yields an error for each attachment that cannot be decoded, and then the
-// pools. So the listing is partial until the attachment is corrected.
+// pools. So the report names the attachment until it is corrected.
 func (all exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, err := range all.broken {
@@ -68,52 +76,62 @@ func (all exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reap
 	}
 }
 
-// protect sets the protection of each excluded address in a pool.
-func (all exclusions) protect(u *reaper.Pool) {
+// protect sets the protection of each excluded address in a pool. The addresses are
+// given at the place.
+func (all exclusions) protect(u *reaper.Pool, at place) {
 	if len(all.keeping) == 0 {
 		return
 	}
 	for i := range u.Allocations {
 		if r := &u.Allocations[i]; r.IP.IsValid() {
-			r.Protected = all.protection(u.Network, r.IP)
+			r.Protected = all.protection(at, r.IP)
 		}
+	}
+	if len(u.Allocations) > 0 && u.Range.IsValid() {
+		u.Protected = all.wholeProtection(at, u.Range)
 	}
 }
 
-// protection says what protects an address of a network; it is empty if nothing
-// does. An attachment that excludes the address protects it, unless the plugin gives
-// the same address to pods of another attachment. An attachment that cannot be
-// decoded protects every address that it may be of.
-func (all exclusions) protection(network string, ip netip.Addr) string {
-	excludedBy := ""
+// protection says what protects an address; it is empty if nothing does. An
+// attachment that excludes the address protects it where the attachment itself would
+// give it, unless the plugin gives the same address to pods of another attachment. An
+// attachment that cannot be decoded may exclude all that it names.
+func (all exclusions) protection(at place, ip netip.Addr) string {
+	by := ""
 	for _, r := range all.keeping {
 		switch {
-		case !r.mayBeOf(network, ip):
+		case !r.mayBeOf(at, ip):
 		case r.broken != nil:
-			return "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
-		case excludedBy == "" && r.excludes(ip):
-			excludedBy = r.attachment
+			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
+		case by == "" && r.excludes(ip):
+			by = "excluded by the network attachment " + r.attachment
 		}
 	}
-	if excludedBy == "" {
+	if by == "" {
 		return ""
 	}
 	for _, r := range all.giving {
-		if r.gives(network, ip) {
+		if r.gives(at.network, ip) {
 			return ""
 		}
 	}
-	return "excluded by the network attachment " + excludedBy
+	return by
 }
 
-// mayBeOf reports whether the address may be one of the range. As in supportedBy, a
-// node may follow the network_name in the name of a pool. A pool without a network,
-// or an attachment without a range, may be of any.
-func (r attachedRange) mayBeOf(network string, ip netip.Addr) bool {
-	if r.from.IsValid() && !r.from.Contains(ip) {
+// mayBeOf reports whether the address may be one that the plugin gives for the range
+// at the place. The pool of an attachment has its range and its network, or a part of
+// the range and the name of a node. As in supportedBy, that name cannot be told from
+// a network_name.
+func (r attachedRange) mayBeOf(at place, ip netip.Addr) bool {
+	switch {
+	case !r.from.Contains(ip), !r.sliced && at.in.IsValid() && at.in.Masked() != r.from:
 		return false
+	case r.anyNetwork || at.network == "":
+		return true
+	case r.sliced:
+		return mayBeOf(at.network, r.network)
 	}
-	return network == "" || mayBeOf(network, r.network)
+	return cmp.Or(r.network, unnamed) == at.network
 }
 
 // gives reports whether the plugin surely gives the address to pods of the range's

@@ -23,6 +23,10 @@ func attachment(name, config string) string {
 		"metadata": {"namespace": "shop", "name": %q}, "spec": {"config": %s}}`, name, text)
 }
 
+// inBlue returns the configuration of one CNI plugin of the network blue with these
+// fields of its IPAM.
+func inBlue(ipam string) string { return single(`, "network_name": "blue"` + ipam) }
+
 // single returns the configuration of one CNI plugin with these fields of its IPAM.
 func single(ipam string) string {
 	return `{"cniVersion": "1.0.0", "name": "net", "type": "macvlan", "ipam": {"type": "whereabouts"` + ipam + `}}`
@@ -36,36 +40,46 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		config string
 		want   string // the protected ones of 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
 	}{
-		{"a CIDR", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31"]`), "10.0.0.2 10.0.0.3"},
-		{"a CIDR with host bits", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.6/30"]`), "10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"an address", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"several", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5", "10.0.0.1/32"]`), "10.0.0.1 10.0.0.5"},
-		{"IPv6", single(`, "range": "fd00::/64", "exclude": ["fd00::2", "fd00::4/127"]`), "fd00::2 fd00::4 fd00::5"},
-		{"a mask with a leading zero", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5/032"]`), "10.0.0.5"},
-		{"IPv4 in IPv6", single(`, "range": "10.0.0.0/24", "exclude": ["::ffff:10.0.0.4/127"]`), "10.0.0.4 10.0.0.5"},
-		{"nothing", single(`, "range": "10.0.0.0/24"`), ""},
-		{"an empty list", single(`, "range": "10.0.0.0/24", "exclude": []`), ""},
-		{"null", single(`, "range": "10.0.0.0/24", "exclude": null`), ""},
-		{"field names in another case", single(`, "Range": "10.0.0.0/24", "EXCLUDE": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a CIDR", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31"]`), "10.0.0.2 10.0.0.3"},
+		{"a CIDR with host bits", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.6/30"]`), "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"an address", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"several", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5", "10.0.0.1/32"]`), "10.0.0.1 10.0.0.5"},
+		{"IPv6", inBlue(`, "range": "fd00::/64", "exclude": ["fd00::2", "fd00::4/127"]`), "fd00::2 fd00::4 fd00::5"},
+		{"a mask with a leading zero", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5/032"]`), "10.0.0.5"},
+		{"IPv4 in IPv6", inBlue(`, "range": "10.0.0.0/24", "exclude": ["::ffff:10.0.0.4/127"]`), "10.0.0.4 10.0.0.5"},
+		{"nothing", inBlue(`, "range": "10.0.0.0/24"`), ""},
+		{"an empty list", inBlue(`, "range": "10.0.0.0/24", "exclude": []`), ""},
+		{"null", inBlue(`, "range": "10.0.0.0/24", "exclude": null`), ""},
+		{"field names in another case", inBlue(`, "Range": "10.0.0.0/24", "EXCLUDE": ["10.0.0.5"]`), "10.0.0.5"},
 
-		{"of several ranges", single(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["10.0.0.1"]},
+		{"of several ranges", inBlue(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["10.0.0.1"]},
 			{"range": "fd00::/64", "exclude": ["fd00::1"]}]`), "10.0.0.1 fd00::1"},
-		{"of a range beside others", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.1"],
+		{"of a range beside others", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.1"],
 			"ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`), "10.0.0.1 fd00::1"},
-		{"a range with a first address", single(`, "range": "10.0.0.3-10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"a part of the pool's range", single(`, "range": "10.0.0.0/29", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"more than the pool's range", single(`, "range": "10.0.0.0/8", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"another range", single(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.5"]`), ""},
-		{"a range of the node's file", single(`, "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"a range that is no range", single(`, "range": "10.0.0.0/99", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a range with a first address", inBlue(`, "range": "10.0.0.3-10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a range with host bits", inBlue(`, "range": "10.0.0.9/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a range with leading zeros", inBlue(`, "range": "010.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"a range of IPv4 in IPv6", inBlue(`, "range": "::ffff:10.0.0.0/120", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+		{"slices of the range for each node", inBlue(`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
+
+		// The plugin gives no address of these pools for such an attachment.
+		{"a part of the pool's range", inBlue(`, "range": "10.0.0.0/29", "exclude": ["10.0.0.5"]`), ""},
+		{"more than the pool's range", inBlue(`, "range": "10.0.0.0/8", "exclude": ["10.0.0.5"]`), ""},
+		{"all of IPv4", inBlue(`, "range": "0.0.0.0/0", "exclude": ["0.0.0.0/0"]`), ""},
+		{"another range", inBlue(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.5"]`), ""},
+		{"no range", inBlue(`, "exclude": ["0.0.0.0/0", "::/0"]`), ""},
+		{"no range beside others", inBlue(`, "exclude": ["0.0.0.0/0"], "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}]`), "10.0.0.5"},
+		{"no range among others", inBlue(`, "ipRanges": [{"exclude": ["0.0.0.0/0"]}, {"range": "fd00::/64", "exclude": ["fd00::1"]}]`), "fd00::1"},
+		{"a range that is no range", inBlue(`, "range": "10.0.0.0/99", "exclude": ["10.0.0.5"]`), ""},
+		{"an unnamed network", `{"ipam": {"type": "whereabouts", "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}}`, ""},
 
 		{"the network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "blue"`), "10.0.0.5"},
 		{"another network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "green"`), ""},
 		{"the beginning of the network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "blu"`), ""},
 
 		{"the second plugin of a list", `{"name": "net", "plugins": [{"type": "tuning"}, ` +
-			single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
-		{"a plugin inside another", `{"type": "multus", "delegates": [` + single(`, "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
+			inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
+		{"a plugin inside another", `{"type": "multus", "delegates": [` + inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
 		{"another IPAM", `{"type": "macvlan", "ipam": {"type": "host-local", "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}}`, ""},
 		{"another IPAM with other types", `{"name": "whereabouts", "type": "macvlan", "ipam": {"type": "static", "exclude": 7}}`, ""},
 		{"no IPAM", `{"type": "macvlan"}`, ""},
@@ -100,7 +114,7 @@ func protectedBy(t *testing.T, excluded exclusions, by string, pools ...ipPool) 
 			}
 			u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
 		}
-		excluded.protect(&u)
+		excluded.protect(&u, place{u.Network, u.Range})
 		for _, r := range u.Allocations {
 			if r.Protected == "" {
 				continue
@@ -157,37 +171,41 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 	}
 }
 
-// Promise 2. An attachment that cannot be decoded may exclude any address of its
-// network and range, as far as these can be told, and none of another.
+// Promise 2. An attachment that cannot be decoded may exclude any address of the
+// ranges that it names, and none of another.
 func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 	const blue4, green4, blue9, overlapping = "blue-10.0.0.0-24", "green-10.0.0.0-24", "blue-10.9.0.0-24", "blue-10.0.0.1"
-	everything := []string{blue4, green4, blue9, overlapping}
+	lan4 := netip.MustParsePrefix("10.0.0.0/24")
 	for _, tt := range []struct {
 		name, attachment, says string
 		want                   []string
 	}{
-		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "spec.config: unexpected end", everything},
-		{"no address", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0",
-			[]string{blue4, green4, overlapping}},
-		{"no address, in a named network", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": "blue", "exclude": ["x"]`)),
-			"exclude: invalid CIDR", []string{blue4, overlapping}},
-		{"a mask too long, without a range", attachment("lan", single(`, "exclude": ["10.0.0.0/33"]`)), "10.0.0.0/33", everything},
-		{"an address with leading zeros", attachment("lan", single(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.05"]`)), "10.0.0.05",
+		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "spec.config: unexpected end", nil},
+		{"not JSON, with a range", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "10.9.0.1-10.9.0.0/24", `), "spec.config: unexpected end",
 			[]string{blue9}},
-		{"an empty text, in a named network", attachment("lan", single(`, "network_name": "green", "exclude": [""]`)), "exclude", []string{green4}},
-		{"no list", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": "10.0.0.5"`)), "exclude: json",
+		{"not JSON, with another range", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "0.0.0.0/0", `), "spec.config: unexpected end",
+			[]string{overlapping}},
+		{"no address", attachment("lan", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0",
+			[]string{blue4, overlapping}},
+		{"no address, of the unnamed network", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0", nil},
+		{"an address with leading zeros", attachment("lan", inBlue(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.05"]`)), "10.0.0.05",
+			[]string{blue9}},
+		{"an empty text", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": "green", "exclude": [""]`)), "exclude", []string{green4}},
+		{"no list", attachment("lan", inBlue(`, "range": "10.0.0.0/24", "exclude": "10.0.0.5"`)), "exclude: json",
+			[]string{blue4, overlapping}},
+		{"a network's name of a wrong type", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": 7`)), "network_name",
 			[]string{blue4, green4, overlapping}},
-		{"a network's name of a wrong type", attachment("lan", single(`, "range": "10.9.0.0/24", "network_name": 7`)), "network_name", []string{blue9}},
-		{"a range of a wrong type", attachment("lan", single(`, "range": 7, "network_name": "green"`)), "range: json", []string{green4}},
-		{"ranges of a wrong type", attachment("lan", single(`, "ipRanges": {}, "network_name": "green"`)), "ipRanges", []string{green4}},
-		{"a bad exclude in ipRanges", attachment("lan", single(`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.9.0.0/24", "exclude": ["x"]}]`)),
+		{"a range of a wrong type", attachment("lan", single(`, "range": 7, "network_name": "green"`)), "range: json", nil},
+		{"a list for a range", attachment("lan", single(`, "range": ["10.0.0.0/24"], "network_name": "green"`)), "range: json", []string{green4}},
+		{"ranges of a wrong type", attachment("lan", single(`, "ipRanges": {"range": "10.0.0.0/24"}, "network_name": "green"`)), "ipRanges", []string{green4}},
+		{"a bad exclude in ipRanges", attachment("lan", inBlue(`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.9.0.0/24", "exclude": ["x"]}]`)),
 			"exclude", []string{blue9}},
-		{"a spec of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan"}, "spec": {"config": {}}}`, "spec: json", everything},
-		{"metadata of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan", "uid": 7}}`, "json", everything},
+		{"a spec of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan"}, "spec": {"config": {"range": "10.9.0.0/24"}}}`, "spec: json", []string{blue9}},
+		{"metadata of a wrong type", `{"metadata": {"namespace": "shop", "name": "lan", "uid": 7}}`, "json", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			excluded := readExclusions([]json.RawMessage{
-				json.RawMessage(attachment("ok", single(`, "range": "10.0.0.0/24", "network_name": "blue"`))), json.RawMessage(tt.attachment)})
+				json.RawMessage(attachment("ok", single(`, "range": "10.8.0.0/24", "network_name": "blue"`))), json.RawMessage(tt.attachment)})
 			if len(excluded.broken) != 1 {
 				t.Fatalf("broken: %q, want one", excluded.broken)
 			}
@@ -198,12 +216,12 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 			}
 			var got []string
 			for _, u := range []reaper.Pool{
-				{Name: blue4, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
-				{Name: green4, Network: "green", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
-				{Name: blue9, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.9.0.1")}}},
+				{Name: blue4, Network: "blue", Range: lan4, Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: green4, Network: "green", Range: lan4, Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: blue9, Network: "blue", Range: netip.MustParsePrefix("10.9.0.0/24"), Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.9.0.1")}}},
 				{Name: overlapping, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
 			} {
-				excluded.protect(&u)
+				excluded.protect(&u, place{u.Network, u.Range})
 				protected := u.Allocations[0].Protected
 				if protected == "" {
 					continue
@@ -224,7 +242,7 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 
 // Promise 9. The pools are listed beside the error that names the attachment.
 func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
-	odd := attachment("lan", single(`, "ipRanges": [{"exclude": ["x"]}, {"exclude": ["y"]}]`))
+	odd := attachment("lan", single(`, "ipRanges": [{"range": "10.1.0.0/24", "exclude": ["x"]}, {"range": "10.2.0.0/24", "exclude": ["y"]}]`))
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked), listAttachments: items(odd),
 	})
@@ -245,19 +263,23 @@ func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
 
 func TestExclusionsByNetworkOfThePool(t *testing.T) {
 	for _, tt := range []struct {
-		network, of string
-		want        bool
+		network, of  string
+		want, sliced bool // sliced: what an attachment with slices for nodes excludes
 	}{
-		{"", unnamed, true},
-		{"", "blue", true},
-		{"blue", "blue", true},
-		{"blue", "blue-node-1", true},
-		{"blue", "blues", false},
-		{"blue", unnamed, false},
-		{"blue", "", true}, // a pool without a network may be of any
+		{"", unnamed, true, true},
+		{"", "blue", false, true}, // blue may be a node
+		{"blue", "blue", true, true},
+		{"blue", "blue-node-1", false, true},
+		{"blue", "blues", false, false},
+		{"blue", unnamed, false, false},
+		{"blue", "", true, true}, // a pool without a network may be of any
 	} {
-		if got := (attachedRange{network: tt.network}).mayBeOf(tt.of, netip.MustParseAddr("10.0.0.1")); got != tt.want {
-			t.Errorf("an exclusion of the network %q fits a pool of %q: %v, want %v", tt.network, tt.of, got, tt.want)
+		for _, sliced := range []bool{false, true} {
+			r := attachedRange{network: tt.network, from: netip.MustParsePrefix("10.0.0.0/24"), sliced: sliced}
+			want := tt.want && !sliced || tt.sliced && sliced
+			if got := r.mayBeOf(place{network: tt.of}, netip.MustParseAddr("10.0.0.1")); got != want {
+				t.Errorf("an exclusion of the network %q, sliced %v, fits a pool of %q: %v, want %v", tt.network, sliced, tt.of, got, want)
+			}
 		}
 	}
 }
@@ -271,10 +293,10 @@ func FuzzReadConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, config string) {
 		var all exclusions
 		all.add("shop/lan", readConfig(config))
-		if len(all.keeping) > len(all.broken) && !json.Valid([]byte(config)) {
-			t.Errorf("%v are read from a text that is no JSON", all)
-		}
 		for _, r := range all.keeping {
+			if r.broken == nil && !json.Valid([]byte(config)) {
+				t.Errorf("%v is read from a text that is no JSON", r)
+			}
 			if r.broken == nil && len(r.exclude) == 0 {
 				t.Error("a range excludes nothing")
 			}

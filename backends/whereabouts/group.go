@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"cmp"
 	"math/big"
 	"net/netip"
 	"strings"
@@ -33,18 +34,19 @@ func groupOf(pool, key, podRef string) string {
 
 // groupFor returns the group of the entry that came with an overlapping reservation,
 // which is the only allocation of its pool: an entry that holds its address for its
-// pod, in an IPPool that may be of its network. It is empty if there is none. If the
+// pod, in an IPPool that may be of its network. It is empty if there is none. The place
+// is that of the IPPool, or else the network alone. If the
 // pod has several such entries, an exact match of the network goes before one with a
 // node, and one of the same interface before others.
-func groupFor(u reaper.Pool, pools []ipPool) string {
+func groupFor(u reaper.Pool, pools []ipPool) (group string, at place) {
 	r, network := u.Allocations[0], u.Network
+	at.network = u.Network
 	if r.Unreadable != "" || r.Owner.Pod.Namespace == "" {
-		return ""
+		return "", at
 	}
 	if network == unnamed {
 		network = ""
 	}
-	var group string
 	best := -1
 	for _, p := range pools {
 		key := keyOf(p.prefix, r.IP)
@@ -72,9 +74,10 @@ func groupFor(u reaper.Pool, pools []ipPool) string {
 		}
 		if match > best {
 			group, best = entry.Group, match
+			at = place{cmp.Or(prefix, unnamed), p.prefix}
 		}
 	}
-	return group
+	return group, at
 }
 
 // keyOf returns the key of an address in a pool of the range: the offset from the

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/iphelpers"
+	netutils "k8s.io/utils/net"
 )
 
 // pluginType is the plugin's type in the configuration of a network.
@@ -40,7 +41,7 @@ func readConfig(config string) []attachedRange {
 	var root any
 	if err := json.Unmarshal([]byte(config), &root); err != nil {
 		if strings.Contains(config, pluginType) {
-			return brokenRanges(err)
+			return brokenRanges(config, err)
 		}
 		return nil
 	}
@@ -48,46 +49,63 @@ func readConfig(config string) []attachedRange {
 	for _, section := range sections(root) {
 		data, err := json.Marshal(section)
 		if err != nil {
-			return brokenRanges(err)
+			return brokenRanges(config, err)
 		}
 		var ipam ipamConfig
 		if err := json.Unmarshal(data, &ipam); err != nil {
-			return brokenRanges(err)
+			return brokenRanges(string(data), err)
 		}
 		all = append(all, ipam.read()...)
 	}
 	return all
 }
 
-// brokenRanges returns a range that may be any one, since no more can be told.
-func brokenRanges(err error) []attachedRange { return []attachedRange{{broken: err}} }
+// brokenRanges returns every range that stands in a text which cannot be decoded. The
+// text may be of any of them, and of no other. If it has none, the one that is
+// returned only tells the error.
+func brokenRanges(text string, err error) []attachedRange {
+	var all []attachedRange
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:/-", r) }) {
+		if from := rangeOf(word); from.IsValid() {
+			all = append(all, attachedRange{from: from, anyNetwork: true, broken: err})
+		}
+	}
+	if len(all) == 0 {
+		return []attachedRange{{broken: err}}
+	}
+	return all
+}
 
 // read decodes the section. The plugin treats a range beside ipRanges as one of
-// them, with an exclude of its own. One field that is broken breaks every ADD, so no
-// range of that section gives addresses.
+// them, with an exclude of its own; without a range, it ignores that exclude. One
+// field that is broken breaks every ADD, so no range of that section gives addresses.
 func (c ipamConfig) read() []attachedRange {
 	var network string
 	networkErr := decodeField("network_name", c.Network, &network)
 	var configs []rangeConfig
 	rangesErr := decodeField("ipRanges", c.Ranges, &configs)
+	sliced := c.slicesNodes()
 
 	var all []attachedRange
 	if rangesErr != nil {
-		all = append(all, attachedRange{broken: rangesErr})
+		all = brokenRanges(string(c.Ranges), rangesErr)
 	}
-	sure := networkErr == nil && rangesErr == nil && !c.slicesNodes()
+	sure := networkErr == nil && rangesErr == nil && !sliced
 	for _, config := range append(configs, c.rangeConfig) {
-		r := config.read()
-		if networkErr != nil && r.broken == nil {
-			r.broken = networkErr
+		ranges := config.read()
+		all = append(all, ranges...)
+		for _, r := range ranges {
+			sure = sure && r.broken == nil
 		}
-		sure = sure && r.broken == nil
-		all = append(all, r)
 	}
 	for i := range all {
-		all[i].network = network
+		r := &all[i]
+		r.network, r.anyNetwork, r.sliced = network, networkErr != nil, sliced
+		if r.broken == nil {
+			r.broken = networkErr
+		}
 		if !sure {
-			all[i].first, all[i].last = netip.Addr{}, netip.Addr{}
+			r.first, r.last = netip.Addr{}, netip.Addr{}
 		}
 	}
 	return all
@@ -101,14 +119,17 @@ func (c ipamConfig) slicesNodes() bool {
 	return decodeField("node_slice_size", c.NodeSliceSize, &size) != nil || size != ""
 }
 
-// read decodes one range.
-func (c rangeConfig) read() attachedRange {
-	var r attachedRange
+// read decodes one range. It returns none if there is no range, or if the text is
+// none: then the plugin gives no address for it, and what it excludes means nothing.
+func (c rangeConfig) read() []attachedRange {
 	var text string
 	if err := decodeField("range", c.Range, &text); err != nil {
-		r.broken = err
+		return brokenRanges(string(c.Range), err)
 	}
-	r.from = rangeOf(text)
+	r := attachedRange{from: rangeOf(text)}
+	if !r.from.IsValid() {
+		return nil
+	}
 	var excludes []string
 	if err := decodeField("exclude", c.Exclude, &excludes); err != nil {
 		r.broken = err
@@ -124,7 +145,7 @@ func (c rangeConfig) read() attachedRange {
 	if r.broken == nil {
 		r.first, r.last = c.bounds(text)
 	}
-	return r
+	return []attachedRange{r}
 }
 
 // bounds returns the first and the last address that the plugin gives of a range. It
@@ -138,10 +159,14 @@ func (c rangeConfig) bounds(text string) (first, last netip.Addr) {
 		address, _, _ := strings.Cut(cidr, "/")
 		text, start, end = cidr, from, address // as LoadIPAMConfig takes it
 	}
-	_, subnet, err := net.ParseCIDR(text)
+	plain, err := netip.ParsePrefix(text)
+	if err != nil || plain.Addr().Is4In6() {
+		return first, last // the plugin may read it in another way
+	}
+	subnet := network(plain)
 	startIP, startOK := parseBound(start)
 	endIP, endOK := parseBound(end)
-	if err != nil || !startOK || !endOK || !rangeOf(text).IsValid() {
+	if !startOK || !endOK {
 		return first, last
 	}
 	low, high, err := iphelpers.GetIPRange(*subnet, startIP, endIP)
@@ -194,19 +219,21 @@ func sections(value any) []map[string]any {
 	return found
 }
 
-// rangeOf parses a range, written as a CIDR or as first-CIDR. It returns a prefix
-// that is not valid if there is no range, since a file on the nodes may have it,
-// and if the range cannot be parsed. Then the exclusion counts for any range, and
-// more is kept.
+// rangeOf parses a range, written as a CIDR or as first-CIDR, as LoadIPAMConfig does.
+// It returns a prefix that is not valid if the text is no range.
 func rangeOf(text string) netip.Prefix {
 	if _, cidr, ok := strings.Cut(text, "-"); ok {
 		text = cidr
 	}
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil || prefix.Addr().Is4In6() {
+	_, subnet, err := netutils.ParseCIDRSloppy(text)
+	if err != nil {
 		return netip.Prefix{}
 	}
-	return prefix.Masked()
+	prefix, err := netip.ParsePrefix(subnet.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return prefix
 }
 
 // parseExclude parses a CIDR or an address, like parseExcludedRange in the plugin's

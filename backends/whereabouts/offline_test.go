@@ -122,7 +122,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 	stored := []reaper.Document{
 		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
-	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["db8::/120"]`))), policy.Default())
+	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "network_name": "2001", "exclude": ["db8::/120"]`))), policy.Default())
 	if len(found) != 2 || rest != nil {
 		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 	}
@@ -133,7 +133,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 			}
 		}
 	}
-	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "exclude": ["?"]`))), policy.Default())
+	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "exclude": ["?"]`))), policy.Default())
 	for _, b := range found {
 		if got := lines(t, b); len(got) != 2 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
 			t.Errorf("%s: %s, want an error and then the pool", b.Name(), got)

@@ -89,8 +89,9 @@ func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by prot
 			if err == nil {
 				beside := pools[o.Metadata.Namespace]
 				pool = overlappingPool(o, beside.proving())
-				by.protect(&pool, func(reaper.Allocation) json.RawMessage { return o.Spec })
-				pool.Allocations[0].Group = groupFor(pool, beside.pools)
+				group, at := groupFor(pool, beside.pools)
+				pool.Allocations[0].Group = group
+				by.protect(&pool, at, func(reaper.Allocation) json.RawMessage { return o.Spec })
 			} else {
 				err = &reaper.PoolError{Pool: o.pool(), Err: err}
 			}

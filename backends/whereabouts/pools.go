@@ -66,7 +66,7 @@ func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool,
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
 			}
 			u := p.enginePool()
-			by.protect(&u, func(a reaper.Allocation) json.RawMessage { return p.allocations[a.Key] })
+			by.protect(&u, place{u.Network, u.Range}, func(a reaper.Allocation) json.RawMessage { return p.allocations[a.Key] })
 			if !yield(u, err) {
 				return
 			}

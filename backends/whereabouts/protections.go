@@ -13,10 +13,10 @@ type protections struct {
 	settings Settings
 }
 
-// protect sets what keeps the allocations of a pool. stored returns an allocation as
-// it is stored.
-func (p protections) protect(u *reaper.Pool, stored func(reaper.Allocation) json.RawMessage) {
-	p.excluded.protect(u)
+// protect sets what keeps the allocations of a pool, whose addresses are given at the
+// place. stored returns an allocation as it is stored.
+func (p protections) protect(u *reaper.Pool, at place, stored func(reaper.Allocation) json.RawMessage) {
+	p.excluded.protect(u, at)
 	for i := range u.Allocations {
 		a := &u.Allocations[i]
 		p.claims.protect(a, stored(*a))

@@ -47,6 +47,10 @@ func (f *metricsFixture) figuresOf(r *reap.Report, exitCode int) figures {
 		f.must(err)
 		want["ip_reaper_pool_capacity"+labels] = capacity
 		want["ip_reaper_pool_allocated"+labels] = float64(p.AllocatedAfter)
+		want["ip_reaper_pool_protected"+labels] = 0
+		if p.ProtectedBy != "" {
+			want["ip_reaper_pool_protected"+labels] = 1
+		}
 		if r.Run.DryRun {
 			want["ip_reaper_pool_allocated"+labels] = float64(p.AllocatedBefore)
 		}

@@ -100,6 +100,14 @@ func (p *pluginPools) Spoil(pool string) (reaper.Allocation, error) {
 	return reaper.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
 }
 
+// Obscure implements backendtest.Obscurer.
+func (p *pluginPools) Obscure(pool string) error { return p.obscure(p.network(pool).Range) }
+
+// obscure creates an attachment of a range that cannot be decoded.
+func (f *fixture) obscure(of string) error {
+	return f.CreateNetwork(f.Context(), shop, "odd", fmt.Sprintf(`{"ipam":{"type":"whereabouts","range":%q,"exclude":["nonsense"]}}`, of))
+}
+
 // bareReservations are reservations as they are when the entries of their pools
 // are gone, which is when they may be released. The plugin gives no address
 // without an entry, so they are written as it writes them.
@@ -172,6 +180,11 @@ func (b *bareReservations) Snapshot() (map[string]string, error) { return b.plac
 func (b *bareReservations) Spoil(string) (reaper.Allocation, error) {
 	b.writeReservation("junk", "default/junk")
 	return reaper.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
+}
+
+// Obscure implements backendtest.Obscurer.
+func (b *bareReservations) Obscure(pool string) error {
+	return b.obscure(fmt.Sprintf("10.%d.0.0/26", b.of(pool)))
 }
 
 // places returns the content of the store by the suite's names for entries.

@@ -27,6 +27,10 @@ func (g gauges) pools(r reaper.Report) {
 	allocated := g.family("pool_allocated",
 		"Addresses of the pool that are allocated after the last run."+many, labelBackend, labelPool, labelRange)
 
+	protected := g.family("pool_protected",
+		"1 for a pool with addresses that no pod has, of which none is released since every address of the pool is protected; 0 for other pools."+many,
+		labelBackend, labelPool, labelRange)
+
 	pools := make(map[string]int, len(r.Backends))
 	for _, p := range r.Pools {
 		pools[p.Backend]++
@@ -43,6 +47,7 @@ func (g gauges) pools(r reaper.Report) {
 			capacity.add(float(p.Capacity), row[:]...)
 		}
 		allocated.add(float64(stillAllocated(r.Run, p)), row[:]...)
+		protected.add(one(p.ProtectedBy != ""), row[:]...)
 	}
 }
 

@@ -27,7 +27,7 @@ func everything() reaper.Report {
 		},
 		Pools: []reaper.PoolReport{
 			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 15, AllocatedAfter: 11},
-			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1},
+			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
 		},
 	}
 }

@@ -57,6 +57,7 @@ type Pool struct {
 	Capacity        json.Number `json:"capacity"` // may be more than any integer; empty if unknown
 	AllocatedBefore int         `json:"allocatedBefore"`
 	AllocatedAfter  int         `json:"allocatedAfter"`
+	ProtectedBy     string      `json:"protectedBy"`
 }
 
 // An Entry says what was thought of one allocation and what became of it.

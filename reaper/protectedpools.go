@@ -1,0 +1,102 @@
+package reaper
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// noteProtectedPools notes in the report, and warns of, each pool of which every address
+// is protected, if the pool has an address without an owner that is kept for that.
+//
+// It does not count a pool whose ownerless addresses all happen to be protected. That is
+// the usual state of a pool with a reserved address: all other leaks of it are released.
+func (r *run) noteProtectedPools(inv Inventory, decisions []Decision) {
+	kept := make(map[[2]string]bool)
+	for _, d := range decisions {
+		if d.Reason == Protected && d.Allocation.holdsAddress() {
+			kept[[2]string{d.Allocation.Backend, d.Allocation.Pool}] = true
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	objects := protectionsOf(inv)
+	found := make(map[[2]string]string) // what protects a pool, by backend and pool
+	names := make(map[string][]string)  // of the pools, by what protects them
+	var order []string
+	for _, l := range inv.Listings {
+		for _, pool := range l.Pools {
+			id := [2]string{l.Backend, pool.Name}
+			if !kept[id] || !pool.Range.IsValid() {
+				continue
+			}
+			by := pool.Protected
+			if by == "" {
+				by = objects.overAll(pool)
+			}
+			if by == "" {
+				continue
+			}
+			found[id] = by
+			if names[by] == nil {
+				order = append(order, by)
+			}
+			names[by] = append(names[by], l.Backend+" "+pool.Name)
+		}
+	}
+	for i := range r.report.Pools {
+		p := &r.report.Pools[i]
+		p.ProtectedBy = found[[2]string{p.Backend, p.Name}]
+	}
+	for _, by := range order {
+		r.warn(protectedPools(names[by], by))
+	}
+}
+
+// protectedPools is the warning of pools that one object protects as a whole.
+func protectedPools(pools []string, by string) string {
+	const most = 5
+	more := ""
+	if n := len(pools) - most; n > 0 {
+		pools, more = pools[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return "nothing of " + strings.Join(pools, ", ") + more + " is released, since every address is protected: " + by
+}
+
+// overAll names what protects every address of the pool; it is empty if no objects do.
+// The objects together must name as many of its addresses as the pool can give to pods.
+func (p *protections) overAll(pool Pool) string {
+	switch {
+	case p.unread != "":
+		return p.unread
+	case len(p.all) > 0:
+		return p.all[0].name() + " may name it: " + p.all[0].Unreadable
+	case pool.Capacity == nil || pool.Capacity.Cmp(big.NewInt(int64(len(p.byIP)))) > 0:
+		return ""
+	}
+	named := make(map[string]bool)
+	addresses := 0
+	for ip, objects := range p.byIP {
+		if !pool.Range.Contains(ip) {
+			continue
+		}
+		addresses++
+		for _, o := range objects {
+			named[o.name()] = true
+		}
+	}
+	if pool.Capacity.Cmp(big.NewInt(int64(addresses))) > 0 {
+		return ""
+	}
+	all := make([]string, 0, len(named))
+	for name := range named {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	if len(all) > 1 {
+		return fmt.Sprintf("%s and %d more", all[0], len(all)-1)
+	}
+	return all[0]
+}

@@ -1,0 +1,119 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// leakyPool returns a pool of two addresses, one of which has leaked. Its parts are
+// protected by these objects; empty: by none.
+func leakyPool(name, leaked, whole string) reaper.Pool {
+	a := webAllocation()
+	a.Protected = leaked
+	return reaper.Pool{Name: name, Network: "-", Range: netip.MustParsePrefix("10.0.0.0/30"), Capacity: big.NewInt(2),
+		Protected: whole, Allocations: []reaper.Allocation{a}}
+}
+
+// Promise 7. A run that can release nothing of a pool says so, and names the object.
+func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
+	const by = "excluded by the network attachment shop/lan"
+	const says = "nothing of store one is released, since every address is protected: " + by
+	var six []reaper.Pool
+	for n := range 7 {
+		six = append(six, leakyPool(fmt.Sprint("p", n), by, by))
+	}
+	noRange := leakyPool("one", by, by)
+	noRange.Range = netip.Prefix{}
+	live := leakyPool("one", by, by)
+	live.Allocations[0].Owner.Pod = app("live-1").Pod
+	for _, tt := range []struct {
+		name  string
+		pools []reaper.Pool
+		want  []string
+	}{
+		{"a pool that is protected as a whole", []reaper.Pool{leakyPool("one", by, by)}, []string{says}},
+		{"beside another one", []reaper.Pool{leakyPool("one", by, by), leakyPool("two", "", "")}, []string{says}},
+		{"many", six, []string{"nothing of store p0, store p1, store p2, store p3, store p4 and 2 more is released, since every address is protected: " + by}},
+		{"by two objects", []reaper.Pool{leakyPool("one", by, by), leakyPool("two", "x", "x")},
+			[]string{says, "nothing of store two is released, since every address is protected: x"}},
+
+		// All other leaks of these pools are released.
+		{"a pool of which only the leaked address is protected", []reaper.Pool{leakyPool("one", by, "")}, nil},
+		{"a pool without a leak", []reaper.Pool{live}, nil},
+		{"an object that gives no addresses", []reaper.Pool{noRange}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var steps []step
+			for _, pool := range tt.pools {
+				steps = append(steps, step{pool: pool})
+			}
+			h := newHarness(scriptedStore{"store", steps})
+			h.pods.Add(reaper.Pod{Ref: app("live-1").Pod})
+			report := h.run(t)
+			equal(t, "warnings", report.Warnings, tt.want)
+			for i, p := range report.Pools {
+				want := ""
+				if tt.want != nil {
+					want = tt.pools[i].Protected
+				}
+				equal(t, "the object in the report of "+p.Name, p.ProtectedBy, want)
+			}
+		})
+	}
+}
+
+// Objects that name addresses one by one protect a pool as a whole if they name all.
+func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
+	addresses := func(from, to int) []netip.Addr {
+		var ips []netip.Addr
+		for n := from; n <= to; n++ {
+			ips = append(ips, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}))
+		}
+		return ips
+	}
+	const says = "nothing of memory a is released, since every address is protected: " + fakeStorePool + " ns/a"
+	for _, tt := range []struct {
+		name    string
+		objects []reservedIP
+		want    string // a warning; empty: none
+	}{
+		{"one object", []reservedIP{protecting("a", nil, addresses(1, 254)...)}, says},
+		{"several objects", []reservedIP{protecting("b", nil, addresses(101, 254)...), protecting("a", hours(1), addresses(1, 120)...)}, says + " and 1 more"},
+		{"all but one address", []reservedIP{protecting("a", nil, addresses(1, 253)...)}, ""},
+		{"the same addresses twice", []reservedIP{protecting("a", nil, addresses(1, 130)...), protecting("b", nil, addresses(1, 130)...)}, ""},
+		{"one that may name everything", []reservedIP{undecoded(reservedIP{Key: "ns/a", All: true})}, says + " may name it: " + malformed},
+		{"one that may name a namespace", []reservedIP{undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"default"}})}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _, _ := protectedHarness(t, tt.objects...)
+			report, err := reaper.Run(t.Context(), h.options())
+			if partial := (*reaper.PartialError)(nil); err != nil && !errors.As(err, &partial) {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(report.Warnings, func(w string) bool { return !strings.HasPrefix(w, "nothing of ") })
+			if strings.Join(got, "\n") != tt.want {
+				t.Errorf("warnings %q, want %q", got, tt.want)
+			}
+			equal(t, "pool", report.Pools[0].ProtectedBy != "", tt.want != "")
+		})
+	}
+}
+
+// Offline, the same is a warning.
+func TestInspectWarnsOfAProtectedPool(t *testing.T) {
+	h := newHarness(excerpt(leakyPool("one", "x", "x")))
+	report, err := reaper.Inspect(t.Context(), h.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.HasSuffix(w, "since every address is protected: x") }) {
+		t.Errorf("warnings %q, want one of the pool", report.Warnings)
+	}
+}
