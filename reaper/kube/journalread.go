@@ -10,9 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -122,11 +122,10 @@ func (j *Journals) runs(ctx context.Context) ([]storedRun, error) {
 
 // listParts lists the ConfigMaps of a selector, and reduces each of them.
 func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
-	request := func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
-		o.Limit, o.LabelSelector = journalPage, of.String()
-		return j.maps.List(ctx, o)
+	request := func() *rest.Request {
+		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
 	}
-	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
+	return list(ctx, journalPage, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
 }
 
 // readPart reads the part in a ConfigMap.
