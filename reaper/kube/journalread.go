@@ -28,7 +28,8 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
 	}
-	stored, err := listParts(ctx, j, selector, readPart)
+	var m journal.Meter
+	stored, err := listParts(ctx, j, selector, func(cm *corev1.ConfigMap) journal.StoredPart { return readPart(&m, cm) })
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
@@ -129,13 +130,10 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 }
 
 // readPart reads the part in a ConfigMap.
-func readPart(cm *corev1.ConfigMap) journal.StoredPart {
-	s := journal.StoredPart{Name: cm.Name}
+func readPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
 	if err != nil {
-		s.Err = fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)
-		return s
+		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)}
 	}
-	s.Part, s.Err = journal.DecodePart(data)
-	return s
+	return m.Decode(cm.Name, data)
 }
