@@ -11,11 +11,11 @@ import (
 )
 
 // Tenants write what their pods and machines show, so its size is limited. An object that
-// shows more has TooMuch set. A pod of a telephone network has some thirty interfaces with
-// two addresses each; a network-status has some 400 bytes for an interface. A container ID
-// has 64 bytes.
+// shows more has TooMuch set. A pod with 60 interfaces of two families shows 122 addresses; a
+// network-status has some 400 bytes for an interface; a container ID has 64 bytes. One
+// address takes about 200 bytes in the census.
 const (
-	maxAddresses     = 256      // of a pod or of a machine; also interfaces of a pod
+	maxAddresses     = 128      // of a pod or of a machine; also interfaces of a pod
 	maxNetworkStatus = 64 << 10 // bytes of the annotation that are decoded
 	maxSandbox       = 256      // bytes
 )

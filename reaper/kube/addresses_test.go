@@ -43,8 +43,8 @@ func TestReadPodStopsAtTheLimits(t *testing.T) {
 		interfaces int
 		tooMuch    bool
 	}{
-		{"as many as are read", annotated(networkStatus, entriesOf(manyIPs(maxAddresses-own), 2)), maxAddresses, 127, false},
-		{"one more", annotated(networkStatus, entriesOf(manyIPs(maxAddresses-own+1), 2)), maxAddresses, 128, true},
+		{"as many as are read", annotated(networkStatus, entriesOf(manyIPs(maxAddresses-own), 2)), maxAddresses, maxAddresses/2 - own/2, false},
+		{"one more", annotated(networkStatus, entriesOf(manyIPs(maxAddresses-own+1), 2)), maxAddresses, maxAddresses / 2, true},
 		{"one more, of Calico", annotated(calicoPodIPs, strings.Join(manyIPs(maxAddresses-own+1), ",")), maxAddresses, 0, true},
 		{"one address over and over", annotated(calicoPodIPs, strings.Repeat("10.9.0.1,", 20_000)+"10.9.0.1"), own + 1, 0, false},
 		{"one address over and over on an interface",
@@ -52,7 +52,7 @@ func TestReadPodStopsAtTheLimits(t *testing.T) {
 		{"too many interfaces", annotated(networkStatus, "["+numbered(`{"interface":"%d"},`, maxAddresses)+`{"interface":"x"}]`), own, maxAddresses, true},
 		{"an interface over and over", annotated(networkStatus, "["+strings.Repeat(`{"interface":"x"},`, 1000)+`{"interface":"x"}]`), own, 1, false},
 		{"a few addresses on too many interfaces",
-			annotated(networkStatus, "["+numbered(`{"interface":"a%d","ips":["10.9.0.1","10.9.0.2"]},`, 200)+`{"interface":"x"}]`), own + 2, 201, true},
+			annotated(networkStatus, "["+numbered(`{"interface":"a%d","ips":["10.9.0.1","10.9.0.2"]},`, 100)+`{"interface":"x"}]`), own + 2, 101, true},
 		{"a long text", annotated(networkStatus, `[{"interface": "net1", "ips": ["10.9.0.1"]}]`+strings.Repeat(" ", maxNetworkStatus)), own + 1, 1, true},
 		{"a text that ends too late", annotated(networkStatus,
 			`[{"interface": "net1", "ips": ["10.9.0.1"]}, {"name": "`+strings.Repeat("x", maxNetworkStatus)+`"}]`), own + 1, 1, true},
