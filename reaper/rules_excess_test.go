@@ -45,6 +45,9 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 			by("virtual machine elsewhere/vm")},
 		{"any pod, and no pod is named", unnamed, []reaper.Pod{crowded("elsewhere", "a")}, nil,
 			decision{reaper.Held, reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"}},
+		{"it protects an address", func(a *reaper.Allocation) {
+			a.IP, a.Protects = netip.Addr{}, &reaper.Protection{IPs: []netip.Addr{ip1}}
+		}, []reaper.Pod{crowded("elsewhere", "a")}, nil, by("pod elsewhere/a")},
 		{"it holds no address", func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },
 			[]reaper.Pod{crowded("default", "a")}, nil, decision{reaper.Suspected, reaper.EmptyHandle, ""}},
 	} {
