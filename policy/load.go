@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSize is the largest policy that Load reads, in bytes. It is also the largest
-// ConfigMap.
-const maxSize = 1 << 20
+// MaxSize is the largest policy that Load reads, in bytes: some 2,000 rules. A ConfigMap
+// could hold four times as much.
+const MaxSize = 256 << 10
 
 // An Error has every mistake that Load found in one policy.
 type Error struct {
@@ -88,8 +88,8 @@ var urlUser = regexp.MustCompile(`(?s)://.*@`)
 // a message for each key that a mapping has twice. The JSON has the last value of
 // such a key.
 func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
-	if len(data) > maxSize {
-		return nil, nil, fmt.Errorf("policy has %d bytes, and must have at most %d", len(data), maxSize)
+	if len(data) > MaxSize {
+		return nil, nil, fmt.Errorf("policy has more than %d bytes", MaxSize)
 	}
 	raw, err = yaml.YAMLToJSONStrict(data)
 	var duplicate *goyaml.TypeError

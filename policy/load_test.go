@@ -168,7 +168,7 @@ func TestDocuments(t *testing.T) {
 		{"marked start", "---\n" + header, nil},
 		{"marked end", header + "...\n", nil},
 		{"JSON", `{"apiVersion": "ip-reaper/v1alpha1", "kind": "ReapPolicy"}`, nil},
-		{"at the size limit", header + strings.Repeat("#", 1<<20-len(header)), nil},
+		{"at the size limit", header + strings.Repeat("#", policy.MaxSize-len(header)), nil},
 
 		{"empty", "", []string{empty}},
 		{"only a comment", "# dryRun: false\n", []string{empty}},
@@ -181,7 +181,7 @@ func TestDocuments(t *testing.T) {
 		{"second document malformed", header + "---\n[", []string{more}},
 		{"first document empty", "---\n---\n" + header, []string{more}},
 		{"second document without a mark", header + "...\ndryRun: false\n", []string{more}},
-		{"over the size limit", header + strings.Repeat("#", 1<<20), []string{"policy has 1048624 bytes, and must have at most 1048576"}},
+		{"over the size limit", header + strings.Repeat("#", policy.MaxSize), []string{"policy has more than 262144 bytes"}},
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
 		{"no YAML", header + "\tdryRun: false", []string{"yaml: line 3: found a tab character that violates indentation"}},

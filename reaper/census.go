@@ -19,9 +19,9 @@ type Pod struct {
 	// Finished is set for phase Succeeded or Failed.
 	Finished bool
 
-	// Addresses are all addresses that the pod shows: in its status, in Calico's
+	// Addresses are the addresses that the pod shows: in its status, in Calico's
 	// annotations, and in the Multus network-status of any interface. The first
-	// InStatus of them are from the status.
+	// InStatus of them are from the status. No address is there twice.
 	Addresses []netip.Addr
 	InStatus  int
 
@@ -33,8 +33,12 @@ type Pod struct {
 	Sandbox string
 
 	// AddressUnknown is set for a pod that is not finished and should show an
-	// address but does not, or whose network-status cannot be decoded.
+	// address but does not, or whose network-status cannot be decoded; and for a pod
+	// with TooMuch.
 	AddressUnknown bool
+
+	// TooMuch is set for a pod that shows more addresses than are read.
+	TooMuch bool
 
 	// Starting is set for a pod whose address is unknown because it shows none in its
 	// status and in a network-status, and its annotations can be read: its sandbox is
@@ -96,6 +100,9 @@ type VirtualMachine struct {
 	// Addresses are those that the guest reports. A guest keeps its address in a live
 	// migration, although the new pod shows another one.
 	Addresses []netip.Addr
+
+	// TooMuch is set if the guest reports more addresses than are read.
+	TooMuch bool
 }
 
 // Presence says whether a pod exists.
@@ -142,6 +149,7 @@ type Census struct {
 	back  Node            // that became ready last, long after its creation
 
 	machines map[netip.Addr]VirtualMachine // by each address that the guest reports
+	guests   excess                        // the virtual machines that report too much
 
 	fresh map[PodRef]look // overrides the population
 }
@@ -160,6 +168,8 @@ type population struct {
 	hidden   int
 	starting map[string]int
 	veiled   []PodRef
+
+	crowded excess // the pods that show too much and are not finished
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node that
@@ -191,6 +201,9 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 func (c Census) withMachines(machines []VirtualMachine) Census {
 	c.machines = make(map[netip.Addr]VirtualMachine)
 	for _, m := range machines {
+		if m.TooMuch {
+			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
+		}
 		for _, ip := range m.Addresses {
 			c.machines[asShown(ip)] = m
 		}
@@ -208,6 +221,9 @@ func newPopulation(began time.Time, pods []Pod) population {
 		starting:  make(map[string]int),
 	}
 	for _, pod := range pods {
+		if pod.TooMuch && !pod.Finished {
+			p.crowded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
+		}
 		p.pods[pod.Ref] = pod
 		for _, ip := range pod.Addresses {
 			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)

@@ -14,7 +14,8 @@ func someFacts() *Facts {
 	pool := Pool{Name: "pool", Allocations: []Allocation{{Key: "1", Group: "g", Owner: Owner{Sandbox: "s"}}}}
 	inv := Inventory{Listings: []Listing{{Backend: "store", Pools: []Pool{pool}}}, ended: now}
 	census := NewCensus(now, []Pod{{Ref: PodRef{"default", "web"}}}, []StatefulSet{{Namespace: "default", Name: "db"}},
-		Node{Name: "n1"}, Node{Name: "n2", Ready: true, Since: now}).withMachines(nil)
+		Node{Name: "n1"}, Node{Name: "n2", Ready: true, Since: now}).
+		withMachines([]VirtualMachine{{Namespace: "default", Name: "vm", TooMuch: true}})
 	ledger := Ledger{seen: map[string]time.Time{"a": now}}
 	return newFacts(now, policy.Default(), inv, census, ledger)
 }

@@ -66,6 +66,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 	if err != nil {
 		return Census{}, err
 	}
+	r.warnOfExcess(census)
 	if scope.StatefulSets && len(census.sets) == 0 {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}

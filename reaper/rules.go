@@ -63,6 +63,8 @@ func Rules() []Rule {
 			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`.", sandboxHeld},
 		{PodPresent, InUse, false,
 			"The pod that the allocation names exists.", podPresent},
+		{AddressInUse, InUse, false,
+			"A pod or a virtual machine shows more addresses than are read, and the allocation names a pod of its namespace, or no pod.", tooMuch},
 
 		{NodeUnreachable, Held, true,
 			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", nodeUnreachable},

@@ -150,6 +150,7 @@ func (r *run) look(ctx context.Context) error {
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %d pods", census.Size())
+	r.warnOfExcess(census)
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()

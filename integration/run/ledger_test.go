@@ -60,7 +60,7 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 		}, "the ledger is damaged: version 2, this program reads 1"},
 		{"too large", func(f *fixture) {
 			f.storeText(zipped(append([]byte(`{"version":1,"seen":{}}`), bytes.Repeat([]byte(" "), 9<<20)...)))
-		}, ""},
+		}, "the ledger is damaged: it has more than"},
 		{"too large for its beginning to be whole", func(f *fixture) {
 			f.storeText(zipped(append(bytes.Repeat([]byte(" "), 9<<20), []byte(`{"version":1,"seen":{}}`)...)))
 		}, "the ledger is damaged"},

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -149,7 +150,7 @@ func loadPolicy(w ioStreams, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := readPolicy(file)
 	if err != nil {
 		return policy.Policy{}, reaper.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
 	}
@@ -158,6 +159,16 @@ func loadPolicy(w ioStreams, file string) (policy.Policy, error) {
 		return policy.Policy{}, fmt.Errorf("policy %s: %w", file, err)
 	}
 	return p, nil
+}
+
+// readPolicy reads a file, but not more than one byte beyond policy.MaxSize.
+func readPolicy(file string) ([]byte, error) {
+	text, err := dump.OpenFile(file)
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close()
+	return io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
 }
 
 // fromEnv sets the flags that were not given from their variables.

@@ -22,22 +22,29 @@ type documents struct {
 	file  string // the name of the file in messages
 	take  func(reaper.Document) error
 	count int // of the documents that were begun
+	text  *budget
 }
 
 // readDocuments hands the documents of a file to take, one by one, and stops at the
-// first error that take returns. A list comes after its items.
+// first error that take returns. A list comes after its items. A document or an item that
+// has more than maxDocument bytes is an error.
 //
 // The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
 func readDocuments(file string, r io.Reader, take func(reaper.Document) error) error {
-	d := &documents{file: file, take: take}
-	in := newChunks(transform.NewReader(r, unicode.BOMOverride(transform.Nop)))
+	text := &budget{in: transform.NewReader(r, unicode.BOMOverride(transform.Nop))}
+	d := &documents{file: file, take: take, text: text}
+	in := newChunks(text)
 	for {
+		text.renew()
 		key, err := in.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {
 			err = d.chunk(key, in)
+		}
+		if errors.Is(err, errTooLarge) {
+			return fmt.Errorf("%s: line %d: %w", file, in.line, err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -123,8 +130,9 @@ func word(token json.Token) string {
 // place names the current document.
 func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) }
 
-// give hands out a document.
+// give hands out a document, and begins the next one.
 func (d *documents) give(doc reaper.Document) error {
+	d.text.renew()
 	doc.File = d.file
 	if doc.Place == "" {
 		doc.Place = d.place()

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
-
-// Stdin is the name of a file that means standard input.
-const Stdin = "-"
 
 // Hints for files that cannot be read: how to make one that can.
 const (
@@ -84,22 +80,6 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 		}
 	}
 	return err
-}
-
-// Open opens a file, or standard input for Stdin, and returns the name of the file
-// for messages. Reading standard input ends with an error when ctx ends.
-func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, name string, err error) {
-	if file != Stdin {
-		text, err = os.Open(file)
-		return text, file, err
-	}
-	r, w := io.Pipe()
-	go func() {
-		_, err := io.Copy(w, in)
-		w.CloseWithError(err)
-	}()
-	context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
-	return r, "stdin", nil
 }
 
 // Ignored returns a warning for each file with objects that belong to no store, and

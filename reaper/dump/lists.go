@@ -101,6 +101,7 @@ func (l *list) item(data []byte) error {
 	}
 	doc := reaper.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data}
 	if m.Kind == "" && l.of == itemsField {
+		l.text.renew()
 		l.early = append(l.early, doc)
 		return nil
 	}

@@ -104,14 +104,19 @@ func Read(name string, text io.Reader) (reaper.Journal, error) {
 	return Assemble(strings.Join(runs, ""), stored)
 }
 
-// readParts reads each line of a file. It stops at a line that is too long for a part.
+// readParts reads each line of a file. It stops at a line that is too long for a part, and
+// at the part with which the journal is too large.
 func readParts(name string, text io.Reader) ([]StoredPart, error) {
 	var stored []StoredPart
+	var m Meter
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, MaxPart+len("\n"))
 	for lines.Scan() {
-		part, err := DecodePart(lines.Bytes())
-		stored = append(stored, StoredPart{Name: placeOf(name, len(stored)), Part: part, Err: err})
+		part := m.Decode(placeOf(name, len(stored)), lines.Bytes())
+		stored = append(stored, part)
+		if errors.Is(part.Err, errTooLarge) {
+			return stored, nil
+		}
 	}
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {

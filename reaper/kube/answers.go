@@ -76,6 +76,9 @@ func (e refusedError) Unwrap() []error { return []error{reaper.ErrRefused, e.err
 // answered wraps an error as reaper.Cluster promises: in ErrAgain if the same request
 // may succeed later, else in ErrRefused.
 func answered(err error) error {
+	if errors.Is(err, reaper.ErrRefused) {
+		return err
+	}
 	if err = Transient(err); err == nil || errors.Is(err, reaper.ErrAgain) {
 		return err
 	}

@@ -256,6 +256,16 @@ func podPages() []runtime.Object {
 	return all
 }
 
+// The same request would fail again, so it is not to be repeated.
+func TestAPodWithoutAnEndIsRefused(t *testing.T) {
+	c := newCluster(t, map[string]http.HandlerFunc{"/api/v1/pods": func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(make([]byte, MaxPage+1))
+	}})
+	if _, err := c.Pods(t.Context()); !errors.Is(err, reaper.ErrRefused) || errors.Is(err, reaper.ErrAgain) {
+		t.Errorf("Pods: %v, want that it is refused", err)
+	}
+}
+
 func TestPodsReadsEveryPage(t *testing.T) {
 	expired := apierrors.NewResourceExpired("the continue token is too old")
 	for _, form := range []wireForm{inProtobuf, inJSON} {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -30,7 +31,7 @@ const (
 
 	startedKey  = "ip-reaper/started-at" // for users; Prune goes by the API server's clock
 	journalKey  = "journal.json.gz"
-	journalPage = 10 // ConfigMaps on a page: each may have 1 MiB
+	journalPage = 5 // ConfigMaps on a page: each may have 1 MiB
 )
 
 // takeBackTimeout limits the removal of the parts of a failed write.
@@ -41,6 +42,7 @@ const takeBackTimeout = 10 * time.Second
 // goroutine. It needs the rights to create, list and delete ConfigMaps.
 type Journals struct {
 	maps      corev1client.ConfigMapInterface
+	client    rest.Interface // for lists, because maps reads a page of any size
 	namespace string
 	keep      int
 	run       string // the ID, once something was written
@@ -49,8 +51,8 @@ type Journals struct {
 
 // NewJournals returns the journals of a namespace. Prune keeps the journals of that many
 // runs, the current one included. It always keeps the current one.
-func NewJournals(core corev1client.ConfigMapsGetter, namespace string, keep int) *Journals {
-	return &Journals{maps: core.ConfigMaps(namespace), namespace: namespace, keep: max(1, keep)}
+func NewJournals(core corev1client.CoreV1Interface, namespace string, keep int) *Journals {
+	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, keep: max(1, keep)}
 }
 
 // Write implements reaper.Journals. A failed Write removes its parts. If it cannot remove

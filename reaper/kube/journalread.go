@@ -11,9 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -32,7 +32,8 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
 	}
-	stored, err := listParts(ctx, j, selector, namedPart)
+	var m journal.Meter
+	stored, err := listParts(ctx, j, selector, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
@@ -150,7 +151,7 @@ func (j *Journals) runs(ctx context.Context) (runs []storedRun, foreign []string
 // checkOwn returns an error unless a ConfigMap is as Write makes it: immutable, and with
 // the part that its name and its labels name.
 func checkOwn(cm *corev1.ConfigMap) error {
-	s := namedPart(cm)
+	s := namedPart(new(journal.Meter), cm)
 	switch {
 	case s.Err != nil:
 		return s.Err
@@ -164,17 +165,16 @@ func checkOwn(cm *corev1.ConfigMap) error {
 
 // listParts lists the ConfigMaps of a selector, and reduces each of them.
 func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
-	request := func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
-		o.Limit, o.LabelSelector = journalPage, of.String()
-		return j.maps.List(ctx, o)
+	request := func() *rest.Request {
+		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
 	}
-	return list(ctx, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
+	return list(ctx, journalPage, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
 }
 
 // namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another
 // name, it is damage: another client copied or forged it.
-func namedPart(cm *corev1.ConfigMap) journal.StoredPart {
-	s := readPart(cm)
+func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
+	s := readPart(m, cm)
 	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
 		return s
 	}
@@ -185,13 +185,10 @@ func namedPart(cm *corev1.ConfigMap) journal.StoredPart {
 }
 
 // readPart reads the part in a ConfigMap.
-func readPart(cm *corev1.ConfigMap) journal.StoredPart {
-	s := journal.StoredPart{Name: cm.Name}
+func readPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
 	if err != nil {
-		s.Err = fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)
-		return s
+		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)}
 	}
-	s.Part, s.Err = journal.DecodePart(data)
-	return s
+	return m.Decode(cm.Name, data)
 }

@@ -26,7 +26,7 @@ const (
 	shardsKey = "shards"
 	shardSize = 10_000
 	maxShards = 10      // the roles in deploy/kustomize name as many
-	maxLedger = 8 << 20 // bytes of one uncompressed shard
+	maxLedger = 4 << 20 // bytes of one uncompressed shard: 400 for an entry
 )
 
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
@@ -188,16 +188,24 @@ func shardIn(cm *corev1.ConfigMap) (reaper.Ledger, error) {
 	return unpack(data)
 }
 
-// unpack reads a shard. Without data, the shard is empty.
+// unpack reads a shard. Without data, the shard is empty. A shard that is larger than Save
+// writes it is damaged.
 func unpack(data []byte) (reaper.Ledger, error) {
 	if len(data) == 0 {
 		return reaper.Ledger{}, nil
 	}
-	plain, err := unzip(data, maxLedger)
-	if err != nil {
+	plain, err := unzip(data, maxLedger+1)
+	switch {
+	case err != nil:
 		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
+	case len(plain) > maxLedger:
+		return reaper.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, maxLedger)
 	}
-	return reaper.DecodeLedger(plain)
+	shard, err := reaper.DecodeLedger(plain)
+	if err == nil && shard.Len() > shardSize {
+		return reaper.Ledger{}, fmt.Errorf("%w: it has %d entries, at most %d are written", reaper.ErrLedgerDamaged, shard.Len(), shardSize)
+	}
+	return shard, err
 }
 
 // merged returns a map with a value more. It keeps the values of other keys, which

@@ -304,6 +304,8 @@ func TestDamagedLedger(t *testing.T) {
 		{"a newer version", second, setData(zipped(t, []byte(`{"version":2,"seen":{"a":1}}`)))},
 		{"a time that is none", second, setData(zipped(t, []byte(`{"version":1,"seen":{"a":"yesterday"}}`)))},
 		{"a time before there were any", second, setData(zipped(t, []byte(`{"version":1,"seen":{"a":-99999999999999}}`)))},
+		{"more entries than a run writes", second, setData(zipped(t, ledgerOf(t, 0, shardSize+1).Encode()))},
+		{"too much space behind it", second, setData(zipped(t, append(tail.Encode(), bytes.Repeat([]byte(" "), maxLedger)...)))},
 		{"a bomb", second, setData(zipped(t, append(bytes.Repeat([]byte(" "), maxLedger), tail.Encode()...)))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

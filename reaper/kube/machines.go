@@ -50,9 +50,14 @@ func readMachine(item json.RawMessage) reaper.VirtualMachine {
 	}
 	_ = json.Unmarshal(item, &vmi) // it reads on after a value of a wrong type
 	m := reaper.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
+	var s showing
 	for _, i := range vmi.Status.Interfaces {
-		m.Addresses = append(m.Addresses, readIPs(append(i.IPs, i.IP))...)
+		for _, text := range i.IPs {
+			s.add(text)
+		}
+		s.add(i.IP)
 	}
+	m.Addresses, m.TooMuch = s.addresses, s.tooMuch
 	return m
 }
 

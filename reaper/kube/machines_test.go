@@ -72,7 +72,7 @@ func TestVirtualMachinesReadsEveryPageAndAddress(t *testing.T) {
 		return ips
 	}
 	want := []reaper.VirtualMachine{
-		{Namespace: "vms", Name: "a", Addresses: ips("10.1.0.1", "fd00::1", "10.1.0.1", "10.2.0.1")},
+		{Namespace: "vms", Name: "a", Addresses: ips("10.1.0.1", "fd00::1", "10.2.0.1")},
 		{Namespace: "vms", Name: "starting"},
 		{Namespace: "vms", Name: "odd", Addresses: ips("10.3.0.1", "10.3.0.3")},
 		{Namespace: "vms", Name: "odder"},

@@ -37,17 +37,17 @@ type book struct {
 	edition  int
 }
 
-func (b *book) page(_ context.Context, token string) ([]string, string, error) {
+func (b *book) page(_ context.Context, token string, _ int) (kube.Page[string], error) {
 	n := len(b.asked)
 	b.asked = append(b.asked, token)
 	if n < len(b.failures) && b.failures[n] != nil {
-		return []string{"torn"}, "nowhere", b.failures[n]
+		return kube.Page[string]{Items: []string{"torn"}, Next: "nowhere"}, b.failures[n]
 	}
 	if token == "" {
 		b.edition++
 	}
 	next := map[string]string{"": "2", "2": "3", "3": ""}[token]
-	return []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, next, nil
+	return kube.Page[string]{Items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, Next: next}, nil
 }
 
 // whole is all that an edition has.
@@ -83,7 +83,7 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &book{failures: tt.failures}
-				got, err := kube.Pages(t.Context(), b.page)
+				got, err := kube.Pages(t.Context(), 2, b.page)
 				if !errors.Is(err, tt.err) {
 					t.Errorf("error %v, want %v", err, tt.err)
 				}
@@ -95,18 +95,18 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 }
 
 func TestPagesOfAnEmptyList(t *testing.T) {
-	got, err := kube.Pages(t.Context(), func(context.Context, string) ([]string, string, error) { return nil, "", nil })
+	got, err := kube.Pages(t.Context(), 2, func(context.Context, string, int) (kube.Page[string], error) { return kube.Page[string]{}, nil })
 	if err != nil || len(got) != 0 {
 		t.Errorf("%v, %v; want nothing", got, err)
 	}
 }
 
 func TestEmptyPageIsNotTheEnd(t *testing.T) {
-	got, err := kube.Pages(t.Context(), func(_ context.Context, token string) ([]string, string, error) {
+	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Page[string], error) {
 		if token == "" {
-			return nil, "2", nil
+			return kube.Page[string]{Next: "2"}, nil
 		}
-		return []string{"late"}, "", nil
+		return kube.Page[string]{Items: []string{"late"}}, nil
 	})
 	equal(t, "error", err, nil)
 	equal(t, "items", got, []string{"late"})
@@ -117,7 +117,7 @@ func TestPagesEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		b := &book{failures: []error{nil, internal, internal, internal}}
-		got, err := kube.Pages(ctx, b.page)
+		got, err := kube.Pages(ctx, 2, b.page)
 		if !errors.Is(err, context.DeadlineExceeded) || got != nil {
 			t.Errorf("%v, %v; want the deadline and nothing else", got, err)
 		}

@@ -2,9 +2,7 @@ package kube
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -44,23 +42,25 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 
 		TerminationGrace: terminationGrace(pod),
 	}
-	texts := []string{pod.Status.PodIP}
+	var s showing
+	s.add(pod.Status.PodIP)
 	for _, ip := range pod.Status.PodIPs {
-		texts = append(texts, ip.IP)
+		s.add(ip.IP)
 	}
-	p.Addresses = readIPs(texts)
-	p.InStatus = len(p.Addresses)
-	p.Addresses = append(p.Addresses, readIPs([]string{pod.Annotations[calicoPodIP]})...)
-	p.Addresses = append(p.Addresses, readIPs(strings.Split(pod.Annotations[calicoPodIPs], ","))...)
-	interfaces, readable := readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
-	for _, ips := range interfaces {
-		p.Addresses = append(p.Addresses, ips...)
+	p.InStatus = len(s.addresses)
+	s.add(pod.Annotations[calicoPodIP])
+	for text := range strings.SplitSeq(pod.Annotations[calicoPodIPs], ",") {
+		s.add(text)
 	}
-	p.Interfaces = interfaces
-	asks := pod.Annotations[networks] != ""
-	placed := pod.Spec.NodeName != ""
-	p.AddressUnknown = !p.Finished && placed && (!readable || (p.InStatus == 0 && !pod.Spec.HostNetwork) || (asks && len(interfaces) == 0))
-	p.Starting = p.AddressUnknown && readable && len(interfaces) == 0 && !pod.Spec.HostNetwork && isStarting(pod)
+	readable := s.readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
+	if len(p.Sandbox) > maxSandbox {
+		p.Sandbox, s.tooMuch = "", true
+	}
+	p.Addresses, p.Interfaces, p.TooMuch = s.addresses, s.interfaces, s.tooMuch
+	asks := pod.Annotations[networks] != "" && len(s.interfaces) == 0
+	mayHide := !p.Finished && pod.Spec.NodeName != ""
+	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !pod.Spec.HostNetwork)
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && len(s.interfaces) == 0 && !pod.Spec.HostNetwork && isStarting(pod)
 	return p
 }
 
@@ -72,8 +72,10 @@ func isStarting(pod *corev1.Pod) bool {
 		return false
 	}
 	for _, annotation := range []string{calicoPodIP, calicoPodIPs} {
-		if text := pod.Annotations[annotation]; text != "" && len(readIPs(strings.Split(text, ","))) != strings.Count(text, ",")+1 {
-			return false
+		for text := range strings.SplitSeq(pod.Annotations[annotation], ",") {
+			if _, ok := readIP(text); !ok && pod.Annotations[annotation] != "" {
+				return false
+			}
 		}
 	}
 	return true
@@ -92,56 +94,6 @@ func terminationGrace(pod *corev1.Pod) time.Duration {
 		}
 	}
 	return time.Duration(min(seconds, maxGrace)) * time.Second
-}
-
-// readNetworkStatus returns the addresses of a network-status annotation by interface.
-// For an interface without a name, it uses the name of the network. If it cannot read all
-// of the annotation, it returns the addresses that it could read, and false.
-func readNetworkStatus(annotation string) (map[string][]netip.Addr, bool) {
-	if annotation == "" {
-		return nil, true
-	}
-	var entries []json.RawMessage
-	if err := json.Unmarshal([]byte(annotation), &entries); err != nil {
-		return nil, false
-	}
-	readable := true
-	interfaces := make(map[string][]netip.Addr, len(entries))
-	for _, entry := range entries {
-		var e struct {
-			Name      string   `json:"name"`
-			Interface string   `json:"interface"`
-			IPs       []string `json:"ips"`
-		}
-		// An error about one field does not keep the other fields from being read.
-		if err := json.Unmarshal(entry, &e); err != nil {
-			readable = false
-			if len(e.IPs) == 0 {
-				continue
-			}
-		}
-		name := e.Interface
-		if name == "" {
-			name = "network " + e.Name
-		}
-		ips := readIPs(e.IPs)
-		readable = readable && len(ips) == len(e.IPs)
-		interfaces[name] = append(interfaces[name], ips...)
-	}
-	return interfaces, readable
-}
-
-// readIPs returns the texts that are addresses. A text may have a prefix length. IPv4
-// addresses in IPv6 form become IPv4 addresses, so that equal addresses compare equal.
-func readIPs(texts []string) []netip.Addr {
-	var ips []netip.Addr
-	for _, text := range texts {
-		text, _, _ = strings.Cut(strings.TrimSpace(text), "/")
-		if ip, err := netip.ParseAddr(text); err == nil {
-			ips = append(ips, ip.Unmap().WithZone(""))
-		}
-	}
-	return ips
 }
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a condition

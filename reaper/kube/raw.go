@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,34 +47,61 @@ func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessa
 // listRaw is ListRaw. It reduces the objects page by page, so that it does not hold all of
 // them in full.
 func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
-	return Pages(ctx, func(ctx context.Context, token string) ([]T, string, error) {
-		r := request().Param("limit", fmt.Sprint(pageSize))
-		if token != "" {
-			r = r.Param("continue", token)
-		}
-		data, err := Send(ctx, r)
-		if err != nil {
-			return nil, "", err
-		}
+	return listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []T, error) {
 		var page struct {
 			Metadata metav1.ListMeta   `json:"metadata"`
 			Items    []json.RawMessage `json:"items"`
 		}
 		if err := Decode(data, &page); err != nil {
-			return nil, "", fmt.Errorf("decode: %w", err)
+			return nil, nil, fmt.Errorf("decode: %w", err)
 		}
-		if page.Metadata.ResourceVersion == "" {
-			return nil, "", errors.New("the answer is not a list: it has no resourceVersion")
-		}
-		if page.Items == nil {
-			return nil, "", errors.New("the answer is not a list: it has no items")
+		if page.Items == nil && page.Metadata.ResourceVersion != "" {
+			return nil, nil, errors.New("the answer is not a list: it has no items")
 		}
 		reduced := make([]T, len(page.Items))
 		for i, item := range page.Items {
 			reduced[i] = reduce(item)
 		}
-		return reduced, page.Metadata.Continue, nil
+		return &page.Metadata, reduced, nil
 	})
+}
+
+// errNoList is the error of an answer that is not a list. Any object, even an empty one,
+// decodes as a list without items. A real list has a resourceVersion.
+var errNoList = errors.New("the answer is not a list: it has no resourceVersion")
+
+// listPages reads every object of a list, page by page, by quorum reads. request returns a
+// new request for the list on each call.
+func listPages[T any](ctx context.Context, most int, request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) ([]T, error) {
+	return Pages(ctx, most, func(ctx context.Context, token string, limit int) (Page[T], error) {
+		r := request().Param("limit", strconv.Itoa(limit))
+		if token != "" {
+			r = r.Param("continue", token)
+		}
+		data, err := receive(ctx, r)
+		if err != nil || len(data) > MaxPage {
+			return Page[T]{Bytes: len(data)}, err
+		}
+		meta, items, err := decode(data)
+		switch {
+		case err != nil:
+			return Page[T]{}, err
+		case meta.GetResourceVersion() == "":
+			return Page[T]{}, errNoList
+		}
+		return Page[T]{items, meta.GetContinue(), len(data)}, nil
+	})
+}
+
+// receive makes a request and returns the body of the answer, but not more than one byte
+// beyond MaxPage.
+func receive(ctx context.Context, request *rest.Request) ([]byte, error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(io.LimitReader(body, MaxPage+1))
 }
 
 // Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -46,56 +45,13 @@ func (m poolMeasure) run(ctx context.Context, kubeconfig string) (poolCost, erro
 	if err := cmd.Start(); err != nil {
 		return poolCost{}, err
 	}
-	peak := watch(cmd.Process.Pid)
+	peak := program.Peak(cmd.Process.Pid)
 	err := cmd.Wait()
 	c := poolCost{wall: time.Since(began), peak: peak()}
 	if err != nil {
 		return c, fmt.Errorf("run ip-reaper: %w\n%s", err, stderr.Bytes())
 	}
 	return c, nil
-}
-
-// watch reads the process's high-water mark of memory until the function that
-// it returns is called. The rusage of a process would do if it did not also
-// count the program that started it (exec_mmap in Linux' fs/exec.c).
-func watch(pid int) (peak func() int) {
-	stop, result := make(chan struct{}), make(chan int)
-	go func() {
-		most := 0
-		poll := time.NewTicker(2 * time.Millisecond)
-		defer poll.Stop()
-		for {
-			most = max(most, highWater(pid))
-			select {
-			case <-poll.C:
-			case <-stop:
-				result <- most
-				return
-			}
-		}
-	}()
-	return func() int { close(stop); return <-result }
-}
-
-// highWater reads VmHWM in KiB, once the process is the binary.
-func highWater(pid int) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if name, is := strings.CutPrefix(line, "Name:"); is && strings.TrimSpace(name) != "ip-reaper" {
-			return 0
-		}
-		if value, is := strings.CutPrefix(line, "VmHWM:"); is {
-			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-			if err != nil {
-				return 0
-			}
-			return kib
-		}
-	}
-	return 0
 }
 
 // tellPools prints what was measured.

@@ -1,0 +1,66 @@
+package reaper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// An excess has the pods or the virtual machines that show more addresses than are read.
+// An address that was not read may be that of any allocation that names a pod of the same
+// namespace, or no pod. So a tenant keeps nothing that names a pod of another namespace.
+type excess struct {
+	names []string          // of all
+	first map[string]string // the first name of each namespace, and of all by ""
+}
+
+// add adds the name of a pod or a virtual machine.
+func (e *excess) add(namespace, name string) {
+	if e.first == nil {
+		e.first = make(map[string]string)
+	}
+	e.names = append(e.names, name)
+	for _, in := range []string{namespace, ""} {
+		if first := e.first[in]; first == "" || name < first {
+			e.first[in] = name
+		}
+	}
+}
+
+// mayHave returns the name of a pod or a virtual machine that may have the allocation's
+// address, because it shows more addresses than are read; empty if there is none.
+func (c Census) mayHave(a *Allocation) string {
+	in := a.Owner.Pod.Namespace
+	if a.Inferred || a.Protects != nil {
+		in = ""
+	}
+	return cmp.Or(c.crowded.first[in], c.guests.first[in])
+}
+
+// tooMuch matches if the address may be one of those that were not read.
+func tooMuch(f *Facts, a *Allocation) (Decision, bool) {
+	if !a.holdsAddress() && a.Protects == nil {
+		return noMatch()
+	}
+	name := f.census.mayHave(a)
+	if name == "" {
+		return noMatch()
+	}
+	note := name + " shows more addresses than are read"
+	return match(note, Evidence{name, "it shows more addresses than are read, and this may be one of them"})
+}
+
+// maxNamed is the largest number of pods and virtual machines that warnOfExcess names.
+const maxNamed = 5
+
+// warnOfExcess warns of the pods and the virtual machines that show too much.
+func (r *run) warnOfExcess(c Census) {
+	names := slices.Concat(c.crowded.names, c.guests.names)
+	slices.Sort(names)
+	for _, name := range names[:min(len(names), maxNamed)] {
+		r.warn(name + " shows more addresses than are read: what names a pod of its namespace, or no pod, is kept")
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		r.warn(fmt.Sprintf("%d more pods and virtual machines show more addresses than are read", more))
+	}
+}

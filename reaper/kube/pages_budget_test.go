@@ -1,0 +1,119 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+const most = 500
+
+// A shelf has objects of these sizes, and answers with as many as it is asked for.
+type shelf struct {
+	sizes  []int
+	limits []int // of all requests
+	read   []int // bytes of the pages that were not given up
+}
+
+func (s *shelf) page(_ context.Context, token string, limit int) (kube.Page[int], error) {
+	from, _ := strconv.Atoi(token)
+	to := min(from+limit, len(s.sizes))
+	s.limits = append(s.limits, limit)
+	var p kube.Page[int]
+	for n := from; n < to; n++ {
+		p.Items, p.Bytes = append(p.Items, n), p.Bytes+s.sizes[n]
+	}
+	if p.Bytes > kube.MaxPage {
+		return kube.Page[int]{Bytes: kube.MaxPage + 1}, nil
+	}
+	s.read = append(s.read, p.Bytes)
+	if to < len(s.sizes) {
+		p.Next = strconv.Itoa(to)
+	}
+	return p, nil
+}
+
+// many returns n objects of a size.
+func many(n, size int) []int { return slices.Repeat([]int{size}, n) }
+
+// A page that is too large is asked for again with fewer objects, and the next ones fit.
+func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name   string
+		sizes  []int
+		limits []int
+	}{
+		{"small objects", many(1200, 5<<10), []int{500, 500, 500}},
+		{"large objects", many(200, 256<<10), append([]int{500, 125, 31}, many(11, 16)...)},
+		{"the largest objects", many(5, 3*mib), []int{500, 125, 31, 7, 1, 1, 1, 1, 1}},
+		{"large ones first", append(many(31, 256<<10), many(600, 1<<10)...), []int{500, 125, 63, 500}},
+		{"large ones last", append(many(500, 1<<10), many(40, 256<<10)...), []int{500, 500, 125, 31, 16}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &shelf{sizes: tt.sizes}
+			got, err := kube.Pages(t.Context(), most, s.page)
+			equal(t, "error", err, nil)
+			equal(t, "items", len(got), len(tt.sizes))
+			equal(t, "limits", s.limits, tt.limits)
+		})
+	}
+}
+
+// Promise 2, 3. Whatever the sizes, the list is whole and in order, or an error.
+func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.SampledFrom([]int{0, 1, 5 << 10, 256 << 10, 3 << 20, kube.MaxPage, kube.MaxPage + 1})
+		s := &shelf{}
+		for range rapid.IntRange(0, 8).Draw(t, "runs") {
+			s.sizes = append(s.sizes, many(rapid.IntRange(1, 300).Draw(t, "objects"), size.Draw(t, "size"))...)
+		}
+		most := rapid.IntRange(1, 600).Draw(t, "most")
+		got, err := kube.Pages(context.Background(), most, s.page)
+		if len(s.sizes) > 0 && slices.Max(s.sizes) > kube.MaxPage {
+			if err == nil || got != nil {
+				t.Fatalf("%d items, %v; want none and an error", len(got), err)
+			}
+			return
+		}
+		if err != nil || len(got) != len(s.sizes) || !slices.IsSorted(got) || len(slices.Compact(got)) != len(s.sizes) {
+			t.Fatalf("%d items of %d, %v", len(got), len(s.sizes), err)
+		}
+		if slices.Min(s.limits) < 1 || slices.Max(s.limits) > most {
+			t.Fatalf("limits %v", s.limits)
+		}
+	})
+}
+
+// An answer without an end is given up, and the error says that a further request would
+// fail too.
+func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
+	var limits []string
+	client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
+		limits = append(limits, r.URL.Query().Get("limit"))
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"9"},"items":["`)
+		for block := strings.Repeat("x", 1<<20); ; {
+			if _, err := io.WriteString(w, block); err != nil {
+				return
+			}
+		}
+	})
+	got, err := blocksAt(t, client)
+	if want := "an answer with one object has more than 8 MiB"; err == nil || got != nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, %v; want nothing, and %q", got, err, want)
+	}
+	if !errors.Is(err, reaper.ErrRefused) {
+		t.Errorf("%v, want one that wraps ErrRefused", err)
+	}
+	equal(t, "limits", limits, []string{"500", "125", "31", "7", "1"})
+}
