@@ -167,7 +167,7 @@ func readPolicy(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer text.Close()
+	defer func() { _ = text.Close() }()
 	return io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
 }
 

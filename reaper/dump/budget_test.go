@@ -89,7 +89,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 			t.Errorf("OpenFile(%s) = %v, want it refused: %v", name, err, refused)
 		}
 		if err == nil {
-			f.Close()
+			_ = f.Close()
 		}
 	}
 }

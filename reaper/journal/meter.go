@@ -11,7 +11,7 @@ import (
 const MaxSize = 256 << 20
 
 // minCost is what a part counts at least, however small it is.
-const minCost = 1 << 10
+const minCost = 8 << 10
 
 // errTooLarge says that a part is beyond MaxSize.
 var errTooLarge = fmt.Errorf("%w: the parts have more than %d MiB together, and this part and those after it were not read", reaper.ErrJournalDamaged, MaxSize>>20)

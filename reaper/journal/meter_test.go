@@ -18,7 +18,7 @@ func TestPartsBeyondTheLimitAreNotRead(t *testing.T) {
 	for name, filler := range map[string][]byte{"large parts": make([]byte, journal.MaxPart), "small parts": nil} {
 		t.Run(name, func(t *testing.T) {
 			var m journal.Meter
-			fit := journal.MaxSize / max(len(filler), 1<<10)
+			fit := journal.MaxSize / max(len(filler), 8<<10)
 			for n := range fit {
 				if got := m.Decode(fmt.Sprint(n), filler); got.Err == nil || strings.Contains(got.Err.Error(), "together") {
 					t.Fatalf("part %d of %d: %v", n, fit, got.Err)

@@ -18,14 +18,14 @@ import (
 
 const most = 500
 
-// A shelf has objects of these sizes, and answers with as many as it is asked for.
-type shelf struct {
+// A pagedList has objects of these sizes, and answers with as many as it is asked for.
+type pagedList struct {
 	sizes  []int
 	limits []int // of all requests
 	read   []int // bytes of the pages that were not given up
 }
 
-func (s *shelf) page(_ context.Context, token string, limit int) (kube.Page[int], error) {
+func (s *pagedList) page(_ context.Context, token string, limit int) (kube.Page[int], error) {
 	from, _ := strconv.Atoi(token)
 	to := min(from+limit, len(s.sizes))
 	s.limits = append(s.limits, limit)
@@ -61,7 +61,7 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 		{"large ones last", append(many(500, 1<<10), many(40, 256<<10)...), []int{500, 500, 125, 31, 16}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &shelf{sizes: tt.sizes}
+			s := &pagedList{sizes: tt.sizes}
 			got, err := kube.Pages(t.Context(), most, s.page)
 			equal(t, "error", err, nil)
 			equal(t, "items", len(got), len(tt.sizes))
@@ -74,12 +74,12 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]int{0, 1, 5 << 10, 256 << 10, 3 << 20, kube.MaxPage, kube.MaxPage + 1})
-		s := &shelf{}
+		s := &pagedList{}
 		for range rapid.IntRange(0, 8).Draw(t, "runs") {
 			s.sizes = append(s.sizes, many(rapid.IntRange(1, 300).Draw(t, "objects"), size.Draw(t, "size"))...)
 		}
 		most := rapid.IntRange(1, 600).Draw(t, "most")
-		got, err := kube.Pages(context.Background(), most, s.page)
+		got, err := kube.Pages(t.Context(), most, s.page)
 		if len(s.sizes) > 0 && slices.Max(s.sizes) > kube.MaxPage {
 			if err == nil || got != nil {
 				t.Fatalf("%d items, %v; want none and an error", len(got), err)

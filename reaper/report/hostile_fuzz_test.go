@@ -95,6 +95,7 @@ func fill(v reflect.Value, texts ...string) {
 					set(v.Field(i))
 				}
 			}
+		default:
 		}
 	}
 	set(v)
