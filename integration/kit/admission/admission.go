@@ -4,13 +4,8 @@
 package admission
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -18,9 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
@@ -95,39 +88,13 @@ func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 
 // Shipped reads the policies and their bindings, in the order of the files.
 func Shipped() ([]runtime.Object, error) {
-	root, err := assets.Root()
-	if err != nil {
-		return nil, err
-	}
-	folder := filepath.Join(root, "..", "deploy", "kustomize", "components", "admission")
 	var objects []runtime.Object
 	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "other"} {
-		some, err := read(filepath.Join(folder, file+".yaml"))
+		some, err := assets.Manifests("components/admission/" + file + ".yaml")
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
+			return nil, err
 		}
 		objects = append(objects, some...)
 	}
 	return objects, nil
-}
-
-func read(file string) ([]runtime.Object, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var objects []runtime.Object
-	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var doc runtime.RawExtension
-		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
-			return objects, nil
-		} else if err != nil {
-			return nil, err
-		}
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc.Raw, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
 }

@@ -1,17 +1,11 @@
 package rights
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
@@ -46,7 +40,7 @@ func load(account string, files []string) (Grant, error) {
 	g := Grant{account: account}
 	var bindings []runtime.Object
 	for _, file := range files {
-		objects, err := manifests(file)
+		objects, err := assets.Manifests(file)
 		if err != nil {
 			return g, fmt.Errorf("read %s: %w", file, err)
 		}
@@ -95,30 +89,4 @@ func (g Grant) has(ref rbacv1.RoleRef) bool {
 		}
 	}
 	return false
-}
-
-// manifests decodes the objects of a file of deploy/kustomize.
-func manifests(file string) ([]runtime.Object, error) {
-	root, err := assets.Root()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(root, "..", "deploy", "kustomize", file))
-	if err != nil {
-		return nil, err
-	}
-	var objects []runtime.Object
-	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var doc runtime.RawExtension
-		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
-			return objects, nil
-		} else if err != nil {
-			return nil, err
-		}
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc.Raw, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
 }
