@@ -110,24 +110,27 @@ func TestReservedIPsAreReadToTheLastPage(t *testing.T) {
 	}
 }
 
-// Promise 2. One object that cannot be understood, of one resource, is an error that
-// says which, and of which field.
+// Promise 2. An object that cannot be understood is listed as such, with the object and the
+// field, beside the others.
 func TestReservedIPThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	f.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
 	f.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
-	got, err := f.reserved(spaced, wide).All(t.Context())
-	if err == nil || got != nil {
-		t.Fatalf("List = %+v, %v, want an error alone", got, err)
-	}
-	for _, want := range []string{
-		"backends.reservedIPs.resources[0]: " + spacedPool + " " + f.namespace + `/web-1: ttl .spec.ttl: "7d" is not how long`,
-		"backends.reservedIPs.resources[1]: " + widePool + ` any: address .spec.ip: "10.1.0.0/24" is a range, not an address`,
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("List: %v, want %s", err, want)
+	got := make(map[string]string)
+	for _, r := range f.list(f.reserved(spaced, wide)) {
+		got[r.Pool+" "+r.Key] = ""
+		if r.Broken != nil {
+			got[r.Pool+" "+r.Key], _, _ = strings.Cut(r.Broken.Error(), ":")
 		}
+	}
+	want := map[string]string{
+		spacedPool + " " + f.namespace + "/web-0": "",
+		spacedPool + " " + f.namespace + "/web-1": "ttl .spec.ttl",
+		widePool + " any":                         "address .spec.ip",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is wrong with each object (-want +got):\n%s", diff)
 	}
 }
 
