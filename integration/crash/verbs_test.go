@@ -315,6 +315,7 @@ func TestEveryVerbOfARestoration(t *testing.T) {
 		defer func(t *testing.T) { w.T = t }(w.T)
 		w.T = t
 		w.Put(end)
+		w.Age() // the ledger of the restoration before may be of the same second
 		interrupt(w, "10.1.0.3")
 		w.Must(w.Memory.Unlock(w.Context()))
 		process, err := w.Starts("restore", policy, "--run="+id)()
