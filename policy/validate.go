@@ -19,6 +19,7 @@ const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-." + `*?[]^\`
 // values of a policy with its defaults.
 func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorList {
 	errs := slices.Clone(found)
+	faulty := newFaults(found).at
 	errs = append(errs, validateDuration(p.GracePeriod, field.NewPath("gracePeriod"))...)
 	errs = append(errs, validateDuration(p.MinAge, field.NewPath("minAge"))...)
 
@@ -31,7 +32,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validatePatterns(p.Namespaces.Exclude, namespaces.Child("exclude"))...)
 
 	for i, r := range p.Rules {
-		errs = append(errs, r.validate(backends, found, field.NewPath("rules").Index(i))...)
+		errs = append(errs, r.validate(backends, faulty, field.NewPath("rules").Index(i))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
 		at := field.NewPath("backends").Key(name)
@@ -39,7 +40,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 			errs = append(errs, field.NotSupported(at, name, backends))
 		}
 		if settings, ok := p.Backends[name].Settings.(Validator); ok {
-			errs = append(errs, settings.Validate(at, func(at *field.Path) bool { return faulty(found, at) })...)
+			errs = append(errs, settings.Validate(at, faulty)...)
 		}
 	}
 
@@ -55,12 +56,12 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
 }
 
-func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path) field.ErrorList {
+func (r *Rule) validate(backends []string, faulty func(*field.Path) bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	m, match := r.Match, at.Child("match")
 	// If decoding found a mistake in the rule, its author may have meant it to
 	// match something.
-	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty(found, at) {
+	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty(at) {
 		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
 			"set the terms of all allocations outside the rules"))
 	}
@@ -72,20 +73,6 @@ func (r *Rule) validate(backends []string, found field.ErrorList, at *field.Path
 		errs = append(errs, validateEnum(r.Restored, at.Child("restored"), Hold, Release)...)
 	}
 	return append(errs, validateDuration(r.MinAge, at.Child("minAge"))...)
-}
-
-// faulty reports whether one of the mistakes is at the field, below it, or at a
-// field that contains it.
-func faulty(found field.ErrorList, at *field.Path) bool {
-	return slices.ContainsFunc(found, func(err *field.Error) bool {
-		return within(err.Field, at.String()) || within(at.String(), err.Field)
-	})
-}
-
-// within reports whether the path of fields is outer, or continues it.
-func within(path, outer string) bool {
-	rest, ok := strings.CutPrefix(path, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func (l *Limits) validate(at *field.Path) field.ErrorList {

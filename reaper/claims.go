@@ -3,6 +3,7 @@ package reaper
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -82,17 +83,18 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	if a.Protects != nil {
 		ips = a.Protects.IPs
 	}
+	refs := make(map[PodRef]bool)
 	for _, ip := range ips {
 		for _, pod := range f.census.showing(ip) {
-			if pod.Ref != a.Owner.Pod && !slices.Contains(pods, pod.Ref) {
-				pods = append(pods, pod.Ref)
+			if pod.Ref != a.Owner.Pod {
+				refs[pod.Ref] = true
 			}
 		}
 	}
-	if pod, shown := f.sandboxClaimant(a); shown && !slices.Contains(pods, pod) {
-		pods = append(pods, pod)
+	if pod, shown := f.sandboxClaimant(a); shown {
+		refs[pod] = true
 	}
-	return pods, false
+	return slices.Collect(maps.Keys(refs)), false
 }
 
 // sentence says what the annotations of the pod keep, and what to do if they are false.

@@ -3,8 +3,8 @@ package whereabouts
 import (
 	"cmp"
 	"iter"
-	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -21,7 +21,7 @@ type attachedRange struct {
 	anyNetwork bool         // the network_name cannot be decoded
 	sliced     bool         // each node has a pool of its own, of a part of the range
 	from       netip.Prefix // the range; not valid: it cannot be told
-	exclude    []*net.IPNet
+	exclude    spans
 
 	// The plugin gives the addresses from first to last to pods. Both are not valid
 	// if it is not sure that the plugin gives any.
@@ -34,9 +34,12 @@ type attachedRange struct {
 
 // exclusions are what all network attachments exclude.
 type exclusions struct {
-	keeping []attachedRange // those that exclude addresses, or may exclude some
-	giving  []attachedRange // those that surely give addresses to pods
-	broken  []error         // a *reaper.ObjectError for each attachment that cannot be decoded
+	keeping []attachedRange                  // those that exclude addresses, or may exclude some
+	byRange map[netip.Prefix][]attachedRange // the keeping ones that are not sliced
+	sliced  []attachedRange                  // the keeping ones that are
+
+	giving []attachedRange // those that surely give addresses to pods
+	broken []error         // a *reaper.ObjectError for each attachment that cannot be decoded
 }
 
 // A place is a pool from which the plugin gives addresses.
@@ -47,11 +50,19 @@ type place struct {
 
 // add adds the ranges of one attachment.
 func (all *exclusions) add(attachment string, ranges []attachedRange) {
+	if all.byRange == nil {
+		all.byRange = make(map[netip.Prefix][]attachedRange)
+	}
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment
 		if r.from.IsValid() && (r.broken != nil || len(r.exclude) > 0) {
 			all.keeping = append(all.keeping, r)
+			if r.sliced {
+				all.sliced = append(all.sliced, r)
+			} else {
+				all.byRange[r.from] = append(all.byRange[r.from], r)
+			}
 		}
 		if r.first.IsValid() {
 			all.giving = append(all.giving, r)
@@ -88,7 +99,7 @@ func (all exclusions) protect(u *reaper.Pool, at place) {
 		}
 	}
 	if len(u.Allocations) > 0 && u.Range.IsValid() {
-		u.Protected = all.wholeProtection(at, u.Range)
+		u.Protected = all.wholeProtection(at, asRange(u.Range))
 	}
 }
 
@@ -98,12 +109,12 @@ func (all exclusions) protect(u *reaper.Pool, at place) {
 // attachment that cannot be decoded may exclude all that it names.
 func (all exclusions) protection(at place, ip netip.Addr) string {
 	by := ""
-	for _, r := range all.keeping {
+	for _, r := range all.keepingAt(at) {
 		switch {
 		case !r.mayBeOf(at, ip):
 		case r.broken != nil:
 			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
-		case by == "" && r.excludes(ip):
+		case by == "" && r.exclude.contain(ip):
 			by = "excluded by the network attachment " + r.attachment
 		}
 	}
@@ -118,13 +129,26 @@ func (all exclusions) protection(at place, ip netip.Addr) string {
 	return by
 }
 
+// keepingAt returns those of keeping that may be of the place. An attachment that cannot be
+// decoded may have tens of thousands of ranges, so not all of them are asked.
+func (all exclusions) keepingAt(at place) []attachedRange {
+	switch same := all.byRange[asRange(at.in)]; {
+	case !at.in.IsValid():
+		return all.keeping
+	case len(all.sliced) == 0:
+		return same
+	default:
+		return slices.Concat(same, all.sliced)
+	}
+}
+
 // mayBeOf reports whether the address may be one that the plugin gives for the range
 // at the place. The pool of an attachment has its range and its network, or a part of
 // the range and the name of a node. As in supportedBy, that name cannot be told from
 // a network_name.
 func (r attachedRange) mayBeOf(at place, ip netip.Addr) bool {
 	switch {
-	case !r.from.Contains(ip), !r.sliced && at.in.IsValid() && at.in.Masked() != r.from:
+	case !r.from.Contains(ip), !r.sliced && at.in.IsValid() && asRange(at.in) != r.from:
 		return false
 	case r.anyNetwork || at.network == "":
 		return true
@@ -134,19 +158,16 @@ func (r attachedRange) mayBeOf(at place, ip netip.Addr) bool {
 	return cmp.Or(r.network, unnamed) == at.network
 }
 
+// asRange returns a range as rangeOf does: masked, and IPv4 if it is IPv4 in IPv6.
+func asRange(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
 // gives reports whether the plugin surely gives the address to pods of the range's
 // attachment.
 func (r attachedRange) gives(network string, ip netip.Addr) bool {
-	return cmp.Or(r.network, unnamed) == network && r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.excludes(ip)
-}
-
-// excludes reports whether the range excludes the address.
-func (r attachedRange) excludes(ip netip.Addr) bool {
-	address := net.IP(ip.AsSlice())
-	for _, excluded := range r.exclude {
-		if excluded.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return cmp.Or(r.network, unnamed) == network && r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.contain(ip)
 }

@@ -65,8 +65,10 @@ func readConfig(config string) []attachedRange {
 // returned only tells the error.
 func brokenRanges(text string, err error) []attachedRange {
 	var all []attachedRange
+	known := make(map[netip.Prefix]bool)
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:/-", r) }) {
-		if from := rangeOf(word); from.IsValid() {
+		if from := rangeOf(word); from.IsValid() && !known[from] {
+			known[from] = true
 			all = append(all, attachedRange{from: from, anyNetwork: true, broken: err})
 		}
 	}
@@ -134,14 +136,16 @@ func (c rangeConfig) read() []attachedRange {
 	if err := decodeField("exclude", c.Exclude, &excludes); err != nil {
 		r.broken = err
 	}
+	networks := make([]*net.IPNet, 0, len(excludes))
 	for _, text := range excludes {
 		excluded, err := parseExclude(text)
 		if err != nil {
 			r.broken = fmt.Errorf("exclude: %w", err)
 			break
 		}
-		r.exclude = append(r.exclude, excluded)
+		networks = append(networks, excluded)
 	}
+	r.exclude = spansOf(networks)
 	if r.broken == nil {
 		r.first, r.last = c.bounds(text)
 	}

@@ -38,30 +38,31 @@ func (all exclusions) wholeProtection(at place, in netip.Prefix) string {
 // after an excluded range, and the first ones that an attachment gives.
 func (all exclusions) turns(at place) []netip.Addr {
 	var turns []netip.Addr
-	after := func(n *net.IPNet) {
-		_, last := ends(n)
-		turns = append(turns, last.Next())
-	}
-	for _, r := range slices.Concat(all.keeping, all.giving) {
+	for _, r := range slices.Concat(all.keepingAt(at), all.giving) {
 		if r.first.IsValid() {
 			turns = append(turns, r.first)
 		}
 		if !r.mayBeOf(at, r.from.Addr()) && !r.first.IsValid() {
 			continue
 		}
-		after(network(r.from))
+		_, last := ends(network(r.from))
+		turns = append(turns, last.Next())
 		for _, excluded := range r.exclude {
-			after(excluded)
+			turns = append(turns, excluded.last.Next())
 		}
 	}
 	return turns
 }
 
-// ends returns the first and the last address of a network.
+// ends returns the first and the last address of a network. Like package net, it takes a
+// network of IPv4 in IPv6 for one of IPv4 only if all of it is.
 func ends(n *net.IPNet) (first, last netip.Addr) {
 	first, _ = netip.AddrFromSlice(n.IP)
 	last, _ = netip.AddrFromSlice(iphelpers.SubnetBroadcastIP(*n))
-	return first.Unmap(), last.Unmap()
+	if n.IP.To4() != nil {
+		first, last = first.Unmap(), last.Unmap()
+	}
+	return first, last
 }
 
 // network returns a prefix in the form of package net.

@@ -50,7 +50,9 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	p.InStatus = len(s.addresses)
 	s.add(pod.Annotations[calicoPodIP])
 	for text := range strings.SplitSeq(pod.Annotations[calicoPodIPs], ",") {
-		s.add(text)
+		if s.add(text); s.tooMuch {
+			break // the rest may be 256 KiB long
+		}
 	}
 	readable := s.readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
 	if len(p.Sandbox) > maxSandbox {
