@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -182,8 +183,8 @@ func drawResources(t *rapid.T) []reservedips.Resource {
 			Address:       optional.Draw(t, "address"),
 			TTL:           path.Draw(t, "ttl"),
 			DeletedAt:     optional.Draw(t, "deletedAt"),
-			DeleteExpired: rapid.Bool().Draw(t, "deleteExpired"),
 		}
+		r.DeleteExpired = strings.Contains(r.Resource.Group, ".") && rapid.Bool().Draw(t, "deleteExpired")
 		if r.Address == "" || rapid.Bool().Draw(t, "has a pod") {
 			r.Pod, r.Namespace = path.Draw(t, "pod"), optional.Draw(t, "namespace")
 		}
