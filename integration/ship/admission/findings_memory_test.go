@@ -37,6 +37,8 @@ func TestMemoryKeepsItsMetadata(t *testing.T) {
 		{"create an event by another generateName", "events", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"x-"`, 1)},
 		{"create an event with a finalizer", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"finalizers":["example.com/x"],"name"`, 1)},
 		{"create an event with the source of a kubelet", "events|another error", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"action"`, `"deprecatedSource":{"component":"kubelet"},"action"`, 1)},
+		{"hold the lease for half a minute", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":30}}]`},
+		{"hold the lease for 68 years", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":2147483647}}]`},
 		{"label the lease", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]`},
 	})
 }
