@@ -2,6 +2,8 @@ package reservedips
 
 import (
 	_ "embed"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,7 +40,8 @@ type Resource struct {
 	// or leads to nothing, the first run that saw the pod gone counts.
 	DeletedAt FieldPath `json:"deletedAt,omitzero"`
 
-	// DeleteExpired has the object deleted after its addresses were released.
+	// DeleteExpired has the object deleted after its addresses were released. It is
+	// false if the objects are not the operator's own: see ResourceName.ownedByOthers.
 	DeleteExpired bool `json:"deleteExpired,omitzero"`
 }
 
@@ -92,6 +95,10 @@ func (r *Resource) validate(at *field.Path, faulty func(*field.Path) bool) field
 			errs = append(errs, field.Required(at, "must have address or pod"))
 		}
 	}
+	if r.DeleteExpired && r.Resource.ownedByOthers() {
+		errs = append(errs, field.Forbidden(at.Child("deleteExpired"), "must be false for "+r.Resource.Resource+"."+r.Resource.Group+
+			": only objects of a custom resource of your own are deleted, and none of Kubernetes, Whereabouts, Calico, KubeVirt or a network attachment"))
+	}
 	if r.TTL == "" && !faulty(ttl) {
 		errs = append(errs, field.Required(ttl, "must lead to how long an address is kept"))
 	}
@@ -111,6 +118,22 @@ func (r *Resource) validate(at *field.Path, faulty func(*field.Path) bool) field
 	}
 	return errs
 }
+
+// ownedByOthers reports whether the objects belong to Kubernetes, or to a store that
+// ip-reaper reads: deleting one of them would delete a pool, a handle or a network, and no
+// reservation. Only the group of a custom resource has a dot. The admission policies in
+// deploy/kustomize/components/admission go by the same groups.
+func (r *ResourceName) ownedByOthers() bool {
+	if r.Group == "" {
+		return false // that is another mistake
+	}
+	return !strings.Contains(r.Group, ".") || slices.ContainsFunc(groupsOfOthers, func(group string) bool {
+		return r.Group == group || strings.HasSuffix(r.Group, "."+group)
+	})
+}
+
+// groupsOfOthers are API groups, each with all groups below it.
+var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}
 
 // validate has the rules of the API server for the names in the definition of a
 // resource. A version need not look like v1: there are some like v1api20240101.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -179,11 +180,11 @@ func drawResources(t *rapid.T) []reservedips.Resource {
 				Version:  rapid.SampledFrom([]string{"v1", "v1beta1", "no", "null", "e1"}).Draw(t, "version"),
 				Resource: rapid.StringMatching(`[a-z]([a-z0-9-]{0,5}[a-z0-9])?`).Draw(t, "resource"),
 			},
-			Address:       optional.Draw(t, "address"),
-			TTL:           path.Draw(t, "ttl"),
-			DeletedAt:     optional.Draw(t, "deletedAt"),
-			DeleteExpired: rapid.Bool().Draw(t, "deleteExpired"),
+			Address:   optional.Draw(t, "address"),
+			TTL:       path.Draw(t, "ttl"),
+			DeletedAt: optional.Draw(t, "deletedAt"),
 		}
+		r.DeleteExpired = strings.Contains(r.Resource.Group, ".") && rapid.Bool().Draw(t, "deleteExpired")
 		if r.Address == "" || rapid.Bool().Draw(t, "has a pod") {
 			r.Pod, r.Namespace = path.Draw(t, "pod"), optional.Draw(t, "namespace")
 		}

@@ -64,6 +64,7 @@ func newFixture(t *testing.T) *fixture {
 	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
 		config, err := admission.As(f.Cluster, account)
 		f.must(err)
+		config.UserAgent = "ip-reaper/test" // by which the API server names the manager of fields
 		f.as[account] = dynamicOf(f, config)
 	}
 	f.must(f.CreateNamespace(t.Context(), admission.Home))

@@ -27,7 +27,7 @@ The labels of Jobs and pods. Takes root and account.
 */}}
 {{- define "ip-reaper.jobLabels" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .account }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
@@ -41,7 +41,7 @@ name between the prefix and the account's suffix: "", or for example -policy. Ta
 which is the end of the name of an outage's CronJob.
 */}}
 {{- define "ip-reaper.metadata" -}}
-name: {{ include "ip-reaper.fullname" .root }}{{ .part }}{{ .account.suffix }}{{ .job }}
+name: "{{ include "ip-reaper.fullname" .root }}{{ .part }}{{ .account.suffix }}{{ .job }}"
 labels:
   {{- include "ip-reaper.labels" . | nindent 2 }}
 {{- end }}

@@ -6,7 +6,7 @@ ip-reaper.cronjob.
 {{- $values := .root.Values -}}
 {{- $name := include "ip-reaper.fullname" .root -}}
 restartPolicy: Never
-serviceAccountName: {{ $name }}{{ .account.suffix }}
+serviceAccountName: "{{ $name }}{{ .account.suffix }}"
 automountServiceAccountToken: true
 enableServiceLinks: false
 {{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}

@@ -23,11 +23,11 @@ part.
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ .kind }}
-  name: {{ $name }}{{ .part }}{{ .account.suffix }}
+  name: "{{ $name }}{{ .part }}{{ .account.suffix }}"
 subjects:
 - kind: ServiceAccount
-  name: {{ $name }}{{ .account.suffix }}
-  namespace: {{ .root.Release.Namespace }}
+  name: "{{ $name }}{{ .account.suffix }}"
+  namespace: "{{ .root.Release.Namespace }}"
 {{- end }}
 
 {{/*

@@ -1,0 +1,44 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+)
+
+// The metadata of the ledger and of the lease, and the labels of a journal, are read by
+// other programs: an account of ip-reaper does not choose them. A ledger that is
+// immutable could never be written again, and no account may delete it.
+func TestMemoryKeepsItsMetadata(t *testing.T) {
+	f := newFixture(t)
+	const owners = `[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"1"}]`
+	f.create("configmap", strings.Replace(configMap("ip-reaper", "ip-reaper-ledger-3"), `"metadata":{`, `"metadata":{"finalizers":["example.com/x"],"ownerReferences":`+owners+`,`, 1))
+	const data = `[{"op":"add","path":"/data","value":{"a":"b"}}]`
+	named := func(meta, more string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ip-reaper",` + meta + `}` + more + `}`
+	}
+	f.each(admission.Reaper, []write{
+		{"write a ledger with an owner and a finalizer of the administrator", "", "patch", "configmap: ip-reaper/ip-reaper-ledger-3", data},
+		{"remove the owner of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger-3", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
+		{"make the ledger immutable", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/immutable","value":true}]`},
+		{"create an immutable ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger-9"`, `,"immutable":true`)},
+		{"label the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/metadata/labels","value":{"grafana_dashboard":"1"}}]`},
+		{"annotate the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/metadata/annotations","value":{"reflector.v1.k8s.emberstack.com/reflection-auto-enabled":"true"}}]`},
+		{"create a labelled ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger-9","labels":{"grafana_dashboard":"1"}`, ``)},
+		{"create a journal as the program does", "", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"ip-reaper/journal":"true","ip-reaper/run":"a"},"annotations":{"ip-reaper/started-at":"2026"}`, `,"immutable":true`)},
+		{"create a journal with a label of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"grafana_dashboard":"1"}`, ``)},
+		{"create a journal with an annotation of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","annotations":{"replicator.v1.mittwald.de/replicate-to":".*"}`, ``)},
+		{"create a journal by generateName", "", "create", "configmap: ", named(`"generateName":"ip-reaper-journal-"`, ``)},
+		{"create a ledger by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"ip-reaper-ledger-"`, ``)},
+		{"create any by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"x-"`, ``)},
+		{"create a lease by generateName", "leases", "create", "lease: ", strings.Replace(lease("ip-reaper", "x"), `"name":"x"`, `"generateName":"ip-reaper"`, 1)},
+		{"create an event by generateName", "", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"ip-reaper-"`, 1)},
+		{"create an event by another generateName", "events", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"x-"`, 1)},
+		{"create an event with a finalizer", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"finalizers":["example.com/x"],"name"`, 1)},
+		{"create an event with the source of a kubelet", "events|another error", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"action"`, `"deprecatedSource":{"component":"kubelet"},"action"`, 1)},
+		{"hold the lease for half a minute", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":30}}]`},
+		{"hold the lease for 68 years", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":2147483647}}]`},
+		{"label the lease", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]`},
+	})
+}

@@ -1,0 +1,28 @@
+package chart_test
+
+import "testing"
+
+// Names and namespaces are strings, also where YAML takes them for something else.
+func TestNamesThatYAMLTakesForSomethingElse(t *testing.T) {
+	const all = "outage: {enabled: true}\nrestore: {enabled: true}\nadmissionPolicies: {enabled: true}\nnetworkPolicy: {enabled: true}\nfullnameOverride: \"1e3\"\n"
+	for key, o := range (target{"123", "456"}).objects(t, all) {
+		metadata, _ := o.Object["metadata"].(map[string]any)
+		if _, ok := metadata["name"].(string); !ok {
+			t.Errorf("%s: name = %#v", key, metadata["name"])
+		}
+		if n, ok := metadata["namespace"]; ok && n != "456" {
+			t.Errorf("%s: namespace = %#v", key, n)
+		}
+		labels, _ := metadata["labels"].(map[string]any)
+		if labels["app.kubernetes.io/instance"] != "123" {
+			t.Errorf("%s: instance = %#v", key, labels["app.kubernetes.io/instance"])
+		}
+		subjects, _ := o.Object["subjects"].([]any)
+		for _, s := range subjects {
+			subject, _ := s.(map[string]any)
+			if _, ok := subject["name"].(string); !ok || subject["namespace"] != "456" {
+				t.Errorf("%s: subject = %#v", key, subject)
+			}
+		}
+	}
+}
