@@ -169,7 +169,8 @@ type population struct {
 	starting map[string]int
 	veiled   []PodRef
 
-	crowded excess // the pods that show too much and are not finished
+	// The pods that show too much: those that are not finished, and those that are.
+	crowded, crowdedEnded excess
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. A node that
@@ -221,7 +222,10 @@ func newPopulation(began time.Time, pods []Pod) population {
 		starting:  make(map[string]int),
 	}
 	for _, pod := range pods {
-		if pod.TooMuch && !pod.Finished {
+		switch {
+		case pod.TooMuch && pod.Finished:
+			p.crowdedEnded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
+		case pod.TooMuch:
 			p.crowded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
 		}
 		p.pods[pod.Ref] = pod
@@ -234,13 +238,13 @@ func newPopulation(began time.Time, pods []Pod) population {
 		if !pod.Finished {
 			p.unfinished++
 		}
-		if pod.veiled() {
+		if pod.veiled() && !pod.Finished {
 			p.veiled = append(p.veiled, pod.Ref)
 		}
 		switch {
 		case pod.AddressUnknown && pod.Starting:
 			p.starting[pod.Node]++
-		case pod.AddressUnknown:
+		case pod.AddressUnknown && !pod.Finished:
 			p.hidden++
 		}
 	}

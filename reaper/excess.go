@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ip-reaper/ip-reaper/policy"
 )
 
 // An excess has the pods or the virtual machines that show more addresses than are read.
@@ -29,12 +31,19 @@ func (e *excess) add(namespace, name string) {
 
 // mayHave returns the name of a pod or a virtual machine that may have the allocation's
 // address, because it shows more addresses than are read; empty if there is none.
-func (c Census) mayHave(a *Allocation) string {
+// As for other evidence, a finished pod counts only for an allocation that names no pod, and
+// only if the policy holds the addresses of finished pods.
+func (f *Facts) mayHave(a *Allocation) string {
 	in := a.Owner.Pod.Namespace
 	if a.Inferred || a.Protects != nil {
 		in = ""
 	}
-	return cmp.Or(c.crowded.first[in], c.guests.first[in])
+	c := f.census
+	name := cmp.Or(c.crowded.first[in], c.guests.first[in])
+	if in == "" && f.policy.Pods.Finished != policy.Release {
+		name = cmp.Or(name, c.crowdedEnded.first[""])
+	}
+	return name
 }
 
 // tooMuch matches if the address may be one of those that were not read.
@@ -42,7 +51,7 @@ func tooMuch(f *Facts, a *Allocation) (Decision, bool) {
 	if !a.holdsAddress() && a.Protects == nil {
 		return noMatch()
 	}
-	name := f.census.mayHave(a)
+	name := f.mayHave(a)
 	if name == "" {
 		return noMatch()
 	}
@@ -56,6 +65,9 @@ const maxNamed = 5
 // warnOfExcess warns of the pods and the virtual machines that show too much.
 func (r *run) warnOfExcess(c Census) {
 	names := slices.Concat(c.crowded.names, c.guests.names)
+	if r.Policy.Pods.Unnamed == policy.Release && r.Policy.Pods.Finished != policy.Release {
+		names = append(names, c.crowdedEnded.names...)
+	}
 	slices.Sort(names)
 	for _, name := range names[:min(len(names), maxNamed)] {
 		r.warn(name + " shows more addresses than are read: what names a pod of its namespace, or no pod, is kept")

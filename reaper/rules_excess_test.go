@@ -81,3 +81,29 @@ func TestWhatShowsTooMuchIsAWarning(t *testing.T) {
 	}
 	equal(t, "warnings", warnings, want)
 }
+
+// A finished pod may have the address of an allocation that names no pod, as far as the
+// policy holds the addresses of finished pods. Then a warning names the pod.
+func TestFinishedPodThatShowsTooMuchCountsByThePolicy(t *testing.T) {
+	for finishedPods, want := range map[policy.Disposition]struct {
+		decision decision
+		warnings int
+	}{
+		policy.Hold:    {decision{reaper.InUse, reaper.AddressInUse, "pod tenant/job shows more addresses than are read"}, 1},
+		policy.Release: {decision{reaper.Orphaned, reaper.SandboxAbsent, ""}, 0},
+	} {
+		t.Run(string(finishedPods), func(t *testing.T) {
+			a := webAllocation()
+			a.Owner.Pod = reaper.PodRef{}
+			h := newHarness(fixedStore{poolOf(a)})
+			h.policy.Pods.Unnamed, h.policy.Pods.Finished = policy.Release, finishedPods
+			h.policy.DryRun = new(true)
+			h.pods.Add(reaper.Pod{Ref: other}, finished(crowded("tenant", "job")))
+			report := h.run(t)
+			equal(t, "verdict", reported(t, report, "1"), want.decision)
+			if len(report.Warnings) != want.warnings {
+				t.Errorf("warnings %q, want %d", report.Warnings, want.warnings)
+			}
+		})
+	}
+}

@@ -20,6 +20,7 @@ type attachedRange struct {
 	network    string       // its network_name; empty: unnamed
 	anyNetwork bool         // the network_name cannot be decoded
 	sliced     bool         // each node has a pool of its own, of a part of the range
+	slice      string       // the size of these parts, as it is written
 	from       netip.Prefix // the range; not valid: it cannot be told
 	exclude    spans
 
@@ -38,8 +39,9 @@ type exclusions struct {
 	byRange map[netip.Prefix][]attachedRange // the keeping ones that are not sliced
 	sliced  []attachedRange                  // the keeping ones that are
 
-	giving []attachedRange // those that surely give addresses to pods
-	broken []error         // a *reaper.ObjectError for each attachment that cannot be decoded
+	giving       []attachedRange // those that surely give addresses to pods, and are not sliced
+	givingSlices []attachedRange // those that do, and are
+	broken       []error         // a *reaper.ObjectError for each attachment that cannot be decoded
 }
 
 // A place is a pool from which the plugin gives addresses.
@@ -64,7 +66,10 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 				all.byRange[r.from] = append(all.byRange[r.from], r)
 			}
 		}
-		if r.first.IsValid() {
+		switch {
+		case r.first.IsValid() && r.sliced:
+			all.givingSlices = append(all.givingSlices, r)
+		case r.first.IsValid():
 			all.giving = append(all.giving, r)
 		}
 		if r.broken != nil && !broken {
@@ -111,7 +116,7 @@ func (all exclusions) protection(at place, ip netip.Addr) string {
 	by := ""
 	for _, r := range all.keepingAt(at) {
 		switch {
-		case !r.mayBeOf(at, ip):
+		case !r.mayBeOf(at, ip), r.sliced && all.givesSlicesOf(r, ip):
 		case r.broken != nil:
 			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
 		case by == "" && r.exclude.contain(ip):
@@ -169,5 +174,19 @@ func asRange(p netip.Prefix) netip.Prefix {
 // gives reports whether the plugin surely gives the address to pods of the range's
 // attachment.
 func (r attachedRange) gives(network string, ip netip.Addr) bool {
-	return cmp.Or(r.network, unnamed) == network && r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.contain(ip)
+	return cmp.Or(r.network, unnamed) == network && r.has(ip)
+}
+
+// has reports whether the address is among those that the plugin gives for the range.
+func (r attachedRange) has(ip netip.Addr) bool {
+	return r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.contain(ip)
+}
+
+// givesSlicesOf reports whether the plugin surely gives the address to pods of another
+// attachment with the same slices. The pool of a slice has the name of a node, which cannot
+// be told from a network_name. So an attachment with other slices proves nothing.
+func (all exclusions) givesSlicesOf(r attachedRange, ip netip.Addr) bool {
+	return !r.anyNetwork && slices.ContainsFunc(all.givingSlices, func(g attachedRange) bool {
+		return g.network == r.network && g.from == r.from && g.slice == r.slice && g.has(ip)
+	})
 }

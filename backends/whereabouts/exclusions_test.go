@@ -186,6 +186,30 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 	}
 }
 
+// An attachment of a tenant, with the network and the slices of another one, does not hold
+// what that one gives.
+func TestSliceIsProtectedUnlessAnotherAttachmentGivesIt(t *testing.T) {
+	const both = "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"
+	for name, tt := range map[string]struct{ other, want string }{
+		"the same slices":                  {`, "range": "10.0.0.0/16", "node_slice_size": "/24"`, ""},
+		"the same slices, but one address": {`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.5"]`, "10.0.0.5"},
+		"slices of another size":           {`, "range": "10.0.0.0/16", "node_slice_size": "/25"`, both},
+		"slices of another range":          {`, "range": "10.0.0.0/15", "node_slice_size": "/24"`, both},
+		"a size that is no text":           {`, "range": "10.0.0.0/16", "node_slice_size": 24`, both},
+		"no slices":                        {`, "range": "10.0.0.0/16"`, both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			excluded := readExclusions([]json.RawMessage{
+				json.RawMessage(attachment("tenants", inBlue(`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.0/16"]`))),
+				json.RawMessage(attachment("other", inBlue(tt.other)))})
+			got := protectedBy(t, excluded, "excluded by the network attachment shop/tenants", testPool(t, "blue-node1", "10.0.0.0/24"))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("protected (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Promise 2. An attachment that cannot be decoded may exclude any address of the
 // ranges that it names, and none of another.
 func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {

@@ -86,13 +86,14 @@ func (c ipamConfig) read() []attachedRange {
 	networkErr := decodeField("network_name", c.Network, &network)
 	var configs []rangeConfig
 	rangesErr := decodeField("ipRanges", c.Ranges, &configs)
-	sliced := c.slicesNodes()
+	var slice string // each node gets a part of the range of this size
+	sliceErr := decodeField("node_slice_size", c.NodeSliceSize, &slice)
 
 	var all []attachedRange
 	if rangesErr != nil {
 		all = brokenRanges(string(c.Ranges), rangesErr)
 	}
-	sure := networkErr == nil && rangesErr == nil && !sliced
+	sure := networkErr == nil && rangesErr == nil && sliceErr == nil
 	for _, config := range append(configs, c.rangeConfig) {
 		ranges := config.read()
 		all = append(all, ranges...)
@@ -102,7 +103,8 @@ func (c ipamConfig) read() []attachedRange {
 	}
 	for i := range all {
 		r := &all[i]
-		r.network, r.anyNetwork, r.sliced = network, networkErr != nil, sliced
+		r.network, r.anyNetwork = network, networkErr != nil
+		r.slice, r.sliced = slice, sliceErr != nil || slice != ""
 		if r.broken == nil {
 			r.broken = networkErr
 		}
@@ -111,14 +113,6 @@ func (c ipamConfig) read() []attachedRange {
 		}
 	}
 	return all
-}
-
-// slicesNodes reports whether each node gets a slice of the range. The name of a
-// node cannot be told from a network_name, so it is not sure of which pools such a
-// range is.
-func (c ipamConfig) slicesNodes() bool {
-	var size string
-	return decodeField("node_slice_size", c.NodeSliceSize, &size) != nil || size != ""
 }
 
 // read decodes one range. It returns none if there is no range, or if the text is

@@ -38,7 +38,7 @@ func (all exclusions) wholeProtection(at place, in netip.Prefix) string {
 // after an excluded range, and the first ones that an attachment gives.
 func (all exclusions) turns(at place) []netip.Addr {
 	var turns []netip.Addr
-	for _, r := range slices.Concat(all.keepingAt(at), all.giving) {
+	for _, r := range slices.Concat(all.keepingAt(at), all.giving, all.givingSlices) {
 		if r.first.IsValid() {
 			turns = append(turns, r.first)
 		}
