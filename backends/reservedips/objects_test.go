@@ -96,8 +96,15 @@ func TestReservedObjectIsRead(t *testing.T) {
 func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 	for _, tt := range []struct{ name, namespace, fields, want, protects string }{
 		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "10.1.0.4 shop/*"},
-		{"a range", "shop", `,"spec":{"ips":["10.1.0.0/24"]}`, `"10.1.0.0/24" is a range, not an address`, "10.1.0.0 shop/*"},
-		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/24"]}`, `"10.1.0.4/24" is a range, not an address`, "10.1.0.4 shop/*"},
+		{"a small range", "shop", `,"spec":{"ips":["10.1.0.0/30"]}`, `"10.1.0.0/30" is a range, not an address`, "10.1.0.0 10.1.0.1 10.1.0.2 10.1.0.3 shop/*"},
+		{"a large range", "shop", `,"spec":{"ips":["10.1.0.0/23","fd00::/119","::ffff:10.1.0.9/126"]}`, `"10.1.0.0/23" is a range, not an address`, "10.1.0.0 fd00:: 10.1.0.9 shop/*"},
+		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/23"]}`, `"10.1.0.4/23" is a range, not an address`, "10.1.0.4 shop/*"},
+		{"from one address to another", "shop", `,"spec":{"ips":["10.1.0.1-10.1.0.3"]}`, `"10.1.0.1-10.1.0.3" is not an address`, "10.1.0.1 10.1.0.2 10.1.0.3 shop/*"},
+		{"backwards, and to the other family", "shop", `,"spec":{"ips":["10.1.0.3-10.1.0.1","10.1.0.1-fd00::1","10.1.0.1-"]}`, `is not an address`, "shop/*"},
+		{"several in one text", "shop", `,"spec":{"ips":["10.1.0.1, fd00::2|10.1.0.3/32 x"]}`, `is not an address`, "10.1.0.1 fd00::2 10.1.0.3 shop/*"},
+		{"leading zeros", "shop", `,"spec":{"ips":["010.1.000.002"]}`, `"010.1.000.002" is not an address`, "10.1.0.2 shop/*"},
+		{"the last addresses of a family", "shop", `,"spec":{"ips":["255.255.255.254-255.255.255.255","255.255.255.254/31"]}`, `is not an address`,
+			"255.255.255.254 255.255.255.255 255.255.255.254 255.255.255.255 shop/*"},
 		{"a wrong prefix length", "shop", `,"spec":{"ips":["10.1.0.4/33"]}`, `"10.1.0.4/33" is not an address`, "shop/*"},
 		{"a blank", "shop", `,"spec":{"ips":[" "]}`, `" " is not an address`, "shop/*"},
 		{"a number for an address", "shop", `,"spec":{"ips":[167837700]}`, `167837700 is not an address`, "shop/*"},
@@ -139,6 +146,16 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 				t.Errorf("protects (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A tenant's object holds no network of others by texts that only may name addresses.
+func TestMalformedTextsProtectAFewAddresses(t *testing.T) {
+	for _, texts := range []string{`"0.0.0.0-255.255.255.255"`, `"10.1.0.0/24","10.2.0.0/24","10.1.0.x"`, `"::-ffff::"`} {
+		got, err := readOne(t, everyPath, "shop", `,"spec":{"ips":[`+texts+`,"10.9.0.9"]}`)
+		if err != nil || len(got.IPs) != maxLoose+1 || got.IPs[maxLoose] != netip.MustParseAddr("10.9.0.9") {
+			t.Errorf("%s: %d addresses, %v, want %d and the one that is well formed", texts, len(got.IPs), err, maxLoose)
+		}
 	}
 }
 

@@ -123,20 +123,20 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 }
 
 // readAddresses returns the addresses of an object. With an error, it returns those
-// that can be decoded. An address with a network may be that address.
+// that can be decoded, and at most maxLoose of those that the other texts may name.
 func (r reservedResource) readAddresses(object any) ([]netip.Addr, error) {
 	values, mistake := r.address.values(object)
 	var ips []netip.Addr
+	loose := 0 // how many of them are of malformed texts
 	for _, value := range values {
 		ip, err := readAddress(value)
 		if err != nil {
 			mistake = cmp.Or(mistake, r.address.mistake(value, err))
 			text, _ := value.(string)
-			network, err := netip.ParsePrefix(strings.TrimSpace(text))
-			if err != nil {
-				continue
-			}
-			ip = network.Addr().Unmap()
+			some := mayName(text)
+			ips = append(ips, some[:min(len(some), maxLoose-loose)]...)
+			loose = min(loose+len(some), maxLoose)
+			continue
 		}
 		ips = append(ips, ip)
 	}

@@ -1,0 +1,68 @@
+package reservedips
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+// maxLoose is how many addresses a malformed text protects at most. With more, one object
+// could hold whole networks of other tenants.
+const maxLoose = 256
+
+// mayName returns the addresses that a text may name which is no address: those of a small
+// network, those from one address to another, several in one text, and IPv4 with leading
+// zeros, which other programs read. A network of more than maxLoose addresses may be an
+// address with its network, so only that one counts.
+func mayName(text string) []netip.Addr {
+	var all []netip.Addr
+	for _, piece := range strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune(",;|", c) }) {
+		ip, last := looseSpan(piece)
+		for ; ip.IsValid() && ip.Compare(last) <= 0 && len(all) < maxLoose; ip = ip.Next() {
+			all = append(all, ip)
+		}
+	}
+	return all
+}
+
+// looseSpan returns the first and the last address of one piece of a text. Both are not
+// valid if the piece names none.
+func looseSpan(piece string) (first, last netip.Addr) {
+	if low, high, both := strings.Cut(piece, "-"); both {
+		if first, last = looseAddress(low), looseAddress(high); first.BitLen() != last.BitLen() {
+			return netip.Addr{}, netip.Addr{}
+		}
+		return first, last
+	}
+	network, err := netip.ParsePrefix(piece)
+	if err != nil {
+		ip := looseAddress(piece)
+		return ip, ip
+	}
+	ip, mapped := network.Addr().Unmap(), network.Addr().Is4In6()
+	if hosts := network.Addr().BitLen() - network.Bits(); mapped || 1<<min(hosts, 30) > maxLoose {
+		return ip, ip
+	}
+	first = network.Masked().Addr()
+	for last = first; network.Contains(last.Next()); {
+		last = last.Next()
+	}
+	return first, last
+}
+
+// looseAddress parses an address, also with zeros before the numbers of IPv4. The result is
+// not valid if the text is none.
+func looseAddress(text string) netip.Addr {
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		if len(parts) == 4 && part != "" {
+			parts[i] = cmp.Or(strings.TrimLeft(part, "0"), "0")
+		}
+	}
+	ip, err := netip.ParseAddr(strings.Join(parts, "."))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ip.Unmap().WithZone("")
+}
