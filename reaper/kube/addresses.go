@@ -17,6 +17,7 @@ import (
 const (
 	maxAddresses     = 128      // of a pod or of a machine; also interfaces of a pod
 	maxNetworkStatus = 64 << 10 // bytes of the annotation that are decoded
+	maxEntries       = 1024     // of a network-status; each takes a microsecond, and the second look lists every pod
 	maxSandbox       = 256      // bytes
 )
 
@@ -82,7 +83,11 @@ func (s *showing) readNetworkStatus(annotation string) bool {
 	}
 	s.interfaces = make(map[string][]netip.Addr)
 	readable := true
-	for entries.More() {
+	for n := 0; entries.More(); n++ {
+		if n == maxEntries {
+			s.tooMuch = true
+			return false
+		}
 		err := s.readEntry(entries)
 		if wrong := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &wrong) {
 			return false

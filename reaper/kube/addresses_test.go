@@ -51,6 +51,7 @@ func TestReadPodStopsAtTheLimits(t *testing.T) {
 			annotated(networkStatus, `[{"interface": "net1", "ips": [`+strings.Repeat(`"10.9.0.1",`, 1000)+`"10.9.0.1"]}]`), own + 1, 1, false},
 		{"too many interfaces", annotated(networkStatus, "["+numbered(`{"interface":"%d"},`, maxAddresses)+`{"interface":"x"}]`), own, maxAddresses, true},
 		{"an interface over and over", annotated(networkStatus, "["+strings.Repeat(`{"interface":"x"},`, 1000)+`{"interface":"x"}]`), own, 1, false},
+		{"too many entries", annotated(networkStatus, "["+strings.Repeat(`{"interface":"x"},`, maxEntries)+`{"interface":"y"}]`), own, 1, true},
 		{"a few addresses on too many interfaces",
 			annotated(networkStatus, "["+numbered(`{"interface":"a%d","ips":["10.9.0.1","10.9.0.2"]},`, 100)+`{"interface":"x"}]`), own + 2, 101, true},
 		{"a long text", annotated(networkStatus, `[{"interface": "net1", "ips": ["10.9.0.1"]}]`+strings.Repeat(" ", maxNetworkStatus)), own + 1, 1, true},
