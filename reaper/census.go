@@ -40,9 +40,10 @@ type Pod struct {
 	// TooMuch is set for a pod that shows more addresses than are read.
 	TooMuch bool
 
-	// Starting is set for a pod whose address is unknown because it shows none in its
-	// status and in a network-status, and its annotations can be read: its sandbox is
-	// not set up yet. It may show an address that Calico's plugin just gave it.
+	// Starting is set for a pod whose address is unknown because its status has none, and
+	// whose annotations can be read: its sandbox is not set up yet, or the kubelet has not
+	// written the status yet. It may show an address that Calico's plugin just gave it. It
+	// has no network-status, or one beside an address of Calico.
 	Starting bool
 
 	// TerminationGrace is how long the kubelet lets the containers run after the

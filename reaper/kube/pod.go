@@ -54,6 +54,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 			break // the rest may be 256 KiB long
 		}
 	}
+	byCalico := len(s.addresses) > p.InStatus
 	readable := s.readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true
@@ -62,7 +63,9 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	asks := pod.Annotations[networks] != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && pod.Spec.NodeName != ""
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !pod.Spec.HostNetwork)
-	p.Starting = p.AddressUnknown && !p.TooMuch && readable && len(s.interfaces) == 0 && !pod.Spec.HostNetwork && isStarting(pod)
+	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
+	inOrder := len(s.interfaces) == 0 || byCalico
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !pod.Spec.HostNetwork && isStarting(pod)
 	return p
 }
 

@@ -174,6 +174,15 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 		{"Multus showed an address, and no status does", bare(func(p *corev1.Pod) {
 			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.2.0.1"]}]`
 		}), true, false, false},
+		{"Calico and Multus are done, and the kubelet has not written the status", bare(func(p *corev1.Pod) {
+			p.Annotations[calicoPodIP] = "10.4.0.1/32"
+			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.4.0.1"]}, {"interface": "net1", "ips": ["10.2.0.1"]}]`
+		}), true, false, true},
+		{"Calico and Multus are done, and the status has no address", running(func(p *corev1.Pod) {
+			p.Status.PodIP, p.Status.PodIPs = "none", nil
+			p.Annotations[calicoPodIP] = "10.4.0.1/32"
+			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.4.0.1"]}]`
+		}), true, false, false},
 		{"Multus has no address", bare(func(p *corev1.Pod) { p.Annotations[networkStatus] = `[{"interface": "eth0"}]` }), true, false, false},
 		{"Calico's address is none", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIPs] = "none" }), true, false, false},
 		{"Calico's plugin took its address back", bare(func(p *corev1.Pod) { p.Annotations[calicoPodIPs] = "" }), true, false, true},
