@@ -12,7 +12,8 @@ for container in $(crictl ps --all --pod "$sandbox" --quiet) "$sandbox"; do
 		ctr -n k8s.io tasks list | grep -q "$container" || break
 		sleep 0.2
 	done
-	ctr -n k8s.io containers delete "$container" >/dev/null
+	# The last request of the kubelet may have deleted it.
+	ctr -n k8s.io containers delete "$container" >/dev/null || [[ $(ctr -n k8s.io containers list --quiet) != *"$container"* ]]
 done
 ctr -n k8s.io sandboxes remove --force "$sandbox" >/dev/null 2>&1 || true
 umount "$netns" && rm "$netns"
