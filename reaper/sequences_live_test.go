@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"context"
 	"iter"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -86,37 +87,32 @@ func calicoOf(node string) reaper.Allocation {
 	}
 }
 
-// 1. Calico names the node n1-calico; Kubernetes n1. The pod shows its address on n1, and
-// a run sees it. Then n1 is cut off, and the pod is deleted by force. It still runs.
-func TestNodeNameOfCalicoDoesNotReplaceThatOfThePod(t *testing.T) {
-	w := newSequence(
-		namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"},
-		namedStore{fixedStore{poolOf(calicoOf("n1-calico"))}, "calico"})
-	pod := showing(web, ip1, ip2)
-	pod.Node, pod.Sandbox = "n1", "s1"
-	w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
-	w.run(t)
-	for range 3 {
-		w.now = w.now.Add(30 * time.Minute)
-		w.cluster(nil, notReady("n1"), ready("n2"))
-		kept(t, "whereabouts", w.entry(t, "whereabouts"))
-	}
-}
-
-// 1b. The same with an outdated sandbox ID in the store: Calico's leak of that sandbox is
-// on nold, the pod shows the address on n1.
-func TestNodeOfALeakedSandboxDoesNotReplaceThatOfThePod(t *testing.T) {
-	w := newSequence(
-		namedStore{fixedStore{poolOf(webAllocation())}, "overlapping"},
-		namedStore{fixedStore{poolOf(calicoOf("nold"))}, "calico"})
-	pod := showing(web, ip1)
-	pod.Node, pod.Sandbox = "n1", "s2"
-	w.cluster([]reaper.Pod{pod}, ready("n1"), ready("nold"))
-	w.run(t)
-	for range 3 {
-		w.now = w.now.Add(30 * time.Minute)
-		w.cluster(nil, notReady("n1"), ready("nold"))
-		kept(t, "overlapping", w.entry(t, "overlapping"))
+// 1. The pod shows its address on n1, and a run sees it. Then n1 is cut off, and the pod is
+// deleted by force. It still runs. Calico names another node for the sandbox.
+func TestNodeOfCalicoDoesNotReplaceThatOfThePod(t *testing.T) {
+	for _, tt := range []struct {
+		name, backend, calicoNode string
+		other                     string // a node that is ready
+		shows                     []netip.Addr
+		sandbox                   string // that the pod shows
+	}{
+		{"Kubernetes does not know the node of that name", "whereabouts", "n1-calico", "n2", []netip.Addr{ip1, ip2}, "s1"},
+		{"the sandbox of the store is outdated, and leaked on that node", "overlapping", "nold", "nold", []netip.Addr{ip1}, "s2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newSequence(
+				namedStore{fixedStore{poolOf(webAllocation())}, tt.backend},
+				namedStore{fixedStore{poolOf(calicoOf(tt.calicoNode))}, "calico"})
+			pod := showing(web, tt.shows...)
+			pod.Node, pod.Sandbox = "n1", tt.sandbox
+			w.cluster([]reaper.Pod{pod}, ready("n1"), ready(tt.other))
+			w.run(t)
+			for range 3 {
+				w.now = w.now.Add(30 * time.Minute)
+				w.cluster(nil, notReady("n1"), ready(tt.other))
+				kept(t, tt.backend, w.entry(t, tt.backend))
+			}
+		})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A token of the pod's service account becomes no credential of etcd, by whatever
-// name it is reached. The names are those of a directory that stands for /: "var/run"
+// A token of the pod's service account becomes no credential of etcd by any of
+// its names. The names are those of a directory that stands for /: "var/run"
 // is a link to "run" there, as in most images.
 func TestFilesOfTheServiceAccountAreRefused(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())

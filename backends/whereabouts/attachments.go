@@ -45,14 +45,7 @@ func listExclusions(ctx context.Context, client rest.Interface) (exclusions, err
 // read does not prove it either.
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
-	err := kube.Patiently(ctx, func(ctx context.Context) error {
-		data, err := kube.Send(ctx, client.Get().AbsPath("/apis"))
-		if err != nil {
-			return err
-		}
-		return kube.Decode(data, &served)
-	})
-	if err != nil {
+	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
 		return fmt.Errorf("not found, and the reason is unknown: list the API groups: %w", err)
 	}
 	if !serves(served, v1alpha1.SchemeGroupVersion.String()) {

@@ -87,8 +87,8 @@ func TestTombstoneKeepsTheWholeSpec(t *testing.T) {
 	}
 }
 
-// Promise 2. An overlapping reservation that names no pod is held, whatever the
-// policy says of allocations without a name.
+// Promise 2. An overlapping reservation that names no pod is held, also if the
+// policy releases allocations without a name.
 func TestOverlappingThatNamesNoPodIsHeld(t *testing.T) {
 	p := policy.Default()
 	p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}

@@ -74,7 +74,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	}
 }
 
-// Whatever an object names is there: accounts, roles, the policy that a pod reads. The
+// Each thing that an object names is there: accounts, roles, the policy that a pod reads. The
 // Jobs of an outage read that of the CronJob.
 func TestWhatIsNamedIsThere(t *testing.T) {
 	policies := every[*corev1.ConfigMap](t, render(t, shipped(t, "cronjob")))

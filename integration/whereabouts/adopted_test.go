@@ -30,7 +30,7 @@ func TestEntryWithoutAnInterfaceIsNeverAdopted(t *testing.T) {
 	}
 }
 
-// An ADD leaves a reservation of its own pod as it is, whatever the interface, and the
+// An ADD leaves a reservation of its own pod as it is, for any interface, and the
 // pod relies on it. So a reservation without an interface may be in use again.
 func TestReservationWithoutAnInterfaceIsAdopted(t *testing.T) {
 	f := newFixture(t)

@@ -70,7 +70,7 @@ func servedVersion(ctx context.Context, client rest.Interface, group, wanted, re
 		return "", err
 	}
 	var served metav1.APIResourceList
-	if err := discover(ctx, client, &served, "/apis", group, version); err != nil {
+	if err := Discover(ctx, client, &served, "/apis", group, version); err != nil {
 		return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
 	}
 	if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
@@ -87,7 +87,7 @@ func servedVersion(ctx context.Context, client rest.Interface, group, wanted, re
 // groupVersion is servedVersion for the group.
 func groupVersion(ctx context.Context, client rest.Interface, group, wanted string) (string, error) {
 	var served metav1.APIGroupList
-	if err := discover(ctx, client, &served, "/apis"); err != nil {
+	if err := Discover(ctx, client, &served, "/apis"); err != nil {
 		return "", fmt.Errorf("list the API groups: %w", err)
 	}
 	version, complete := "", false
@@ -113,8 +113,8 @@ func groupVersion(ctx context.Context, client rest.Interface, group, wanted stri
 	return version, nil
 }
 
-// discover reads what the API server says of itself.
-func discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
+// Discover reads what the API server says of itself at a path, such as /apis.
+func Discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
 	return Patiently(ctx, func(ctx context.Context) error {
 		data, err := Send(ctx, client.Get().AbsPath(path...))
 		if err != nil {

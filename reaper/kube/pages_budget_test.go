@@ -70,7 +70,7 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 	}
 }
 
-// Promise 2, 3. Whatever the sizes, the list is whole and in order, or an error.
+// Promise 2, 3. With objects of any sizes, the list is whole and in order, or an error.
 func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]int{0, 1, 5 << 10, 256 << 10, 3 << 20, kube.MaxPage, kube.MaxPage + 1})

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 )
 
-// What no other policy looks at is refused, whatever rights an account has, but for the
+// What no other policy looks at is refused, also to an account with all rights, but for the
 // custom resources that backends.reservedIPs can name.
 func TestNothingElseIsWritten(t *testing.T) {
 	f := newFixture(t)
@@ -116,7 +116,7 @@ func TestOthersAreNotConcerned(t *testing.T) {
 	}
 }
 
-// The policies hold in whatever namespace the manifests were installed.
+// The policies hold in every namespace in which the manifests can be installed.
 func TestAccountsOfAnotherNamespaceAreConcerned(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.CreateNamespace(t.Context(), "network-tools"))

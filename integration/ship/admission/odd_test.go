@@ -59,7 +59,7 @@ func TestOddWritesAreRefused(t *testing.T) {
 	}
 }
 
-// A tombstone keeps the spec that it replaces, whatever is in it.
+// A tombstone keeps the spec that it replaces, with any values in it.
 func TestTombstoneKeepsOddSpecs(t *testing.T) {
 	f := newFixture(t)
 	for name, spec := range map[string]string{
