@@ -64,6 +64,14 @@ image: ## Build the image IMAGE from a binary that is built here; pulls nothing
 change: $(BIN)/changie ## Ask for a change, and note it in docs/changes/unreleased
 	CHANGIE_CONFIG_PATH=docs/changes/changie.yaml $(BIN)/changie new
 
+MAN_DIR ?= $(CURDIR)/dist/man
+
+# The settings are those of go_build, so that its compiled packages serve here too:
+# otherwise, all of them are compiled again.
+.PHONY: man
+man: ## Write the man pages of all commands to dist/man
+	cd $(TOOLS)/man && CGO_ENABLED=0 go run -tags grpcnotrace -trimpath . '$(VERSION)' "$(MAN_DIR)"
+
 .PHONY: changelog
 changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
 	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
@@ -137,6 +145,8 @@ endef
 .PHONY: test
 test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included, with samples of the exhaustive ones
 	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
 	@$(race_flags); \
 	for module in $(MODULES); do \
 		echo "go test $$race -short $(TESTFLAGS) ./...   # in $$module"; \

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,19 @@ func accepts(root, s node, value any) bool {
 		}
 	}
 	return true
+}
+
+// patterns are the patterns of the schema, compiled.
+var patterns sync.Map
+
+// compiled compiles a pattern once.
+func compiled(pattern string) *regexp.Regexp {
+	if known, ok := patterns.Load(pattern); ok {
+		return known.(*regexp.Regexp)
+	}
+	made := regexp.MustCompile(pattern)
+	patterns.Store(pattern, made)
+	return made
 }
 
 func acceptsKeyword(root, s node, keyword string, want, value any) bool {
@@ -56,7 +70,7 @@ func acceptsKeyword(root, s node, keyword string, want, value any) bool {
 	case "maximum":
 		return !isNumber || number <= want.(float64)
 	case "pattern":
-		return !isText || regexp.MustCompile(want.(string)).MatchString(text)
+		return !isText || compiled(want.(string)).MatchString(text)
 	case "maxLength":
 		return !isText || float64(utf8.RuneCountInString(text)) <= want.(float64)
 	case "minLength":

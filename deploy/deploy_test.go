@@ -97,12 +97,14 @@ func TestShippedPoliciesLoadAndOnlyReleaseReleases(t *testing.T) {
 			t.Errorf("%s: dryRun is %v, want %v", file, p.DryRun, dryRun)
 		}
 	}
-	ofCronJob, err := os.ReadFile("kustomize/cronjob/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last := strings.TrimSpace(string(ofCronJob)); !strings.HasSuffix(last, "\n- ../components/plan") {
-		t.Errorf("the last line of the CronJob's kustomization does not choose the component plan:\n%s", last)
+	for _, folder := range []string{"cronjob", "all"} {
+		text, err := os.ReadFile(filepath.Join("kustomize", folder, "kustomization.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := strings.TrimSpace(string(text)); !strings.HasSuffix(last, "\n- ../components/plan") {
+			t.Errorf("the last line of %s does not choose the component plan:\n%s", folder, last)
+		}
 	}
 }
 

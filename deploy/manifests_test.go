@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
@@ -30,7 +31,7 @@ var modes = []string{"plan", "release"}
 func installation(t *testing.T, mode string) map[string]metav1.Object {
 	t.Helper()
 	objects := make(map[string]metav1.Object)
-	for _, dir := range []string{"base", "template", "components/admission", "components/" + mode} {
+	for _, dir := range []string{"namespace", "base", "template", "components/admission", "components/" + mode} {
 		for _, file := range manifests(t, dir) {
 			for _, object := range read(t, file) {
 				key := kind(object) + " " + object.GetName()
@@ -108,6 +109,8 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(batchv1.CronJob)
 	case "networking.k8s.io/v1 NetworkPolicy":
 		object = new(networkingv1.NetworkPolicy)
+	case "scheduling.k8s.io/v1 PriorityClass":
+		object = new(schedulingv1.PriorityClass)
 	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":
 		object = new(admissionv1.ValidatingAdmissionPolicy)
 	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding":

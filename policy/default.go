@@ -45,6 +45,7 @@ func (p *Policy) setDefaults() {
 	setDefault(&p.Limits.MinEntries, 20)
 	p.Protection.StatefulSets = cmp.Or(p.Protection.StatefulSets, OrdinalInRange)
 	setDefault(&p.Journal.Keep, 10)
+	setDefault(&p.Journal.KeepFor, Duration{7 * 24 * time.Hour})
 	setDefault(&p.Journal.RestoreHold, Duration{24 * time.Hour})
 }
 

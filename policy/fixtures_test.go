@@ -98,7 +98,7 @@ nodes: {unreachable: release, unknown: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:
   statefulSets: ignore
-journal: {keep: 3, restoreHold: 2h}
+journal: {keep: 3, keepFor: 36h, restoreHold: 2h}
 `
 
 // wantRefusal fails the test unless err is an *Error with exactly these messages,

@@ -36,7 +36,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			MinEntries:  new(20),
 		},
 		Protection: policy.Protection{StatefulSets: policy.OrdinalInRange},
-		Journal:    policy.Journal{Keep: new(10), RestoreHold: &policy.Duration{Duration: 24 * time.Hour}},
+		Journal:    policy.Journal{Keep: new(10), KeepFor: &policy.Duration{Duration: 168 * time.Hour}, RestoreHold: &policy.Duration{Duration: 24 * time.Hour}},
 	}
 	if diff := cmp.Diff(want, policy.Default()); diff != "" {
 		t.Errorf("Default (-want +got):\n%s", diff)
@@ -110,7 +110,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			MinEntries:  new(0),
 		},
 		Protection: policy.Protection{StatefulSets: policy.Ignore},
-		Journal:    policy.Journal{Keep: new(3), RestoreHold: &policy.Duration{Duration: 2 * time.Hour}},
+		Journal:    policy.Journal{Keep: new(3), KeepFor: &policy.Duration{Duration: 36 * time.Hour}, RestoreHold: &policy.Duration{Duration: 2 * time.Hour}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)

@@ -141,11 +141,14 @@ type Protection struct {
 }
 
 // Journal says how long the records of releases are kept, and how long a restored
-// allocation is.
+// allocation is. A journal is removed when neither Keep nor KeepFor keeps it.
 type Journal struct {
 	// Keep is the number of runs whose releases can be undone, from 1 to 100. 10 if
 	// absent.
 	Keep *int `json:"keep,omitzero"`
+
+	// KeepFor is how long the releases of a run can be undone at least. 168h if absent.
+	KeepFor *Duration `json:"keepFor,omitzero"`
 
 	// RestoreHold is how long an allocation that a restore put back is held. 24h if
 	// absent.

@@ -39,7 +39,7 @@ func drawPolicy(t *rapid.T) policy.Policy {
 	)
 	patterns := func(least int) []string { return rapid.SliceOfN(pattern, least, 3).Draw(t, "patterns") }
 	duration := func() *policy.Duration {
-		return &policy.Duration{Duration: time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "duration"))}
+		return &policy.Duration{Duration: time.Duration(rapid.Int64Range(0, int64(99_999*time.Hour)).Draw(t, "duration"))}
 	}
 	disposition := rapid.SampledFrom([]policy.Disposition{policy.Hold, policy.Release})
 	rules := []policy.Rule{}
@@ -88,15 +88,15 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		},
 		Nodes: policy.Nodes{Unreachable: disposition.Draw(t, "unreachable"), Unknown: disposition.Draw(t, "unknown")},
 		Limits: policy.Limits{
-			MaxReleases: new(rapid.IntMin(0).Draw(t, "maxReleases")),
+			MaxReleases: new(rapid.IntRange(0, math.MaxInt32).Draw(t, "maxReleases")),
 			MaxFraction: new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxFraction")),
 			MaxPodDrop:  new(rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "maxPodDrop")),
-			MinEntries:  new(rapid.IntMin(0).Draw(t, "minEntries")),
+			MinEntries:  new(rapid.IntRange(0, math.MaxInt32).Draw(t, "minEntries")),
 		},
 		Protection: policy.Protection{
 			StatefulSets: rapid.SampledFrom([]policy.StatefulSetProtection{policy.OrdinalInRange, policy.Ignore}).Draw(t, "statefulSets"),
 		},
-		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep")), RestoreHold: duration()},
+		Journal: policy.Journal{Keep: new(rapid.IntRange(1, 100).Draw(t, "keep")), KeepFor: duration(), RestoreHold: duration()},
 	}
 }
 

@@ -139,6 +139,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown nodes neither held nor released", "nodes: {unknown: keep}",
 			`nodes.unknown: Unsupported value: "keep": supported values: "hold", "release"`},
 		{"a negative hold", "journal: {restoreHold: -1h}", `journal.restoreHold: Invalid value: "-1h": must not be negative`},
+		{"a negative time of journals", "journal: {keepFor: -1h}", `journal.keepFor: Invalid value: "-1h": must not be negative`},
 		{"journal too long", "journal: {keep: 101}", "journal.keep: Invalid value: 101: must be from 1 to 100"},
 		{"journal of half a run", "journal: {keep: 0.5}", "journal.keep: Invalid value: 0.5: must be a whole number"},
 	} {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"strings"
 	"time"
 )
 
@@ -71,6 +72,34 @@ func (p Policy) BackendTerms(backend string) Terms {
 		}
 	}
 	return t
+}
+
+// Outside says which pattern leaves a namespace out of the policy's scope, or that none
+// takes it in. It is empty if the namespace is in scope.
+func (p Policy) Outside(namespace string) string {
+	for _, pattern := range p.Namespaces.Exclude {
+		if matchAny([]string{pattern}, namespace) != no {
+			return "namespaces.exclude has " + pattern
+		}
+	}
+	if matchAny(p.Namespaces.Include, namespace) == yes {
+		return ""
+	}
+	return "namespaces.include has only: " + strings.Join(p.Namespaces.Include, ", ")
+}
+
+// String names the patterns for people, such as "namespaces prod-*, pods db-*".
+func (m Match) String() string {
+	var parts []string
+	for _, part := range []struct {
+		name     string
+		patterns []string
+	}{{"namespaces", m.Namespaces}, {"pods", m.Pods}, {"backends", m.Backends}} {
+		if len(part.patterns) > 0 {
+			parts = append(parts, part.name+" "+strings.Join(part.patterns, " or "))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // first returns the first duration that is set; 0 if none is.

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -91,6 +93,14 @@ func (l *Limits) validate(at *field.Path) field.ErrorList {
 	if *l.MinEntries < 0 {
 		errs = append(errs, field.Invalid(at.Child("minEntries"), *l.MinEntries, "must not be negative"))
 	}
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"maxReleases", *l.MaxReleases}, {"minEntries", *l.MinEntries}} {
+		if number.value > math.MaxInt32 {
+			errs = append(errs, field.Invalid(at.Child(number.name), number.value, fmt.Sprintf("must be at most %d", math.MaxInt32)))
+		}
+	}
 	return errs
 }
 
@@ -99,6 +109,7 @@ func (j *Journal) validate(at *field.Path) field.ErrorList {
 	if *j.Keep < 1 || *j.Keep > 100 {
 		errs = append(errs, field.Invalid(at.Child("keep"), *j.Keep, "must be from 1 to 100"))
 	}
+	errs = append(errs, validateDuration(j.KeepFor, at.Child("keepFor"))...)
 	return append(errs, validateDuration(j.RestoreHold, at.Child("restoreHold"))...)
 }
 

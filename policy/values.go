@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -97,6 +98,10 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// durationPattern is the pattern of durations in the schema. Durations that it matches do
+// not overflow: six of the largest parts have about 190 years.
+var durationPattern = regexp.MustCompile(`^[+]?(0|(([0-9]{1,5}([.][0-9]*)?|[.][0-9]+)h|([0-9]{1,7}([.][0-9]*)?|[.][0-9]+)m|([0-9]{1,9}([.][0-9]*)?|[.][0-9]+)s|([0-9]{1,12}([.][0-9]*)?|[.][0-9]+)ms|([0-9]{1,15}([.][0-9]*)?|[.][0-9]+)(us|µs|μs)|([0-9]{1,18}([.][0-9]*)?|[.][0-9]+)ns){1,6})$`)
+
 // A Duration is a time.Duration that is a string in JSON, such as "15m".
 type Duration struct{ time.Duration }
 
@@ -133,8 +138,15 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 		return errors.New(`must be a duration, such as "15m"`)
 	}
 	parsed, err := time.ParseDuration(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return errors.New(`must be a duration in units from h to ns, such as "1h30m"`)
+	case parsed == 0 && strings.HasPrefix(text, "-"):
+		return errors.New("must not be negative")
+	case parsed > 0 && !durationPattern.MatchString(text):
+		return errors.New(`must have at most 6 numbers, and at most 5 digits before h, such as "1h30m"`)
+	case parsed == 0 && !durationPattern.MatchString(text):
+		return errors.New(`must be written shorter, such as "0s"`)
 	}
 	d.Duration = parsed
 	return nil

@@ -71,6 +71,18 @@ type Recorder interface {
 	// was listed.
 	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
 
+	// Compare says what Restore would find for the records of one pool, and only reads.
+	// It makes the same checks, and returns one error for each record, in the same
+	// order:
+	//
+	//   nil         its place is free, so Restore would try to put it back
+	//   ErrPresent  the store holds it, as it was
+	//   ErrTaken    its place has another owner, whom the error names, or is gone
+	//   ErrAgain    nothing was decided
+	//
+	// An error may wrap one of them, or be another one.
+	Compare(ctx context.Context, pool string, rs []Record) []error
+
 	// Restore puts back the records of one pool whose places are still free, with
 	// as few writes as the store allows. Each write fails if another client wrote
 	// since the read. Restore refuses a record that Record cannot have returned,

@@ -63,6 +63,10 @@ func (fixedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.Ra
 	return tokenRecorder{}.Record(ctx, as)
 }
 
+func (fixedStore) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Compare(ctx, pool, rs)
+}
+
 func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }

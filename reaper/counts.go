@@ -5,17 +5,10 @@ import "fmt"
 // tally counts the report's entries. It also sets the status of the backends whose
 // releases failed.
 func (r *Report) tally() {
-	r.Summary = Counts{}
-	backends := make(map[string]*Counts, len(r.Backends))
-	for i := range r.Backends {
-		r.Backends[i].Counts = Counts{}
-		backends[r.Backends[i].Name] = &r.Backends[i].Counts
-	}
+	r.count()
 	gone := make(map[[2]string]int, len(r.Pools))
 	unfinished := make(map[string]int)
 	for _, e := range r.Entries {
-		r.Summary.add(e)
-		backends[e.Backend].add(e)
 		if e.Outcome == Released || e.Outcome == Planned {
 			gone[[2]string{e.Backend, e.Pool}]++
 		}
@@ -36,6 +29,22 @@ func (r *Report) tally() {
 	for i := range r.Pools {
 		p := &r.Pools[i]
 		p.AllocatedAfter = p.AllocatedBefore - gone[[2]string{p.Backend, p.Name}]
+	}
+	r.Leaked = leakedOf(*r)
+	r.measure()
+}
+
+// count counts the entries, together and by backend.
+func (r *Report) count() {
+	r.Summary = Counts{}
+	backends := make(map[string]*Counts, len(r.Backends))
+	for i := range r.Backends {
+		r.Backends[i].Counts = Counts{}
+		backends[r.Backends[i].Name] = &r.Backends[i].Counts
+	}
+	for _, e := range r.Entries {
+		r.Summary.add(e)
+		backends[e.Backend].add(e)
 	}
 }
 
@@ -59,6 +68,6 @@ func (c *Counts) add(e Entry) {
 		c.Changed++
 	case Failed:
 		c.Failed++
-	case Kept, Planned:
+	case Kept, Planned, Refused:
 	}
 }

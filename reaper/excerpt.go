@@ -40,6 +40,18 @@ func (d Document) Is(group, kind string) bool {
 type Excerpt struct {
 	Store string // the name of the backend
 	Pools iter.Seq2[Pool, error]
+
+	// Networks returns the networks of the pools, as Survey does. Nil: the files do not
+	// say which addresses pods can get.
+	Networks func(pools []Pool) ([]Network, error)
+}
+
+// Survey implements Surveyor.
+func (e Excerpt) Survey(_ context.Context, pools []Pool) ([]Network, error) {
+	if e.Networks == nil {
+		return nil, nil
+	}
+	return e.Networks(pools)
 }
 
 // Name implements Backend.

@@ -16,17 +16,24 @@ import (
 const maxText = 4 << 10
 
 // textOf returns an error for a report.
-func textOf(err error) string { return printable.Shorten(err.Error(), maxText) }
+func textOf(err error) string { return printable.Shorten(Plain(err.Error()), maxText) }
 
 // A PartialError has the failures of a run that did not stop it: some backend, pool or
 // release failed, and the rest is done.
 type PartialError struct{ failures *multierror.Error }
 
-// Error lists the failures on one line.
+// maxKinds is how many different failures one line tells.
+const maxKinds = 5
+
+// Error tells the failures on one line. It counts equal ones, and tells the first of them.
 func (e *PartialError) Error() string {
-	lines := make([]string, len(e.failures.Errors))
-	for i, err := range e.failures.Errors {
-		lines[i] = textOf(err)
+	groups := alike(e.failures.Errors)
+	var lines []string
+	for _, group := range groups[:min(len(groups), maxKinds)] {
+		lines = append(lines, group.Error())
+	}
+	if left := len(groups) - len(lines); left > 0 {
+		lines = append(lines, fmt.Sprintf("and %s other kinds of failures: -o json names each", printable.Thousands(left)))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -34,12 +41,22 @@ func (e *PartialError) Error() string {
 // Unwrap returns the failures.
 func (e *PartialError) Unwrap() []error { return e.failures.Errors }
 
-// fail logs a failure that does not stop the run, and keeps it for the run's error.
+// fail keeps a failure that does not stop the run for the run's error, and logs it. The
+// log has the first of equal failures as an error; failed logs how many there are.
 func (r *run) fail(err error) {
-	r.Logger.Error("failed", "err", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = multierror.Append(r.failures, err)
+	like := likeness(err)
+	if r.logged[like] {
+		r.Logger.Debug("failed", "err", textOf(err))
+		return
+	}
+	if r.logged == nil {
+		r.logged = make(map[string]bool)
+	}
+	r.logged[like] = true
+	r.Logger.Error("failed", "err", textOf(err))
 }
 
 // failAndWarn is fail for a failure of the run as a whole: the report has it as a
@@ -65,11 +82,16 @@ func (r *run) failListing(err error) {
 func (r *run) failed() error {
 	for _, e := range r.earlier {
 		if e.Error != "" {
-			r.failures = multierror.Append(r.failures, fmt.Errorf("%s: %s: %s: %s", e.Backend, e.Pool, e.Key, e.Error))
+			r.failures = multierror.Append(r.failures, &poolFailure{e.Backend, e.Pool, e.Key, errors.New(e.Error)})
 		}
 	}
 	if r.failures.ErrorOrNil() == nil {
 		return nil
+	}
+	for _, group := range alike(r.failures.Errors) {
+		if group.count > 1 {
+			r.Logger.Error("equal failures", "count", group.count, "first", textOf(group.first))
+		}
 	}
 	return &PartialError{r.failures}
 }

@@ -181,6 +181,16 @@ func (s *fakeStore) delete(ctx context.Context, pool string, a reaper.Allocation
 	return nil
 }
 
+func (s *fakeStore) Compare(_ context.Context, _ string, rs []reaper.Record) []error {
+	errs := make([]error, len(rs))
+	for i, r := range rs {
+		if slices.Contains(s.keys(), r.Key) {
+			errs[i] = reaper.ErrPresent
+		}
+	}
+	return errs
+}
+
 func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	errs := make([]error, len(rs))
 	for i, r := range rs {

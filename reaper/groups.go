@@ -37,6 +37,9 @@ func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
 	}
 	for _, i := range members {
 		d := decisions[i]
+		if d.Verdict != verdict || !d.Due.Equal(due) {
+			d.ChangedBy = byGroup
+		}
 		d.Verdict, d.Due = verdict, due
 		by[i] = d
 	}
@@ -52,6 +55,7 @@ func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int
 			continue
 		}
 		d.Verdict, d.Reason, d.remember, d.keepSeen = Held, SiblingKept, kept.remember, kept.keepSeen
+		d.ChangedBy = byGroup
 		d.Note = "its sibling " + kept.Allocation.label() + " is kept: " + string(kept.Reason)
 		d.Evidence = append([]Evidence{{fromSiblings, d.Note}}, kept.Evidence...)
 		d.Due = time.Time{}

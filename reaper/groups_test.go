@@ -63,14 +63,14 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 		{name: "the other has no token", second: func(a *reaper.Allocation) { a.Token = "" },
 			want: siblingKept("NoToken"), other: decision{reaper.Held, reaper.NoToken, ""}},
 		{name: "the other is too young", second: func(a *reaper.Allocation) { a.Created = noon },
-			want: decision{reaper.Held, reaper.TooYoung, ""}, other: decision{reaper.Held, reaper.TooYoung, ""}},
+			want: decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
 		{name: "a rule holds the other", second: func(a *reaper.Allocation) { a.Owner.Pod = other },
 			policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"other"}}, Hold: true}}
-			}, want: siblingKept("RuleHold"), other: decision{reaper.Held, reaper.RuleHold, ""}},
+			}, want: siblingKept("RuleHold"), other: decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: pods other"}},
 		{name: "the other is out of scope", second: func(a *reaper.Allocation) { a.Owner.Pod.Namespace = "prod" },
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"prod"} },
-			want:   siblingKept("OutOfScope"), other: decision{reaper.Held, reaper.OutOfScope, ""}},
+			want:   siblingKept("OutOfScope"), other: decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has prod"}},
 		{name: "the other's pod comes back", second: func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" },
 			sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}},
 			want: siblingKept("Retained"), other: decision{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}},

@@ -181,6 +181,10 @@ func (tokenRecorder) Record(_ context.Context, as []reaper.Allocation) ([]json.R
 	return records, nil
 }
 
+func (tokenRecorder) Compare(_ context.Context, _ string, rs []reaper.Record) []error {
+	return make([]error, len(rs))
+}
+
 func (tokenRecorder) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
 	return make([]error, len(rs))
 }

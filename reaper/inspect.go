@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,17 +14,19 @@ import (
 //
 // Files lack two of the four things that a release needs, and the report warns of them.
 // They do not say that the pods were listed after the allocations. They have no ledger,
-// so every grace period counts as over. If the plan is over a limit, the report warns of
-// that too.
+// so every grace period counts as over. If the plan is over a limit, the report has that
+// as refused, and warns of it.
 //
-// The error is a *PartialError if some pool could not be read.
+// The error is an *InputError if the selection names what does not exist, and a
+// *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o}
 	now := o.Now().UTC()
 	inv := r.list(ctx)
 	warnings := r.report.Warnings
-	r.report = newReport(RunInfo{ID: o.ID, StartedAt: now, DryRun: true, Version: o.Version, Cluster: o.Address}, inv)
+	r.report = newReport(o.info(true), inv)
 	r.report.Warnings = warnings
+	r.survey(ctx, inv)
 	census, err := r.offlineCensus(ctx, inv)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)
@@ -35,21 +36,28 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	for i := range decisions {
 		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
 	}
+	r.decided(decisions)
+	if err := r.seekOnce(inv, census, decisions); err != nil {
+		r.finish()
+		return r.report, err
+	}
 	r.logDecisions(decisions)
-	r.warnOfClaims(decisions)
-	r.report.setEntries(decisions)
-	r.noteProtectedPools(inv, decisions)
-	plan := MakePlan(decisions)
+	r.warnOfClaims(r.selectedOf(decisions))
+	r.noteProtectedPools(inv, r.selectedOf(decisions))
+	plan := MakePlan(decisions).within(r.selected)
+	r.noteUnselected(plan)
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned
 	}
-	var limit *LimitError
-	if errors.As(plan.Check(o.Policy.Limits, census), &limit) {
-		r.warn("a run would refuse this plan: " + limit.excess())
+	if limit := joined(plan.Check(o.Policy.Limits, census)); limit != nil {
+		r.report.refused(plan, limit)
+		for _, refusal := range r.report.Result.Refused {
+			r.warn("a run would refuse this plan: " + refusal.Message)
+		}
 	}
 	r.warnOfMissingNamespaces(plan, census)
 	r.report.Run.FinishedAt = o.Now().UTC()
-	r.report.tally()
+	r.finish()
 	return r.report, r.failed()
 }
 

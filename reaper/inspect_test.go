@@ -89,10 +89,10 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 			pools: entry(nil), pods: []reaper.Pod{dns},
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} },
 		}, held(reaper.OutOfScope)},
-		{"a limit does not", situation{
+		{"a limit counts", situation{
 			pools: entry(nil), pods: []reaper.Pod{dns},
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 },
-		}, orphan(reaper.PodAbsent)},
+		}, inspected{reaper.Orphaned, reaper.PodAbsent, reaper.Refused}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report := inspect(t, tt.situation)
@@ -106,7 +106,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 			}
 			planned := 0
 			for _, e := range report.Entries {
-				if e.Outcome == reaper.Planned {
+				if e.Outcome == reaper.Planned || e.Outcome == reaper.Refused {
 					planned++
 				}
 			}
@@ -191,7 +191,7 @@ func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
 		t.Errorf("Inspect: %v, want a PartialError", err)
 	}
 	equal(t, "backend", report.Backends[0], reaper.BackendReport{
-		Name: "whereabouts", Status: reaper.StatusPartial, Message: "kube-system/bad: spec.range: no",
+		Name: "whereabouts", Status: reaper.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
 		Counts: reaper.Counts{Entries: 1, Held: 1},
 	})
 }

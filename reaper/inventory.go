@@ -3,9 +3,13 @@ package reaper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // Status is how well a backend did. The zero value is failure.
@@ -71,6 +75,31 @@ func TakeInventory(ctx context.Context, backends []Backend, required func(name s
 	return inv
 }
 
+// stores says how many stores were listed, and why the others were not.
+func (inv Inventory) stores() string {
+	const room = 200 // bytes of a line for the cause of one failure
+	listed := 0
+	var others []string
+	for _, l := range inv.Listings {
+		switch l.Status {
+		case StatusOK, StatusPartial:
+			listed++
+		case StatusSkipped:
+			others = append(others, l.Backend+" skipped")
+		default:
+			others = append(others, l.Backend+" failed: "+printable.Shorten(l.Message, room))
+		}
+	}
+	total := fmt.Sprintf("%d stores", len(inv.Listings))
+	if len(inv.Listings) == 1 {
+		total = "1 store"
+	}
+	if len(others) == 0 {
+		return total
+	}
+	return fmt.Sprintf("%d of %s (%s)", listed, total, strings.Join(others, "; "))
+}
+
 // size returns the number of allocations.
 func (inv Inventory) size() int {
 	n := 0
@@ -134,6 +163,15 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 	}
 	l.whole = l.whole && l.boundsObjects()
 	return l
+}
+
+// failures returns the errors of the listing for a report.
+func (l Listing) failures() []string {
+	var all []string
+	for _, err := range l.errs {
+		all = append(all, textOf(err))
+	}
+	return all
 }
 
 // boundsObjects reports whether a Protector listed, for each of its objects that could

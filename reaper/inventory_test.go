@@ -26,6 +26,10 @@ func (scriptedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json
 	return tokenRecorder{}.Record(ctx, as)
 }
 
+func (scriptedStore) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Compare(ctx, pool, rs)
+}
+
 func (scriptedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }

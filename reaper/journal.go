@@ -34,6 +34,11 @@ type JournalRun struct {
 	StartedAt time.Time `json:"startedAt"`
 	Version   string    `json:"version"` // of the program
 	Cluster   string    `json:"cluster"` // the API server's address
+
+	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in
+	// journals of earlier versions. It is not proved: the audit log of the API server has
+	// the identity.
+	By string `json:"by,omitempty"`
 }
 
 // Equal reports whether both are the same run.

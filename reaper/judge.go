@@ -39,6 +39,14 @@ type Decision struct {
 	Verdict    Verdict
 	Reason     Reason
 
+	// Rule is the number of the rule that matched, as docs/verdicts.md counts them; 0 if
+	// none did.
+	Rule int
+
+	// ChangedBy is the step behind the rules that changed their decision: byProtection or
+	// byGroup. It is empty if none did.
+	ChangedBy string
+
 	// Evidence has the sources of the decision, the most important one first. It may
 	// be empty.
 	Evidence []Evidence
@@ -88,6 +96,12 @@ func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []
 	return protections.release(f, decisions)
 }
 
+// The steps behind the rules that change decisions.
+const (
+	byProtection = "protection"
+	byGroup      = "group"
+)
+
 var table = Rules()
 
 // decide locates the allocation and asks the rules.
@@ -110,7 +124,7 @@ func (f *Facts) ask(a *Allocation) Decision {
 			if rule.Gives != Orphaned { // else Match has set it, by the grace period
 				d.Verdict = rule.Gives
 			}
-			d.keepSeen = rule.keepsTime()
+			d.Rule, d.keepSeen = i+1, rule.keepsTime()
 			return d
 		}
 	}
@@ -141,7 +155,9 @@ func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidenc
 	d.remember = d.Due.After(d.FirstSeen)
 	if !f.now.Before(other) && !f.now.Add(jitter(terms.Grace)).Before(grace) {
 		d.Verdict = Orphaned
+		return d, true
 	}
+	d.Evidence = append(d.Evidence, Evidence{fromPolicy, f.termOf(a, "gracePeriod", terms.Grace)})
 	return d, true
 }
 

@@ -76,7 +76,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		}, {
 			name:   "out of the policy's namespaces",
 			policy: exclude,
-			want:   decision{reaper.Held, reaper.OutOfScope, ""},
+			want:   decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has default"},
 		}, {
 			name:   "out of the policy's namespaces and in use",
 			policy: exclude,
@@ -85,7 +85,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		}, {
 			name:   "a rule holds it",
 			policy: hold,
-			want:   decision{reaper.Held, reaper.RuleHold, ""},
+			want:   decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: pods w*"},
 		}, {
 			name:   "a rule holds another pod's",
 			entry:  func(a *reaper.Allocation) { a.Owner.Pod = other },
@@ -140,7 +140,7 @@ func TestDecisionByAge(t *testing.T) {
 		want  decision
 	}{
 		{"one second too young", func(a *reaper.Allocation) { a.Created = noon.Add(-5*time.Minute + time.Second) },
-			decision{reaper.Held, reaper.TooYoung, ""}},
+			decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:00:01Z"}},
 		{"old enough", func(a *reaper.Allocation) { a.Created = noon.Add(-5 * time.Minute) },
 			decision{reaper.Suspected, reaper.PodAbsent, ""}},
 		{"created in the future", func(a *reaper.Allocation) { a.Created = noon.Add(time.Hour) },
@@ -171,7 +171,7 @@ func TestInterruptedAllocationIsJudgedLikeAnyOther(t *testing.T) {
 		{"another pod has the address", nil, []reaper.Pod{showing(other, ip1)}, decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 		{"a rule holds it now", func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
-		}, nil, decision{reaper.Held, reaper.RuleHold, ""}},
+		}, nil, decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: pods web"}},
 		{"its pod is still gone", nil, nil, decision{reaper.Orphaned, reaper.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 			decision{reaper.InUse, reaper.PodPresent, ""}},
 		{"neither names a pod", func(a, c *reaper.Allocation) { a.Owner.Pod, c.Owner.Pod = reaper.PodRef{}, reaper.PodRef{} }, nil,
 			decision{reaper.Held, reaper.OwnerUnknown, "it names a sandbox only"}},
-		{"the other is young", func(_, c *reaper.Allocation) { c.Created = noon }, nil, decision{reaper.Held, reaper.TooYoung, ""}},
+		{"the other is young", func(_, c *reaper.Allocation) { c.Created = noon }, nil, decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, c := webAllocation(), calico

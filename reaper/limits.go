@@ -23,14 +23,54 @@ type LimitError struct {
 
 	// Census says why the census is not believed; empty if the plan is over a limit.
 	Census string
+
+	// Others are the other limits that refuse the same plan.
+	Others []*LimitError
 }
 
-// Error names the limit, the figures, and the number of releases so far.
+// Error names every limit with its figures, and the number of releases so far.
 func (e *LimitError) Error() string {
-	if e.Released > 0 {
-		return e.excess() + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
+	text := e.excess()
+	for _, other := range e.Others {
+		text += "; " + other.excess()
 	}
-	return e.excess() + "; nothing was released"
+	if e.Released > 0 {
+		return text + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
+	}
+	return text + "; nothing was released"
+}
+
+// Refusals returns one Refusal for each limit that refuses the plan.
+func (e *LimitError) Refusals() []Refusal {
+	refusals := []Refusal{e.refusal()}
+	for _, other := range e.Others {
+		refusals = append(refusals, other.refusal())
+	}
+	return refusals
+}
+
+// refusal returns the limit alone, without the others.
+func (e *LimitError) refusal() Refusal {
+	remedy := "look at the plan; if it is right, raise " + e.Limit + " or give --unsafe-ignore-limits"
+	switch {
+	case e.Census != "":
+		remedy = "look whether the API server is the right one and lists everything; if it does, " +
+			"run again after a grace period, raise " + e.Limit + " or give --unsafe-ignore-limits"
+	case e.Limit == noPods:
+		remedy = "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"
+	}
+	return Refusal{Limit: e.Limit, Message: e.excess(), Remedy: remedy}
+}
+
+// joined returns the first of the refusals, which has the others; nil if there is none.
+func joined(refusals []*LimitError) *LimitError {
+	if len(refusals) == 0 {
+		return nil
+	}
+	if len(refusals) > 1 {
+		refusals[0].Others = refusals[1:]
+	}
+	return refusals[0]
 }
 
 // excess names the limit and the figures.
@@ -42,29 +82,48 @@ func (e *LimitError) excess() string {
 		e.Limit, e.Planned, e.Allocations, e.Allowed)
 }
 
-// Check returns a *LimitError if the plan is over a limit, or nil.
+// noPods is the limit of a plan whose census has no pods.
+const noPods = "the cluster has no pods"
+
+// Check returns a *LimitError for each limit that the plan is over.
 //
 // It also refuses a plan whose census has no pods. An API server that answers for
 // another cluster, or from an empty store, looks like that.
-func (p Plan) Check(limits policy.Limits, c Census) error {
-	planned, all := p.addresses()
-	refuse := func(limit, allowed string) error {
-		return &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed}
-	}
+func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	if len(p.due) == 0 {
 		return nil
 	}
+	planned, all := p.addresses()
+	var refusals []*LimitError
+	refuse := func(limit, allowed string) {
+		refusals = append(refusals, &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed})
+	}
 	if c.Size() == 0 {
-		return refuse("the cluster has no pods", "none")
+		refuse(noPods, "none")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
-		return refuse("limits.maxReleases", fmt.Sprint(most))
+		refuse("limits.maxReleases", fmt.Sprint(most))
 	}
-	fraction := *limits.MaxFraction
-	if all >= *limits.MinEntries && float64(planned) > fraction*float64(all) {
-		return refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", fraction))
+	if p.exceeds(limits) && (all >= *limits.MinEntries || p.wholeExceeds(limits)) {
+		refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", *limits.MaxFraction))
 	}
-	return nil
+	return refusals
+}
+
+// exceeds reports whether the plan is over limits.maxFraction, however small it is.
+func (p Plan) exceeds(limits policy.Limits) bool {
+	planned, all := p.addresses()
+	return float64(planned) > *limits.MaxFraction*float64(all)
+}
+
+// wholeExceeds reports whether the plan would be refused by limits.maxFraction without its
+// selection. Few allocations say nothing of the census, and a selection of few must not
+// hide that most of all have no owner: then the pods may be those of another cluster.
+func (p Plan) wholeExceeds(limits policy.Limits) bool {
+	whole := p
+	whole.selected = nil
+	_, all := whole.addresses()
+	return p.selected != nil && all >= *limits.MinEntries && whole.exceeds(limits)
 }
 
 // fewNodes is how many nodes the last run must have found before a drop counts. Of two
@@ -74,29 +133,30 @@ const fewNodes = 3
 // leastDoubt is how long a drop is doubted, for any policy.
 const leastDoubt = 30 * time.Second
 
-// Believe compares the census with that of the last run. It returns a *LimitError if
-// so many pods or nodes vanished that the lists may be incomplete, and any allocation
-// is ownerless; or nil. Finished pods do not count. It believes a drop that an earlier run
-// saw too, at least a grace period ago, if no more of them vanished since.
-func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) error {
+// Believe compares the census with that of the last run. It returns a *LimitError for
+// each list of which so much vanished that it may be incomplete, if any allocation is
+// ownerless. Finished pods do not count. It believes a drop that an earlier run saw too,
+// at least a grace period ago, if no more of them vanished since.
+func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) []*LimitError {
 	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless }) {
 		return nil
 	}
-	err := c.dropped(last.figures, limits)
+	refusals := c.dropped(last.figures, limits)
 	d := last.doubt
-	if err == nil || d.At == 0 {
-		return err
+	if len(refusals) == 0 || d.At == 0 {
+		return refusals
 	}
 	over := time.Unix(d.At, 0).Add(max(grace, leastDoubt))
 	if c.dropped(d.figures, limits) == nil && !now.Add(jitter(grace)).Before(over) {
 		return nil
 	}
-	return err
+	return refusals
 }
 
-// dropped returns a *LimitError if the census has much less than the figures; or nil.
-func (c Census) dropped(then figures, limits policy.Limits) error {
+// dropped returns a *LimitError for each list that has much less than the figures.
+func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
 	now := c.figures()
+	var refusals []*LimitError
 	for _, list := range []struct {
 		kind              string
 		now, then, enough int
@@ -107,12 +167,12 @@ func (c Census) dropped(then figures, limits policy.Limits) error {
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.nodes != nil
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			return &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
+			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
 				"the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
-				list.now, list.kind, list.then, most)}
+				list.now, list.kind, list.then, most)})
 		}
 	}
-	return nil
+	return refusals
 }
 
 // doubt remembers a census that is not believed, and since when the figures have been
@@ -135,21 +195,30 @@ func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known boo
 	})
 }
 
-// refuse returns a *LimitError if the census is not believed or the plan is over a
-// limit. If the run ignores limits, it warns instead.
+// refuse returns a *LimitError with all limits that refuse the plan. If the run ignores
+// limits, it warns instead.
 func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error {
-	for _, err := range []error{
-		plan.Believe(r.Policy.Limits, census, last, now, r.Policy.GracePeriod.Duration), plan.Check(r.Policy.Limits, census),
-	} {
-		var limit *LimitError
-		switch {
-		case !errors.As(err, &limit):
-		case !r.IgnoreLimits:
-			limit.Released = len(r.earlier)
-			return err
-		default:
+	limits, grace := r.Policy.Limits, r.Policy.GracePeriod.Duration
+	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
+	if r.IgnoreLimits {
+		for _, limit := range refusals {
 			r.warn("limits are ignored: " + limit.excess())
 		}
+		return nil
 	}
-	return nil
+	limit := joined(refusals)
+	if limit == nil {
+		return nil
+	}
+	limit.Released = len(r.earlier)
+	r.report.refused(plan, limit)
+	return limit
+}
+
+// refused notes the limits that refuse the plan. What is due stays in its store.
+func (r *Report) refused(plan Plan, limit *LimitError) {
+	r.Result.Refused = limit.Refusals()
+	for _, i := range plan.due {
+		r.Entries[i].Outcome = Refused
+	}
 }

@@ -1,10 +1,11 @@
 package reaper_test
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -56,12 +57,11 @@ func TestLimits(t *testing.T) {
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			err := planOf(t, tt.planned, tt.all).Check(limits, tt.census)
-			var got *reaper.LimitError
-			if err != nil && !errors.As(err, &got) {
-				t.Fatalf("Check: %v, want a LimitError", err)
+			var want []*reaper.LimitError
+			if tt.want != nil {
+				want = []*reaper.LimitError{tt.want}
 			}
-			equal(t, "refusal", got, tt.want)
+			equal(t, "refusals", planOf(t, tt.planned, tt.all).Check(limits, tt.census), want)
 		})
 	}
 }
@@ -120,18 +120,73 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			err := tt.plan.Check(limits, tt.census)
-			var got *reaper.LimitError
-			if err != nil && !errors.As(err, &got) {
-				t.Fatalf("Check: %v, want a LimitError", err)
+			var want []*reaper.LimitError
+			if tt.want != nil {
+				want = []*reaper.LimitError{tt.want}
 			}
-			equal(t, "refusal", got, tt.want)
+			equal(t, "refusals", tt.plan.Check(limits, tt.census), want)
 		})
 	}
 }
 
 func TestLimitErrorHasTheFigures(t *testing.T) {
-	err := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
+	refusals := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
 	want := "limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5; nothing was released"
-	equal(t, "message", fmt.Sprint(err), want)
+	equal(t, "message", fmt.Sprint(refusals[0]), want)
+}
+
+// Promise 7. An operator who raises one limit must not meet the next one.
+func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "gone-1", "gone-2", "gone-3")
+	h.policy.Limits = policy.Limits{MaxReleases: new(1), MaxFraction: new(0.1), MinEntries: new(1), MaxPodDrop: new(0.5)}
+	h.ledgers.stored = ledgerWithFigures(t, 100, 0).Encode()
+	for _, inspects := range []bool{false, true} {
+		report, err := reaper.Run(t.Context(), h.options())
+		if inspects {
+			report, err = reaper.Inspect(t.Context(), h.options())
+		}
+		const plan = "the plan releases 3 of 3 allocations, allowed is "
+		raise := func(limit string) string {
+			return "look at the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limits"
+		}
+		want := []reaper.Refusal{
+			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none",
+				Remedy: "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"},
+			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1", Remedy: raise("limits.maxReleases")},
+			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1", Remedy: raise("limits.maxFraction")},
+		}
+		if !inspects { // files have no ledger, and end no run
+			want = append([]reaper.Refusal{{
+				Limit:   "limits.maxPodDrop",
+				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, in the last run it had 100; allowed is a drop by a fraction of 0.5",
+				Remedy: "look whether the API server is the right one and lists everything; if it does, " +
+					"run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limits",
+			}}, want...)
+			limit := limitError(t, err)
+			equal(t, "refusals of the error", limit.Refusals(), want)
+			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "allowed is"), len(want))
+		}
+		equal(t, "refused", report.Result.Refused, want)
+		for key, outcome := range outcomes(report) {
+			equal(t, "outcome of "+key, outcome, reaper.Refused)
+		}
+		if !strings.Contains(report.BottomLine(), "but refused") {
+			t.Errorf("the bottom line reads as approved: %s", report.BottomLine())
+		}
+	}
+	equal(t, "allocations left", len(contentsOf(t, m)), 3)
+}
+
+func TestIgnoredLimitsOnlyWarn(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	h.policy.Limits.MaxReleases = new(1)
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
+	report := h.run(t)
+	equal(t, "refused", report.Result.Refused, nil)
+	equal(t, "released", report.Summary.Released, 2)
+	equal(t, "warnings", len(report.Warnings), 1)
 }

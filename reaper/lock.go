@@ -11,7 +11,8 @@ import (
 // runs would do no harm, but each would disturb the other. No promise rests on the lock.
 type Lock interface {
 	// Acquire takes the lock for a holder with a unique name, and keeps it until
-	// release is called. It returns a *LockedError if another holder has the lock.
+	// release is called. It returns a *LockedError if another holder has the lock, and an
+	// *InputError if nothing can be written at the place of the lock.
 	Acquire(ctx context.Context, holder string) (release func(), err error)
 }
 
@@ -29,7 +30,7 @@ func (e *LockedError) Error() string {
 }
 
 // lock takes the lock if this run may write. If another run has it, lock returns a
-// *LockedError. After any other failure, the run warns and goes on: every write is
+// *LockedError, and if the state namespace does not exist, an *InputError. After any other failure, the run warns and goes on: every write is
 // conditional, so two runs do no harm.
 func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	none := func() {}
@@ -38,8 +39,9 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	unlock, err = r.Lock.Acquire(ctx, r.ID)
 	var held *LockedError
+	var nowhere *InputError
 	switch {
-	case errors.As(err, &held):
+	case errors.As(err, &held), errors.As(err, &nowhere):
 		return none, err
 	case err != nil:
 		r.warn("the lock could not be taken, so another run may go on at the same time: " + err.Error())

@@ -60,7 +60,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	equal(t, "report", report, reaper.Report{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "ReapReport",
 		Run:      reaper.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
-		Backends: []reaper.BackendReport{}, Pools: []reaper.PoolReport{}, Entries: []reaper.Entry{},
+		Backends: []reaper.BackendReport{}, Networks: []reaper.NetworkReport{}, Pools: []reaper.PoolReport{}, Entries: []reaper.Entry{},
 	})
 }
 

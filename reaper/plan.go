@@ -19,6 +19,7 @@ type Plan struct {
 	due       []int          // the indices of the orphans among the decisions
 	orphans   map[int]Orphan // by the same indices
 	before    int            // addresses that earlier looks of the same run released
+	selected  []bool         // by the same indices; nil if the plan is about all decisions
 }
 
 // MakePlan collects the orphans among the decisions.
@@ -99,11 +100,12 @@ func (p Plan) only(set map[int]bool) Plan {
 
 // addresses returns how many addresses the run releases by the end of the plan, and how
 // many there are. An allocation that holds no address is not counted: it endangers no
-// pod, and there may be more of these than of addresses.
+// pod, and there may be more of these than of addresses. What is not selected is not
+// counted either.
 func (p Plan) addresses() (planned, all int) {
 	planned, all = p.before, p.before
-	for _, d := range p.decisions {
-		if !d.Allocation.holdsAddress() {
+	for i, d := range p.decisions {
+		if !d.Allocation.holdsAddress() || !p.selects(i) {
 			continue
 		}
 		all++

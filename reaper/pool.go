@@ -24,7 +24,9 @@ type Pool struct {
 	// object that allocates nothing. Such a pool is left out of the report's pools.
 	Range netip.Prefix
 
-	// Capacity is how many addresses Range can give to pods; nil if unknown.
+	// Capacity is how many addresses Range can give to pods; nil if unknown. The report
+	// has the part of them that the network of the pool gives, if its backend is a
+	// Surveyor.
 	Capacity *big.Int
 
 	// Object is the pool in the Kubernetes API. It is zero if the pool is not in the

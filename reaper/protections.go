@@ -157,7 +157,7 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 // if that is the zero time. The ledger keeps FirstSeen.
 func (d Decision) protected(note string, until time.Time) Decision {
 	d.Verdict, d.Reason, d.Note, d.Due, d.remember = Held, Protected, note, until, true
-	d.Evidence = []Evidence{{fromProtection, note}}
+	d.Evidence, d.ChangedBy = []Evidence{{fromProtection, note}}, byProtection
 	return d
 }
 
@@ -208,7 +208,7 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 			note := other.Allocation.label() + " is in use: " + string(other.Reason)
 			return Decision{
 				Allocation: d.Allocation, Verdict: InUse, Reason: AddressInUse, Note: note,
-				Evidence: other.Evidence, facts: d.facts,
+				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection, facts: d.facts,
 			}
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
 			return d.protected(other.Allocation.label()+" is held: "+string(other.Reason), time.Time{})

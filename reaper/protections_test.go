@@ -175,10 +175,10 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		}, decision{reaper.InUse, reaper.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
-		}, decision{reaper.Held, reaper.RuleHold, ""}},
+		}, decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: backends reservedIPs"}},
 		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(h *harness) {
 			h.policy.Namespaces.Exclude = []string{"default"}
-		}, decision{reaper.Held, reaper.OutOfScope, ""}},
+		}, decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has default"}},
 		{"the address that it protects waits", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
 		}, decision{reaper.Suspected, reaper.PodAbsent, ""}},

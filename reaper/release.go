@@ -19,8 +19,9 @@ var errNoAnswer = errors.New("the backend did not answer for every allocation")
 // concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
+	settled := r.newMeter("settled", len(plan.due))
 	for _, b := range r.Backends {
-		r.releaseBackend(ctx, b, plan, confirmer)
+		r.releaseBackend(ctx, b, plan, confirmer, settled)
 		r.mend(ctx, b, plan)
 	}
 	for _, i := range plan.due {
@@ -34,7 +35,7 @@ func (r *run) release(ctx context.Context, plan Plan, census Census) {
 }
 
 // releaseBackend releases the orphans of one backend.
-func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer) {
+func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer, settled *meter) {
 	var due []int
 	for _, i := range plan.of(b.Name()) {
 		if err := r.afterProtected(plan.decisions[i]); err != nil {
@@ -54,6 +55,7 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		g.Go(func() error {
 			for batch := range slices.Chunk(pool, MaxBatch) {
 				r.releaseBatch(ctx, b, poolOf(batch[0]), plan, confirmer, batch)
+				settled.add(len(batch))
 			}
 			return nil
 		})
@@ -131,7 +133,7 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 		r.settle(i, Failed, last[n])
 	}
 	if len(undecided) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(undecided), err))
+		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(undecided), " not released"), err})
 	}
 }
 
@@ -183,10 +185,10 @@ func (r *run) settleAll(b Backend, pool string, batch []int, answers []error) (u
 		}
 	}
 	if len(failed) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d not released: %w", b.Name(), pool, len(failed), failed[0]))
+		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(failed), " not released"), failed[0]})
 	}
 	if len(unfinished) > 0 {
-		r.fail(fmt.Errorf("%s: %s: %d: %w", b.Name(), pool, len(unfinished), unfinished[0]))
+		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(unfinished)), unfinished[0]})
 	}
 	return undecided, why
 }
@@ -208,7 +210,7 @@ func outcomeOf(err error) (outcome Outcome, decided bool) {
 	}
 }
 
-// settle sets the outcome of one allocation in the report, and logs it. Pools are
+// settle sets the outcome of one allocation in the report. Pools are
 // released concurrently, but each entry belongs to one pool.
 func (r *run) settle(i int, outcome Outcome, err error) {
 	e := &r.report.Entries[i]
@@ -216,13 +218,13 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 	if err != nil {
 		e.Error = textOf(err)
 	}
-	r.Logger.Info("release", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
+	r.Logger.Debug("release", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
 }
 
 // mend gives allocations back to their owners: those whose owner came back during the
 // release, and those whose interrupted release must not go on. An allocation that names
-// no pod stays as it is.
+// no pod stays as it is, and so does one that is due and not selected.
 func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	mender, ok := b.(Mender)
 	if !ok {
@@ -231,7 +233,8 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	for i, d := range plan.decisions {
 		outcome := r.report.Entries[i].Outcome
 		half := outcome == Returned || outcome == Kept && d.Allocation.Interrupted
-		if d.Allocation.Backend != b.Name() || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
+		left := d.Verdict == Orphaned && !plan.selects(i)
+		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
 			continue
 		}
 		if err := mender.Mend(ctx, d.Allocation); err != nil {

@@ -59,6 +59,13 @@ func (l Ledger) remember(d *Decision, before Ledger) {
 	set(l.restored, key(a.Backend, a.spot()), d.known.restored)
 }
 
+// knows reports whether the ledger has the time since which the allocation of a decision
+// has been ownerless.
+func (l Ledger) knows(d *Decision) bool {
+	_, known := l.seen[seenKey(&d.Allocation, d.present())]
+	return known
+}
+
 // present reports whether the named pod existed when the decision was made.
 func (d *Decision) present() bool { return d.facts.present(&d.Allocation) }
 
@@ -107,7 +114,33 @@ func (r *run) rememberPlan(ctx context.Context, have Ledger, known bool, next fu
 	case !r.Remember:
 		r.memory = next(have)
 	case known && r.checkClock() == nil:
-		r.saveLedger(ctx, have, next)
+		r.remains = r.saveLedger(ctx, have, next) || r.remains
+	}
+}
+
+// recall notes in the report whether its times outlast the run. If they do not, the next
+// run begins every grace period again, and the report has no times. If an earlier run
+// stored a ledger and this one stored none, that is so for what has leaked since.
+func (r *run) recall() {
+	r.info.Memory, r.report.Run.Memory = r.remains, r.remains
+	if r.remains {
+		for i := range r.report.Entries {
+			e, d := &r.report.Entries[i], &r.decisions[i]
+			if e.Verdict == Suspected && !r.stored.knows(d) {
+				e.FirstSeen, e.Due = nil, nil
+			}
+		}
+		return
+	}
+	waiting := false
+	for i := range r.report.Entries {
+		e := &r.report.Entries[i]
+		waiting = waiting || e.Verdict == Suspected && r.isSelected(i)
+		e.FirstSeen, e.Due = nil, nil
+	}
+	if waiting && *r.Policy.DryRun {
+		r.warn("no run has stored a ledger, so every grace period begins with this run and no due times are known: " +
+			"run with --remember, or let the CronJob run")
 	}
 }
 
@@ -126,17 +159,24 @@ func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
 }
 
 // saveLedger replaces the ledger by what next makes of it. If another run wrote in
-// between, next gets the ledger of that run. It warns of what does not fit.
-func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Ledger) {
-	left, err := saveLedger(ctx, r.Ledgers, have, next)
+// between, next gets the ledger of that run. It warns of what does not fit. It reports
+// whether the ledger is stored.
+func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Ledger) bool {
+	made := have
+	left, err := saveLedger(ctx, r.Ledgers, have, func(have Ledger) Ledger {
+		made = next(have)
+		return made
+	})
 	if err != nil {
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
-		return
+		return false
 	}
+	r.stored = made
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
 			"and addresses whose node was forgotten are held while a node is not ready", r.Ledgers.Capacity(), left))
 	}
+	return true
 }
 
 // saveLedger is run.saveLedger without the report. It returns how many entries did not

@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"encoding/json"
-	"math/big"
 	"slices"
 	"time"
 
@@ -13,13 +12,22 @@ import (
 // has every release, also if a later step failed. Its JSON form is a contract that users
 // script against.
 type Report struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Run        RunInfo         `json:"run"`
-	Summary    Counts          `json:"summary"`
-	Backends   []BackendReport `json:"backends"`
-	Pools      []PoolReport    `json:"pools"`
-	Entries    []Entry         `json:"entries"`
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Run        RunInfo `json:"run"`
+
+	// Result is how the run ended.
+	Result Result `json:"result"`
+
+	// Leaked counts the allocations without an owner. It is null if that is not known:
+	// the pods could not be listed, or no store could.
+	Leaked *Leaked `json:"leaked"`
+
+	Summary  Counts          `json:"summary"`
+	Backends []BackendReport `json:"backends"`
+	Networks []NetworkReport `json:"networks"`
+	Pools    []PoolReport    `json:"pools"`
+	Entries  []Entry         `json:"entries"`
 
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
@@ -34,6 +42,37 @@ type RunInfo struct {
 	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"` // the API server's address
+
+	// Program has the words that start the program, such as "kubectl ip-reaper".
+	Program string `json:"program,omitempty"`
+
+	// Kubeconfig is the file that was given by --kubeconfig; empty if none was.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// Context is the kubeconfig context; empty inside a cluster and for files.
+	Context string `json:"context,omitempty"`
+
+	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
+	StateNamespace string `json:"stateNamespace,omitempty"`
+
+	// Selection says which allocations are in the report. The zero Selection: all.
+	Selection Selection `json:"selection,omitzero"`
+
+	// Policy has the terms by which most allocations were judged.
+	Policy PolicyInfo `json:"policy"`
+
+	// Memory is set if the times of the report outlast the run: an earlier run stored a
+	// ledger, or this one does. Otherwise the next run begins every grace period again,
+	// and no entry has FirstSeen and Due. If only an earlier run stored one, what leaked
+	// since and waits has neither.
+	Memory bool `json:"memory"`
+}
+
+// PolicyInfo says by which policy a run judged.
+type PolicyInfo struct {
+	File        string          `json:"file,omitempty"` // empty for the defaults
+	GracePeriod policy.Duration `json:"gracePeriod"`
+	MinAge      policy.Duration `json:"minAge"`
 }
 
 // Counts are numbers of allocations. Every allocation is counted in exactly one of
@@ -55,18 +94,44 @@ type BackendReport struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"`
+
+	// Failures has every failure of the listing, in its order: each pool and each object
+	// that could not be read. It is nil if there is none. The log and the error of a run
+	// count equal failures, so the objects that they do not name are named here.
+	Failures []string `json:"failures,omitempty"`
+
 	Counts
+}
+
+// Counted reports whether the counts are known: the store was listed, or an earlier look
+// of the run released something.
+func (b BackendReport) Counted() bool {
+	return b.Status == StatusOK || b.Status == StatusPartial || b.Entries > 0
+}
+
+// MarshalJSON leaves out counts that are not known.
+func (b BackendReport) MarshalJSON() ([]byte, error) {
+	type known BackendReport
+	if b.Counted() {
+		return json.Marshal(known(b))
+	}
+	return json.Marshal(struct {
+		Name     string   `json:"name"`
+		Status   Status   `json:"status"`
+		Message  string   `json:"message,omitempty"`
+		Failures []string `json:"failures,omitempty"`
+	}{b.Name, b.Status, b.Message, b.Failures})
 }
 
 // A PoolReport says how full one pool was before and after this run's releases.
 // Changes by other clients are not in it. In a dry run, the planned releases count.
 type PoolReport struct {
-	Backend         string   `json:"backend"`
-	Name            string   `json:"name"`
-	Range           string   `json:"range"`
-	Capacity        *big.Int `json:"capacity"` // null if unknown
-	AllocatedBefore int      `json:"allocatedBefore"`
-	AllocatedAfter  int      `json:"allocatedAfter"`
+	Backend string `json:"backend"`
+	Name    string `json:"name"`
+	Range   string `json:"range"`
+	Usage
+	AllocatedBefore int `json:"allocatedBefore"`
+	AllocatedAfter  int `json:"allocatedAfter"`
 
 	// ProtectedBy names what protects every address of the pool, if addresses of the
 	// pool have no owner and are kept for that. Then nothing of the pool is released.
@@ -80,6 +145,7 @@ type Outcome string
 const (
 	Kept     Outcome = "kept"
 	Planned  Outcome = "planned"  // in a dry run: a real run would release it
+	Refused  Outcome = "refused"  // it is due, and a limit refused the plan
 	Released Outcome = "released" // the store does not hold it any more
 	Changed  Outcome = "changed"  // it changed hands during the run, and stays
 	Returned Outcome = "returned" // its owner came back during the run, and has it
@@ -95,8 +161,12 @@ type Entry struct {
 	Owner     EntryOwner `json:"owner"`
 	Verdict   Verdict    `json:"verdict"`
 	Reason    Reason     `json:"reason"`
+	Rule      int        `json:"rule,omitempty"`      // the number of the rule that matched, in docs/verdicts.md
+	ChangedBy string     `json:"changedBy,omitempty"` // the step behind the rules that changed the decision
+	Leaked    bool       `json:"leaked"`              // it has no owner, whether it is kept or not
 	Note      string     `json:"note,omitempty"`
 	Evidence  []Evidence `json:"evidence,omitempty"`
+	Created   *time.Time `json:"created,omitempty"` // when it was allocated, if the store says
 	FirstSeen *time.Time `json:"firstSeen,omitempty"`
 	Due       *time.Time `json:"due,omitempty"`
 	Outcome   Outcome    `json:"outcome"`
@@ -138,16 +208,17 @@ func newReport(info RunInfo, inv Inventory) Report {
 		Kind:       "ReapReport",
 		Run:        info,
 		Backends:   make([]BackendReport, 0, len(inv.Listings)),
+		Networks:   []NetworkReport{},
 		Pools:      []PoolReport{},
 		Entries:    []Entry{},
 	}
 	for _, l := range inv.Listings {
-		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message})
+		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message, Failures: l.failures()})
 		for _, p := range l.Pools {
 			if p.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
 					Backend: l.Backend, Name: p.Name, Range: p.Range.String(),
-					Capacity: p.Capacity, AllocatedBefore: len(p.Allocations),
+					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
 				})
 			}
 		}
@@ -189,10 +260,13 @@ func newEntry(d Decision) Entry {
 			a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Owner.Sandbox,
 			a.Owner.Interface, a.Owner.Node,
 		},
-		Verdict: d.Verdict, Reason: d.Reason, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.ownerless, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
 	}
 	if a.IP.IsValid() {
 		e.IP = a.IP.String()
+	}
+	if !a.Created.IsZero() {
+		e.Created = &a.Created
 	}
 	if !d.Due.IsZero() {
 		e.FirstSeen, e.Due = &d.FirstSeen, &d.Due

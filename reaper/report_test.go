@@ -50,7 +50,23 @@ func TestReportInJSON(t *testing.T) {
   "finishedAt": "2026-03-01T12:00:00Z",
   "dryRun": false,
   "version": "v1",
-  "cluster": "https://cluster"
+  "cluster": "https://cluster",
+  "policy": {
+   "gracePeriod": "0s",
+   "minAge": "0s"
+  },
+  "memory": true
+ },
+ "result": {
+  "exitCode": 0
+ },
+ "leaked": {
+  "total": 1,
+  "due": 0,
+  "released": 1,
+  "waiting": 0,
+  "held": 0,
+  "heldBy": []
  },
  "summary": {
   "entries": 2,
@@ -79,22 +95,24 @@ func TestReportInJSON(t *testing.T) {
    "name": "broken",
    "status": "failed",
    "message": "no list",
-   "entries": 0,
-   "inUse": 0,
-   "held": 0,
-   "suspected": 0,
-   "planned": 0,
-   "released": 0,
-   "changed": 0,
-   "failed": 0
+   "failures": [
+    "no list"
+   ]
   }
  ],
+ "networks": [],
  "pools": [
   {
    "backend": "memory",
    "name": "a",
    "range": "10.0.0.0/24",
    "capacity": 254,
+   "used": 1,
+   "live": 1,
+   "leaked": 0,
+   "protected": 0,
+   "other": 0,
+   "free": 253,
    "allocatedBefore": 2,
    "allocatedAfter": 1
   }
@@ -113,6 +131,8 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "inUse",
    "reason": "PodPresent",
+   "rule": 5,
+   "leaked": false,
    "evidence": [
     {
      "source": "network-status annotation",
@@ -134,6 +154,8 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "orphan",
    "reason": "PodAbsent",
+   "rule": 31,
+   "leaked": true,
    "evidence": [
     {
      "source": "list of pods",
@@ -168,7 +190,7 @@ func TestUnreadableAllocationInTheReport(t *testing.T) {
 	h := newHarness(fixedStore{poolOf(reaper.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
 	e := h.run(t).Entries[0]
 	equal(t, "entry", e, reaper.Entry{
-		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable,
+		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable, Rule: 1,
 		Note: "offset abc is no number", Outcome: reaper.Kept,
 		Evidence: []reaper.Evidence{{Source: "store", Says: "offset abc is no number"}},
 	})

@@ -41,6 +41,13 @@ type restoreCall struct {
 	RestoreOptions
 	report   RestoreReport
 	failures []error
+
+	// ask returns the method that answers records, Restore or, in a dry run, Compare. A dry
+	// run has no way to Restore. free is the outcome of a record without an error.
+	ask  func(b Recorder) func(ctx context.Context, pool string, rs []Record) []error
+	free RestoreOutcome
+
+	planned map[[3]string]bool // the places of the records that a dry run would put back
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -57,7 +64,13 @@ type restoreCall struct {
 //   - a *PartialError: some records are not restored, also because ctx ended;
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
-	r := &restoreCall{RestoreOptions: o}
+	type method = func(context.Context, string, []Record) []error
+	r := &restoreCall{RestoreOptions: o, free: Restored}
+	r.ask = func(b Recorder) method { return b.Restore }
+	if o.DryRun {
+		r.ask = func(b Recorder) method { return b.Compare }
+		r.free, r.planned = Restorable, make(map[[3]string]bool)
+	}
 	r.report = newRestoreReport(o)
 	r.warnOfDamage()
 	err := r.restore(ctx)
@@ -84,7 +97,9 @@ func (r *restoreCall) warnOfDamage() {
 func (r *restoreCall) restore(ctx context.Context) error {
 	if r.Lock != nil && !r.DryRun {
 		unlock, err := r.Lock.Acquire(ctx, "restore "+r.ID)
-		if held := (*LockedError)(nil); errors.As(err, &held) {
+		var held *LockedError
+		var nowhere *InputError
+		if errors.As(err, &held) || errors.As(err, &nowhere) {
 			return err
 		}
 		if err != nil {
@@ -102,13 +117,9 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		return fmt.Errorf("census: %w", err)
 	}
 	free := r.partition(newOccupancy(inv, census))
-	if r.DryRun {
-		for _, i := range free {
-			r.settle(i, Restorable, nil)
-		}
-		return nil
+	if !r.DryRun {
+		r.remember(ctx, free)
 	}
-	r.remember(ctx, free)
 	// The last release is restored first. Its record is from a time when the store no
 	// longer held the others.
 	for write := len(r.Journal.Writes); write >= 0; write-- {
@@ -143,7 +154,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	}
 }
 
-// restoreBackend puts back the free records of one backend and of one write of the
+// restoreBackend puts back, or compares, the free records of one backend and of one write of the
 // journal, pool by pool.
 func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
 	var mine []int
@@ -160,7 +171,7 @@ func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, 
 	}
 }
 
-// restoreBatch puts back records of one pool. It tries again for those that were not
+// restoreBatch puts back, or compares, records of one pool. It tries again for those that were not
 // decided.
 func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
 	recorder, ok := b.(Recorder)
@@ -189,22 +200,37 @@ func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, 
 	}
 }
 
-// attempt restores a batch once. It settles the records that were decided. It returns
+// taken reports whether a dry run has planned to put another record into the place of a
+// record. If it has not, taken plans this one.
+func (r *restoreCall) taken(i int) bool {
+	if r.planned == nil {
+		return false
+	}
+	e := r.report.Entries[i]
+	place := [3]string{e.Backend, e.Pool, e.Key}
+	was := r.planned[place]
+	r.planned[place] = true
+	return was
+}
+
+// attempt asks the backend for a batch once. It settles the records that were decided. It returns
 // the others, with an error for each.
 func (r *restoreCall) attempt(ctx context.Context, b Recorder, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]Record, len(batch))
 	for n, i := range batch {
 		records[n] = r.report.records[i]
 	}
-	errs := b.Restore(ctx, pool, records)
+	errs := r.ask(b)(ctx, pool, records)
 	for n, i := range batch {
 		err := errNoAnswer
 		if n < len(errs) {
 			err = errs[n]
 		}
 		switch {
+		case err == nil && r.taken(i):
+			r.settle(i, Taken, fmt.Errorf("%w: another record of the journal goes there first", ErrTaken))
 		case err == nil:
-			r.settle(i, Restored, nil)
+			r.settle(i, r.free, nil)
 		case errors.Is(err, ErrPresent):
 			r.settle(i, AlreadyThere, nil)
 		case errors.Is(err, ErrTaken):
@@ -218,14 +244,14 @@ func (r *restoreCall) attempt(ctx context.Context, b Recorder, pool string, batc
 	return undecided, why
 }
 
-// settle sets the outcome of one record in the report, and logs it.
+// settle sets the outcome of one record in the report.
 func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
 		e.Error = textOf(err)
-		r.failures = append(r.failures, fmt.Errorf("%s: %s: %s: %w", e.Backend, e.Pool, e.Key, err))
+		r.failures = append(r.failures, &poolFailure{e.Backend, e.Pool, e.Key, err})
 	}
-	r.Logger.Info("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
+	r.Logger.Debug("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "outcome", outcome, "err", err)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,8 +145,45 @@ func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 	equal(t, "dry run", report.Run.DryRun, true)
 	equal(t, "first store", contentsOf(t, r.one), afterOne)
 	equal(t, "second store", contentsOf(t, r.two), afterTwo)
-	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "list"})
+	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "compare a", "list", "compare a/10.1.0.2"})
 	equal(t, "lock", lock.calls, nil)
+	ledger := r.ledgers.stored
+	r.restore(t, func(o *reaper.RestoreOptions) { o.DryRun, o.Ledgers = true, r.ledgers })
+	equal(t, "ledger", r.ledgers.stored, ledger)
+}
+
+// Promise 5, 7. A dry run says of each record what a real one would find.
+func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
+	dry := func(o *reaper.RestoreOptions) { o.DryRun = true }
+	r := newReleasedHarness(t)
+	r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2} })
+	equal(t, "outcomes", restoreOutcomes(r.restore(t, dry)), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 planned"})
+
+	r.two.OnRequest(func(request string) error {
+		if request == "compare a/10.1.0.2" {
+			return fmt.Errorf("%w by shop/web-9", reaper.ErrTaken)
+		}
+		return nil
+	})
+	report, err := r.restorePartly(t, dry)
+	equal(t, "outcomes", restoreOutcomes(report), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 taken"})
+	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Planned: 1, Present: 1, Taken: 1})
+	if !errors.Is(err, reaper.ErrTaken) {
+		t.Errorf("error %v, want that a place is taken", err)
+	}
+}
+
+// Two records of one place are planned as they would be restored: the last one goes there.
+func TestDryRunOfARestorePlansOneRecordOfAPlace(t *testing.T) {
+	r := newReleasedHarness(t)
+	report, _ := r.restorePartly(t, func(o *reaper.RestoreOptions) {
+		older := o.Journal.Records[0]
+		older.Stored = []byte(strings.Replace(string(older.Stored), "sandbox-", "older-", 1))
+		o.DryRun, o.Journal.Writes, o.Journal.Records = true, []int{1, 3}, append([]reaper.Record{older}, o.Journal.Records...)
+	})
+	equal(t, "outcomes", restoreOutcomes(report), []string{
+		"one/a/2 taken", "one/a/2 planned", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 planned",
+	})
 }
 
 func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
@@ -229,7 +267,7 @@ func TestCancelledRestoreReportsEveryRecord(t *testing.T) {
 		t.Errorf("restore: %v, want it cancelled", err)
 	}
 	equal(t, "fates", restoreOutcomes(report), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
-	equal(t, "error", report.Entries[0].Error, context.Canceled.Error())
+	equal(t, "error", report.Entries[0].Error, "interrupted")
 	equal(t, "requests", *askedOne, []string{"list"})
 	r.restore(t)
 	r.wantRestored(t)

@@ -14,7 +14,7 @@ type RestoreOutcome string
 
 // The outcomes of a restore.
 const (
-	Restorable   RestoreOutcome = "planned"  // in a dry run: a real one would try to put it back
+	Restorable   RestoreOutcome = "planned"  // in a dry run: its place is free, and a real one would put it back
 	Restored     RestoreOutcome = "restored" // the store holds the allocation again
 	AlreadyThere RestoreOutcome = "present"  // the store held it already; nothing was written
 	Taken        RestoreOutcome = "taken"    // its place or its address has another owner; nothing was written

@@ -305,7 +305,8 @@ func outOfScope(f *Facts, a *Allocation) (Decision, bool) {
 	if f.terms(a).InScope {
 		return noMatch()
 	}
-	return match("", Evidence{fromPolicy, "namespaces leave the pod out"})
+	why := f.policy.Outside(a.Owner.Pod.Namespace)
+	return match(why, Evidence{fromPolicy, why})
 }
 
 func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
@@ -313,7 +314,8 @@ func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
 	if !terms.Hold {
 		return noMatch()
 	}
-	return match("", Evidence{fromPolicy, fmt.Sprintf("rules[%d] holds it", terms.Rule)})
+	note := fmt.Sprintf("rules[%d] holds what it matches: %s", terms.Rule, f.policy.Rules[terms.Rule].Match)
+	return match(note, Evidence{fromPolicy, note})
 }
 
 func restoredLately(f *Facts, a *Allocation) (Decision, bool) {
@@ -349,9 +351,19 @@ func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
 	}
 	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
 	return Decision{
-		FirstSeen: f.since(a), remember: gone,
-		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, fmt.Sprintf("minAge is %v", minAge)}},
+		FirstSeen: f.since(a), remember: gone, Note: "it is too young until " + stamp(a.Created.Add(minAge)),
+		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, f.termOf(a, "minAge", minAge)}},
 	}, true
+}
+
+// termOf says how long a term of the allocation is, and which rule of the policy may have
+// set it.
+func (f *Facts) termOf(a *Allocation, field string, d time.Duration) string {
+	says := fmt.Sprintf("%s is %v", field, d)
+	if rule := f.terms(a).Rule; rule >= 0 {
+		says += fmt.Sprintf(", by rules[%d]: %s", rule, f.policy.Rules[rule].Match)
+	}
+	return says
 }
 
 // when returns the rule for allocations whose named pod is in a state in which it does

@@ -55,10 +55,10 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 		{name: "the store could not notice that it is used again", entry: func(a *reaper.Allocation) { a.Token = "" },
 			want: decision{reaper.Held, reaper.NoToken, ""}},
 		{name: "too young", entry: func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) },
-			want: decision{reaper.Held, reaper.TooYoung, ""}},
+			want: decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:04:00Z"}},
 		{name: "a rule holds it", entry: owner(reaper.Owner{Pod: web}), policy: func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
-		}, want: decision{reaper.Held, reaper.RuleHold, ""}},
+		}, want: decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: pods web"}},
 		{name: "a rule holds another's", policy: func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, Hold: true}}
 		}, want: left},
@@ -67,7 +67,7 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 		}, want: left},
 		{name: "a rule holds its backend", policy: func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{"*"}}, Hold: true}}
-		}, want: decision{reaper.Held, reaper.RuleHold, ""}},
+		}, want: decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: backends *"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := emptyHandle()

@@ -162,10 +162,10 @@ func TestAllocationThatNamesOnlyASandboxFallsUnderEveryRuleThatMayMatch(t *testi
 		want   decision
 	}{
 		{"some namespaces are excluded", func(p *policy.Policy) { p.Namespaces.Exclude = []string{"prod"} },
-			decision{reaper.Held, reaper.OutOfScope, ""}},
+			decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has prod"}},
 		{"a rule holds some namespaces", func(p *policy.Policy) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Namespaces: []string{"prod"}}, Hold: true}}
-		}, decision{reaper.Held, reaper.RuleHold, ""}},
+		}, decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: namespaces prod"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := situation{pools: []reaper.Pool{poolOf(a)}}

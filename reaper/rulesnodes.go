@@ -13,7 +13,8 @@ func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
 	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
 		return noMatch()
 	}
-	return match("node "+name+" is not ready", f.census.nodes[name].evidence())
+	evidence := f.census.nodes[name].evidence()
+	return match("node "+name+strings.TrimPrefix(evidence.Says, "it"), evidence)
 }
 
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is not known

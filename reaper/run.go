@@ -21,6 +21,18 @@ type Options struct {
 	Version string
 	Address string // of the API server, for the report
 
+	// Program, Kubeconfig, Context, StateNamespace and PolicyFile are for the report. They
+	// may be empty.
+	Program        string
+	Kubeconfig     string
+	By             string // for the journal: see JournalRun.By
+	Context        string
+	StateNamespace string
+	PolicyFile     string
+
+	// Selection narrows what the run reports and releases. The zero Selection does not.
+	Selection Selection
+
 	Policy   policy.Policy
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
@@ -28,6 +40,11 @@ type Options struct {
 	Journals Journals
 	Lock     Lock          // nil: another run may go on at the same time
 	Events   EventRecorder // nil: no events are written
+
+	// Access returns which of these backends the account may not release for lack of a
+	// right. It is called before the first write of a look that has something due. Nil:
+	// every right is believed to be there.
+	Access func(ctx context.Context, backends []string) Denied
 
 	// ClockSkew returns how far the clock is ahead of the API server's, and false if
 	// that is not known. Nil: the clock is believed.
@@ -62,9 +79,16 @@ type run struct {
 	released []Release // of all looks
 	spent    int       // addresses that all looks released
 	memory   Ledger    // of the last look of a dry run, which stores no ledger
+	selected []bool    // by the entries of the current look; nil if all are
+	sought   bool      // the names of the selection have been looked up
+	remains  bool      // the times of the report outlast the run
+
+	decisions []Decision // of the current look
+	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
 	failures *multierror.Error
+	logged   map[string]bool // the likeness of each failure that the log has as an error
 }
 
 // Run lists the allocations, takes the census, decides, and releases. In a dry run it
@@ -72,14 +96,13 @@ type run struct {
 //
 //   - a *LockedError: another run is going on, and nothing was listed;
 //   - a *LimitError: the plan was refused, and nothing of it was released;
+//   - an *InputError: the selection names what does not exist, and nothing was written;
 //   - a *PartialError: some backend, pool or release failed, the rest is done;
 //   - any other: the census failed, or ctx ended before the first write.
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (Report, error) {
-	r := &run{Options: o, info: RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: *o.Policy.DryRun, Remember: *o.Policy.DryRun && o.Remember, Version: o.Version, Cluster: o.Address,
-	}}
+	r := &run{Options: o, info: o.info(*o.Policy.DryRun)}
 	r.report = newReport(r.info, Inventory{})
 	unlock, err := r.lock(ctx)
 	if err == nil {
@@ -87,10 +110,21 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		unlock()
 	}
 	r.report.Run.FinishedAt = o.Now().UTC()
-	r.report.resume(r.earlier)
-	r.report.tally()
+	r.recall()
+	r.finish()
 	r.announce(ctx, err)
 	return r.report, err
+}
+
+// info returns what identifies the run.
+func (o Options) info(dryRun bool) RunInfo {
+	return RunInfo{
+		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
+		Version: o.Version, Cluster: o.Address,
+		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
+		Selection: o.Selection,
+		Policy:    PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+	}
 }
 
 // looks looks once. With Sleep, it then sleeps until the next grace period ends, and
@@ -106,9 +140,9 @@ func (r *run) looks(ctx context.Context) error {
 			return err
 		}
 		if end.IsZero() {
-			end = r.report.lastDue()
+			end = r.lastDue()
 		}
-		due := r.report.nextDue(end)
+		due := r.nextDue(end)
 		if due.IsZero() {
 			return err
 		}
@@ -144,9 +178,10 @@ func (r *run) look(ctx context.Context) error {
 	// allocation was listed is missing from the census only if it is gone.
 	inv := r.list(ctx)
 	r.begin(inv)
+	r.survey(ctx, inv)
 	census, err := TakeCensus(ctx, r.Cluster, scopeOf(r.Policy))
 	if err != nil {
-		r.report.setEntries(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
+		r.decided(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %d pods", census.Size())
@@ -155,6 +190,8 @@ func (r *run) look(ctx context.Context) error {
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
 	ledger, known := r.loadLedger(ctx)
+	r.stored = ledger
+	r.remains = r.remains || !ledger.Equal(Ledger{})
 	if !r.remembers() {
 		ledger = ledger.Merge(r.memory)
 	}
@@ -162,11 +199,15 @@ func (r *run) look(ctx context.Context) error {
 	// 3. One decision for each allocation, and the plan to release the orphans.
 	judge := func(l Ledger) []Decision { return Judge(now, r.Policy, inv, census, l) }
 	decisions := judge(ledger)
-	plan := MakePlan(decisions).after(r.spent)
-	r.report.setEntries(decisions)
-	r.noteProtectedPools(inv, decisions)
+	r.decided(decisions)
+	if err := r.seekOnce(inv, census, decisions); err != nil {
+		return err
+	}
+	plan := MakePlan(decisions).after(r.spent).within(r.selected)
+	r.noteUnselected(plan)
+	r.noteProtectedPools(inv, r.selectedOf(decisions))
 	r.logDecisions(decisions)
-	r.warnOfClaims(decisions)
+	r.warnOfClaims(r.selectedOf(decisions))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.
@@ -195,7 +236,8 @@ func (r *run) look(ctx context.Context) error {
 
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
-	r.saveLedger(ctx, ledger, next)
+	plan = r.permitted(ctx, plan)
+	r.remains = r.saveLedger(ctx, ledger, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, census)
 	r.forget(ctx, saved, plan)
@@ -226,7 +268,7 @@ func (r *run) list(ctx context.Context) Inventory {
 		}
 	}
 	inv.Listings = append(inv.Listings, disabled...)
-	r.progress("listed %d stores", len(inv.Listings))
+	r.progress("listed %s", inv.stores())
 	return inv
 }
 

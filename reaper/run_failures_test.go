@@ -30,6 +30,10 @@ func (wrapped) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMe
 	return tokenRecorder{}.Record(ctx, as)
 }
 
+func (wrapped) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Compare(ctx, pool, rs)
+}
+
 func (wrapped) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }

@@ -83,11 +83,11 @@ func TestRunReleasesOrphans(t *testing.T) {
 		e := reaper.Entry{
 			Backend: "memory", Pool: "a", Key: key, IP: "10.0.0." + key,
 			Owner:   reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
-			Verdict: decision, Reason: reason, Outcome: outcome,
+			Verdict: decision, Reason: reason, Rule: 5, Outcome: outcome,
 			Evidence: []reaper.Evidence{{Source: "network-status annotation", Says: "the pod shows the address"}},
 		}
 		if decision == reaper.Orphaned {
-			e.FirstSeen, e.Due = &noon, &noon
+			e.FirstSeen, e.Due, e.Leaked, e.Rule = &noon, &noon, true, 31
 			e.Evidence = []reaper.Evidence{{Source: "list of pods", Says: "the pod does not exist"}}
 		}
 		return e
@@ -96,11 +96,14 @@ func TestRunReleasesOrphans(t *testing.T) {
 	want := reaper.Report{
 		APIVersion: "ip-reaper/v1alpha1",
 		Kind:       "ReapReport",
-		Run:        reaper.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Run:        reaper.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster", Memory: true},
+		Leaked:     &reaper.Leaked{Total: 2, Released: 2, HeldBy: []reaper.ReasonCount{}},
 		Summary:    counts,
 		Backends:   []reaper.BackendReport{{Name: "memory", Status: reaper.StatusOK, Counts: counts}},
+		Networks:   []reaper.NetworkReport{},
 		Pools: []reaper.PoolReport{{
-			Backend: "memory", Name: "a", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 4, AllocatedAfter: 2,
+			Backend: "memory", Name: "a", Range: "10.0.0.0/24",
+			Usage: reaper.Usage{Capacity: big.NewInt(254), Used: 2, Live: 2, Free: big.NewInt(252)}, AllocatedBefore: 4, AllocatedAfter: 2,
 		}},
 		Entries: []reaper.Entry{
 			entry("1", "live-1", reaper.InUse, reaper.PodPresent, reaper.Kept),
@@ -188,9 +191,7 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 		equal(t, "writes of the ledger", h.ledgers.saves, 0)
 		equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
 		equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 3)
-		for key, outcome := range outcomes(report) {
-			equal(t, "outcome of "+key, outcome, reaper.Kept)
-		}
+		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Refused, "3": reaper.Refused})
 	}
 }
 
@@ -263,6 +264,6 @@ func TestRunShowsItsProgress(t *testing.T) {
 	h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
 	h.run(t)
 	equal(t, "lines", lines, []string{
-		"listed 1 stores", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
+		"listed 1 store", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
 	})
 }

@@ -5,25 +5,25 @@ import "time"
 // rounding is the most by which the ledger may move a time.
 const rounding = time.Second
 
-// lastDue returns when the last grace period of a suspected allocation ends, with the
-// rounding of the ledger. It returns the zero time if no allocation is suspected.
-func (r *Report) lastDue() time.Time {
+// lastDue returns when the last grace period of a selected allocation ends, with the
+// rounding of the ledger. It returns the zero time if none is suspected.
+func (r *run) lastDue() time.Time {
 	var last time.Time
-	for _, e := range r.Entries {
-		if e.Verdict == Suspected {
+	for i, e := range r.report.Entries {
+		if e.Verdict == Suspected && r.isSelected(i) {
 			last = latest(last, e.Due.Add(rounding))
 		}
 	}
 	return last
 }
 
-// nextDue returns when the next grace period of a suspected allocation ends, with the
+// nextDue returns when the next grace period of a selected allocation ends, with the
 // rounding of the ledger. It ignores grace periods that are over only after the end. It
 // returns the zero time if there is none.
-func (r *Report) nextDue(end time.Time) time.Time {
+func (r *run) nextDue(end time.Time) time.Time {
 	var next time.Time
-	for _, e := range r.Entries {
-		if e.Verdict != Suspected {
+	for i, e := range r.report.Entries {
+		if e.Verdict != Suspected || !r.isSelected(i) {
 			continue
 		}
 		due := e.Due.Add(rounding)

@@ -55,7 +55,7 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 func TestZeroValuesKeep(t *testing.T) {
 	inv := inventory(t, fixedStore{poolOf(webAllocation())})
 	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
-	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, ""})
+	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, "namespaces.include has only: "})
 
 	equal(t, "zero verdict", reaper.Decision{}.Verdict, reaper.Held)
 	equal(t, "text of the zero verdict", reaper.Verdict(0).String(), "held")

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -42,11 +43,40 @@ func (s *fixture) record(entries ...entry) []reaper.Record {
 	return records
 }
 
-// restore puts the records back, pool by pool.
+// restore puts the records back, pool by pool. Before, it compares them with the store,
+// which must say the same and change nothing (promise 5).
 func (s *fixture) restore(ctx context.Context, records []reaper.Record) []error {
 	s.Helper()
+	before := s.snapshot()
+	compared := s.eachPool(ctx, records, s.recorder().Compare)
+	s.wantContent(before)
+	errs := s.eachPool(ctx, records, s.recorder().Restore)
+	for i, err := range errs {
+		if outcomeOf(compared[i]) != outcomeOf(err) {
+			s.Errorf("record %d: Compare says %v, and Restore then %v", i, compared[i], err)
+		}
+	}
+	return errs
+}
+
+// outcomeOf returns which answer of Restore an error is.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "free"
+	case errors.Is(err, reaper.ErrPresent):
+		return "present"
+	case errors.Is(err, reaper.ErrTaken):
+		return "taken"
+	default:
+		return "failed"
+	}
+}
+
+// eachPool calls a method with the records of each pool, and returns its answers.
+func (s *fixture) eachPool(ctx context.Context, records []reaper.Record, method func(context.Context, string, []reaper.Record) []error) []error {
+	s.Helper()
 	errs := make([]error, len(records))
-	backend := s.recorder()
 	pools := make(map[string][]int)
 	for i, r := range records {
 		pools[r.Pool] = append(pools[r.Pool], i)
@@ -56,7 +86,7 @@ func (s *fixture) restore(ctx context.Context, records []reaper.Record) []error 
 		for n, i := range indices {
 			batch[n] = records[i]
 		}
-		answers := backend.Restore(ctx, pool, batch)
+		answers := method(ctx, pool, batch)
 		if len(answers) != len(batch) {
 			s.Fatalf("%d records got %d answers", len(batch), len(answers))
 		}

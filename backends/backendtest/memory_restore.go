@@ -48,12 +48,25 @@ func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawM
 	return records, err
 }
 
+// Compare implements reaper.Recorder with one request for all records.
+func (b memory) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return b.each(ctx, "compare "+pool, rs, func(r reaper.Record) error {
+		_, _, err := b.store.compare(pool, r)
+		return err
+	})
+}
+
 // Restore implements reaper.Recorder with one request for all records.
 func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return b.each(ctx, "restore "+pool, rs, func(r reaper.Record) error { return b.store.restore(pool, r) })
+}
+
+// each answers the records in one request.
+func (b memory) each(ctx context.Context, request string, rs []reaper.Record, answer func(reaper.Record) error) []error {
 	errs := make([]error, len(rs))
-	err := b.store.request(ctx, "restore "+pool, func() error {
+	err := b.store.request(ctx, request, func() error {
 		for i, r := range rs {
-			errs[i] = b.store.restore(pool, r)
+			errs[i] = answer(r)
 		}
 		return nil
 	})
@@ -65,38 +78,57 @@ func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 	return errs
 }
 
-// restore puts back one record if its place is free.
-func (m *Memory) restore(pool string, r reaper.Record) error {
-	var k storedRecord
+// compare decodes a record and returns nil if its place is free, or has a tombstone of the
+// recorded entry, which it returns.
+func (m *Memory) compare(pool string, r reaper.Record) (k storedRecord, tombstone *memoryEntry, err error) {
 	if err := json.Unmarshal(r.Stored, &k); err != nil {
-		return fmt.Errorf("decode the record: %w", err)
+		return k, nil, fmt.Errorf("decode the record: %w", err)
 	}
 	if !k.Handle && k.IP.String() != r.IP {
-		return fmt.Errorf("the record is of %s, and its content of %s", r.IP, k.IP)
+		return k, nil, fmt.Errorf("the record is of %s, and its content of %s", r.IP, k.IP)
 	}
 	if k.Handle {
 		if _, ok := m.handles[r.Key]; ok {
-			return reaper.ErrPresent
+			return k, nil, reaper.ErrPresent
 		}
+		return k, nil, nil
+	}
+	switch i := slices.IndexFunc(m.entries, func(e *memoryEntry) bool { return e.pool == pool && e.key == r.Key }); {
+	case i < 0:
+		return k, nil, nil
+	case m.entries[i].String() == k.entry(pool, r.Key).String():
+		return k, nil, reaper.ErrPresent
+	case m.entries[i].tombstone && m.entries[i].owner == k.Owner:
+		return k, m.entries[i], nil
+	default:
+		return k, nil, fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.entries[i].owner)
+	}
+}
+
+// entry returns the entry of a record.
+func (k storedRecord) entry(pool, key string) *memoryEntry {
+	return &memoryEntry{pool: pool, key: key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
+}
+
+// restore puts back one record if its place is free.
+func (m *Memory) restore(pool string, r reaper.Record) error {
+	k, tombstone, err := m.compare(pool, r)
+	switch {
+	case err != nil:
+		return err
+	case k.Handle:
 		m.version++
 		m.handles[r.Key] = m.version
 		return nil
-	}
-	back := &memoryEntry{pool: pool, key: r.Key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
-	switch i := slices.IndexFunc(m.entries, func(e *memoryEntry) bool { return e.pool == pool && e.key == r.Key }); {
-	case i < 0:
-	case m.entries[i].String() == back.String():
-		return reaper.ErrPresent
-	case m.entries[i].tombstone && m.entries[i].owner == back.owner:
-		m.entries[i].tombstone = false
-		m.wrote(m.entries[i])
+	case tombstone != nil:
+		tombstone.tombstone = false
+		m.wrote(tombstone)
 		return nil
-	default:
-		return fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.entries[i].owner)
 	}
 	if k.Group != "" {
 		m.begin(k.Group)
 	}
+	back := k.entry(pool, r.Key)
 	m.wrote(back)
 	m.entries = append(m.entries, back)
 	return nil

@@ -56,7 +56,7 @@ func readBlock(o object) (block, error) {
 	}
 	cidr, err := netip.ParsePrefix(fields.CIDR)
 	if err != nil {
-		return b, fmt.Errorf("cidr: %w", err)
+		return b, fmt.Errorf("cidr: %q is not a CIDR", fields.CIDR)
 	}
 	b.cidr = cidr
 	b.allocations, b.unallocated, b.attributes = fields.Allocations, fields.Unallocated, fields.Attributes

@@ -42,6 +42,9 @@ type datastore interface {
 	// among them.
 	ipReservations(ctx context.Context) ([]ipReservation, error)
 
+	// ipPools reads all of Calico's IPPools. One that cannot be decoded is among them.
+	ipPools(ctx context.Context) ([]ipPool, error)
+
 	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
 	// its ID.
 	name(k kind, id string) string
@@ -80,16 +83,21 @@ var (
 // token of an allocation is its sequence number and its attribute as it is stored.
 // A Backend is safe for concurrent use.
 type Backend struct {
-	open func(ctx context.Context) (datastore, error)
+	open   func(ctx context.Context) (datastore, error)
+	inEtcd bool
 
 	mu    sync.Mutex
 	store datastore
-	sizes map[kind]int // the number of objects in the last listing
+	sizes map[kind]int    // the number of objects in the last listing
+	kept  []ipReservation // of the last listing
 	known handleCache
 }
 
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
+
+// OutsideAPIServer implements plugin.Outsider.
+func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }
 
 // datastore returns the datastore. The first call that succeeds opens it.
 func (b *Backend) datastore(ctx context.Context) (datastore, error) {
@@ -164,5 +172,6 @@ func (b *Backend) read(ctx context.Context) (listing, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sizes = map[kind]int{blocks: len(storedBlocks), handles: len(storedHandles)}
+	b.kept = reserved
 	return l, nil
 }

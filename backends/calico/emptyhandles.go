@@ -77,16 +77,9 @@ func restoreEmptyHandles(ctx context.Context, store datastore, rs []reaper.Recor
 // restoreEmptyHandle creates one handle. It tries again after a failure that may
 // pass.
 func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) error {
-	var stored handleRecord
-	if err := decodeStrictly(r.Stored, &stored); err != nil {
-		return fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
-	}
-	h, err := stored.read(store)
-	if err == nil && (r.Pool != emptyHandles || r.Key != h.id || r.IP != "") {
-		err = fmt.Errorf("the record is of handle %q in pool %q with address %q", r.Key, r.Pool, r.IP)
-	}
+	h, err := readEmptyHandle(store, r)
 	if err != nil {
-		return fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
+		return err
 	}
 	uncertain := false
 	for try := 1; ; try++ {
@@ -105,16 +98,41 @@ func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) e
 	}
 }
 
+// readEmptyHandle decodes the record of a handle without an address.
+func readEmptyHandle(store datastore, r reaper.Record) (handle, error) {
+	var stored handleRecord
+	if err := decodeStrictly(r.Stored, &stored); err != nil {
+		return handle{}, fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
+	}
+	h, err := stored.read(store)
+	if err == nil && (r.Pool != emptyHandles || r.Key != h.id || r.IP != "") {
+		err = fmt.Errorf("the record is of handle %q in pool %q with address %q", r.Key, r.Pool, r.IP)
+	}
+	if err != nil {
+		return handle{}, fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
+	}
+	return h, nil
+}
+
 // createEmptyHandle creates a handle unless there is one of its name.
 func createEmptyHandle(ctx context.Context, store datastore, h handle) error {
+	if err := compareHandle(ctx, store, h); err != nil {
+		return err
+	}
+	_, err := store.write(ctx, h.object)
+	if errors.Is(err, errConflict) {
+		return fmt.Errorf("%w: another writer created handle %s", err, h.id)
+	}
+	return store.transient(err)
+}
+
+// compareHandle returns nil if there is no handle of that name, ErrPresent if there is
+// the same one, and an error that wraps ErrTaken if there is another one.
+func compareHandle(ctx context.Context, store datastore, h handle) error {
 	now, err := fetchHandle(ctx, store, h.id)
 	switch {
 	case errors.Is(err, errGone):
-		_, err = store.write(ctx, h.object)
-		if errors.Is(err, errConflict) {
-			return fmt.Errorf("%w: another writer created handle %s", err, h.id)
-		}
-		return store.transient(err)
+		return nil
 	case errors.Is(err, errUnreadable):
 		return fmt.Errorf("%w: %w", reaper.ErrTaken, err)
 	case err != nil:

@@ -27,6 +27,7 @@ const (
 	handlePrefix = "/calico/ipam/v2/handle/"
 	nodePrefix   = "/calico/resources/v3/projectcalico.org/nodes/"
 	ipResPrefix  = "/calico/resources/v3/projectcalico.org/ipreservations/"
+	ipPoolPrefix = "/calico/resources/v3/projectcalico.org/ippools/"
 	clusterKey   = "/calico/resources/v3/projectcalico.org/clusterinformations/default"
 )
 
@@ -39,7 +40,7 @@ const (
 // NewEtcd returns the backend over the etcdv3 datastore. The first use connects.
 func NewEtcd(config clientv3.Config) *Backend {
 	config.DialOptions = append(slices.Clone(config.DialOptions), grpc.WithChainUnaryInterceptor(failFast))
-	return &Backend{open: func(ctx context.Context) (datastore, error) {
+	return &Backend{inEtcd: true, open: func(ctx context.Context) (datastore, error) {
 		var client *clientv3.Client
 		err := patiently(ctx, func(ctx context.Context) (err error) {
 			client, err = dial(ctx, config)

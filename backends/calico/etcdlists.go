@@ -45,7 +45,7 @@ func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
 	return names, nil
 }
 
-// allocations implements datastore.
+// ipReservations implements datastore.
 func (s etcd) ipReservations(ctx context.Context) ([]ipReservation, error) {
 	stored, err := s.all(ctx, ipResPrefix, clientv3.GetPrefixRangeEnd(ipResPrefix))
 	if err != nil {
@@ -54,6 +54,19 @@ func (s etcd) ipReservations(ctx context.Context) ([]ipReservation, error) {
 	all := make([]ipReservation, len(stored))
 	for i, o := range stored {
 		all[i] = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw)
+	}
+	return all, nil
+}
+
+// ipPools implements datastore.
+func (s etcd) ipPools(ctx context.Context) ([]ipPool, error) {
+	stored, err := s.all(ctx, ipPoolPrefix, clientv3.GetPrefixRangeEnd(ipPoolPrefix))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ipPool, len(stored))
+	for i, o := range stored {
+		all[i] = readIPPool(strings.TrimPrefix(o.name, ipPoolPrefix), o.raw)
 	}
 	return all, nil
 }

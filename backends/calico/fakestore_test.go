@@ -22,10 +22,11 @@ import (
 // tests check those. Its purpose is to fail at a chosen request.
 type fakeStore struct {
 	shape
-	t      testing.TB
-	atOnce int
-	mapped map[string]string // Kubernetes names of nodes, by Calico's names
-	kept   []ipReservation
+	t          testing.TB
+	atOnce     int
+	mapped     map[string]string // Kubernetes names of nodes, by Calico's names
+	kept       []ipReservation
+	ipPoolList []ipPool
 
 	mu      sync.Mutex
 	version int
@@ -59,7 +60,7 @@ func (s *fakeStore) backend() *Backend {
 }
 
 // onRequest sets a hook that runs at the beginning of each request of the backend.
-// The request is "ready", "nodes", "ipreservations", "list blocks", "list handles",
+// The request is "ready", "nodes", "ipreservations", "ippools", "list blocks", "list handles",
 // "get", "put" or "delete" with "block" or "handle" and its ID, or "create" with
 // the kind and its name. The parts of one write are joined by commas. The hook may
 // change the store. If it returns an error, the request fails with it.
@@ -95,6 +96,10 @@ func (s *fakeStore) ready(ctx context.Context) error { return s.begin(ctx, "read
 
 func (s *fakeStore) nodes(ctx context.Context) (map[string]string, error) {
 	return s.mapped, s.begin(ctx, "nodes")
+}
+
+func (s *fakeStore) ipPools(ctx context.Context) ([]ipPool, error) {
+	return s.ipPoolList, s.begin(ctx, "ippools")
 }
 
 func (s *fakeStore) ipReservations(ctx context.Context) ([]ipReservation, error) {

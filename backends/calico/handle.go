@@ -42,7 +42,7 @@ func readHandle(o object) (handle, error) {
 	for text, n := range fields.Counts {
 		cidr, err := netip.ParsePrefix(text)
 		if err != nil {
-			return h, fmt.Errorf("block: %w", err)
+			return h, fmt.Errorf("block: %q is not a CIDR", text)
 		}
 		if cidr.String() != text { // an edit would not find the key, and the block may be there twice
 			return h, fmt.Errorf("block: %q is another spelling of %s", text, cidr)

@@ -17,6 +17,30 @@ import (
 // whether the block may be written. If a handle cannot be written, only its own
 // entries are not put back.
 func (r *restoration) count(ctx context.Context, after block, entries []int) (together []handle, ok bool) {
+	var mu sync.Mutex
+	ok = r.countEach(ctx, after, entries, func(h handle, more int) error {
+		alone := r.store.objectsPerWrite() == 1
+		if alone {
+			if _, err := r.store.write(ctx, h.object); err != nil {
+				return err
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if alone {
+			r.counted[h.id] += more
+		} else {
+			together = append(together, h)
+		}
+		return nil
+	})
+	return together, ok
+}
+
+// countEach reads the handles of the entries, and calls raise for each one whose count
+// rises. It reports whether all is well. If a handle is not, its entries are decided, or
+// stay pending with the error. It writes nothing by itself.
+func (r *restoration) countEach(ctx context.Context, after block, entries []int, raise func(h handle, more int) error) bool {
 	total := make(map[string]int)
 	for ordinal := range after.allocations {
 		total[after.handleOf(ordinal)]++
@@ -36,18 +60,13 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 	for id, i := range first {
 		g.Go(func() error {
 			h, more, err := r.counting(ctx, after, r.allocations[i], total[id])
-			if err == nil && more > 0 && r.store.objectsPerWrite() == 1 {
-				_, err = r.store.write(ctx, h.object)
+			if err == nil && more > 0 {
+				err = raise(h, more)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err != nil:
+			if err != nil {
 				failures[id] = err
-			case more > 0 && r.store.objectsPerWrite() > 1:
-				together = append(together, h)
-			case more > 0:
-				r.counted[id] += more
 			}
 			r.known.forget(id)
 			return nil
@@ -67,7 +86,7 @@ func (r *restoration) count(ctx context.Context, after block, entries []int) (to
 		}
 		r.errs[i] = err
 	}
-	return together, len(failures) == 0
+	return len(failures) == 0
 }
 
 // counting returns the handle of an allocation as it must be before the block is

@@ -70,7 +70,7 @@ func parseReserved(text string) (netip.Prefix, error) {
 	const inIPv6 = 96 // the bits of an IPv6 address before the IPv4 address in it
 	switch {
 	case err != nil:
-		return netip.Prefix{}, err
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a CIDR", text)
 	case strings.Contains(text, "%"), reserved.Addr().Is4In6() && reserved.Bits() < inIPv6:
 		return netip.Prefix{}, fmt.Errorf("%q is an address that no block has", text)
 	case reserved.Addr().Is4In6():

@@ -73,6 +73,30 @@ func (s kubernetes) ipReservations(ctx context.Context) ([]ipReservation, error)
 	return all, nil
 }
 
+// ipPools implements datastore.
+func (s kubernetes) ipPools(ctx context.Context) ([]ipPool, error) {
+	const resource = "ippools"
+	group, _, _ := strings.Cut(s.group, "/")
+	version, err := definedVersion(ctx, s.client, resource+"."+group)
+	if err != nil {
+		return nil, err
+	}
+	if version == "" {
+		return nil, fmt.Errorf("%s.%s is not defined", resource, group)
+	}
+	items, err := kube.ListRaw(ctx, func() *rest.Request {
+		return s.client.Get().AbsPath("/apis", group, version, resource)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ipPool, len(items))
+	for i, item := range items {
+		all[i] = readIPPool("", item)
+	}
+	return all, nil
+}
+
 // objectsPerWrite implements datastore: the API server has no transactions.
 func (kubernetes) objectsPerWrite() int { return 1 }
 

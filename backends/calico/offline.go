@@ -15,6 +15,7 @@ type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
 	reserved        []ipReservation
+	ipPools         []ipPool
 }
 
 // Offline returns the backend over the blocks and handles of either datastore among
@@ -28,7 +29,7 @@ func Offline(documents []reaper.Document) (found reaper.Backend, rest []reaper.D
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = reaper.Excerpt{Store: Name, Pools: e.pools()}
+		found = reaper.Excerpt{Store: Name, Pools: e.pools(), Networks: e.networks()}
 	}
 	return found, rest
 }
@@ -45,11 +46,15 @@ func (e *excerpt) take(d reaper.Document) bool {
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
 	case strings.HasPrefix(d.Key, ipResPrefix):
 		e.reserved = append(e.reserved, readIPReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data))
+	case strings.HasPrefix(d.Key, ipPoolPrefix):
+		e.ipPools = append(e.ipPools, readIPPool(strings.TrimPrefix(d.Key, ipPoolPrefix), d.Data))
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
 	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
 		e.reserved = append(e.reserved, readIPReservation("", d.Data))
+	case d.Is(groupV1, "IPPool"), d.Is(groupV3, "IPPool"):
+		e.ipPools = append(e.ipPools, readIPPool("", d.Data))
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -58,6 +63,14 @@ func (e *excerpt) take(d reaper.Document) bool {
 		return false
 	}
 	return true
+}
+
+// networks returns the IPPools of the files as networks; nil if the files have none.
+func (e excerpt) networks() func([]reaper.Pool) ([]reaper.Network, error) {
+	if len(e.ipPools) == 0 {
+		return nil
+	}
+	return func(pools []reaper.Pool) ([]reaper.Network, error) { return networksOf(pools, e.ipPools, e.reserved) }
 }
 
 // takeNode adds the Kubernetes name of a node of Calico's. A node that cannot be

@@ -173,7 +173,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 		{"another key beside blocks", reaper.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
 		{"Calico's configuration", reaper.Document{Key: "/calico/ipam/v2/config"}, false, false},
 		{"another program's key", reaper.Document{Key: "/registry/pods/default/web-0"}, false, true},
-		{"a pool of Calico", reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, true},
+		{"a pool of Calico", reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, false},
 		{"a block of another API group", reaper.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
 		{"a block with a kind of its own", reaper.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
 		{"a document without a kind", reaper.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},

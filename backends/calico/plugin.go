@@ -75,6 +75,7 @@ func access(settings any) plugin.Access {
 	definitions := plugin.Rule("apiextensions.k8s.io", "customresourcedefinitions", "get")
 	definitions.ResourceNames = []string{
 		"ipamblocks." + groupV1, "ipamblocks." + groupV3, "ipreservations." + groupV1, "ipreservations." + groupV3,
+		"ippools." + groupV1, "ippools." + groupV3,
 		"datastoremigrations." + migrationGroup,
 	}
 	information := rule("clusterinformations", "get")
@@ -84,6 +85,7 @@ func access(settings any) plugin.Access {
 			definitions, information,
 			plugin.Rule(migrationGroup, "datastoremigrations", "list"),
 			rule("ipreservations", "list"),
+			rule("ippools", "list"),
 			rule("ipamblocks", "list"),
 			rule("ipamhandles", "list"),
 		},

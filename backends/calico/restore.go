@@ -35,7 +35,7 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 	return r.errs
 }
 
-// A restoration is one call of Restore for a block.
+// A restoration is one call of Restore or Compare for a block.
 type restoration struct {
 	task
 	allocations []recordedAllocation // by the index of the record
@@ -47,6 +47,13 @@ type restoration struct {
 // run puts back every record that it can. It tries again while other writers change
 // the block.
 func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
+	r.decode(rs)
+	r.repeat(ctx, r.attempt)
+	r.countDown(ctx)
+}
+
+// decode decodes the records, and decides those that cannot be decoded.
+func (r *restoration) decode(rs []reaper.Record) {
 	r.allocations = make([]recordedAllocation, len(rs))
 	r.counted, r.uncertain = make(map[string]int), make(map[int]bool)
 	for i := range rs {
@@ -55,9 +62,14 @@ func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
 			r.decide(i, fmt.Errorf("the record of %s cannot be restored: %w", rs[i].IP, err))
 		}
 	}
+}
+
+// repeat calls attempt until all entries are decided. It gives up after maxConflicts
+// attempts that decided none.
+func (r *restoration) repeat(ctx context.Context, attempt func(context.Context)) {
 	for failures := 0; len(r.pending) > 0 && failures < maxConflicts; {
 		left := len(r.pending)
-		if r.attempt(ctx); len(r.pending) < left {
+		if attempt(ctx); len(r.pending) < left {
 			continue
 		}
 		failures++
@@ -65,21 +77,33 @@ func (r *restoration) run(ctx context.Context, rs []reaper.Record) {
 			r.answer(err)
 		}
 	}
-	r.countDown(ctx)
 }
 
 // attempt reads the block and puts back the records whose ordinals are free. An
 // entry that stays pending met a conflict or a failure that may pass, or did not
 // fit into one write.
 func (r *restoration) attempt(ctx context.Context) {
+	entries := fit(r.store, r.free(ctx), func(i int) string { return r.allocations[i].id() })
+	after, ok := r.preview(entries)
+	if !ok {
+		return
+	}
+	if counted, ok := r.count(ctx, after, entries); ok {
+		r.write(ctx, after, counted, entries)
+	}
+}
+
+// free reads the block, and returns the entries whose ordinals are free, each ordinal
+// once. It decides the others.
+func (r *restoration) free(ctx context.Context) []int {
 	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
 	case errors.Is(err, errGone):
 		r.answer(fmt.Errorf("%w: block %s does not exist any more", reaper.ErrTaken, r.pool))
-		return
+		return nil
 	case err != nil:
 		r.failed(fmt.Errorf("read block: %w", err))
-		return
+		return nil
 	}
 	before, err := readBlock(o)
 	switch {
@@ -90,25 +114,27 @@ func (r *restoration) attempt(ctx context.Context) {
 	}
 	if err != nil {
 		r.answer(fmt.Errorf("block %s cannot be written: %w", r.pool, err))
-		return
+		return nil
 	}
 	r.before = before
-	entries := fit(r.store, r.partition(), func(i int) string { return r.allocations[i].id() })
+	return r.partition()
+}
+
+// preview returns the block with the entries put back. It reports false if there is
+// nothing to write: there are no entries, or they are decided.
+func (r *restoration) preview(entries []int) (after block, ok bool) {
 	if len(entries) == 0 {
-		return
+		return after, false
 	}
 	var allocations []recordedAllocation
 	for _, i := range entries {
 		allocations = append(allocations, r.allocations[i])
 	}
-	after, err := before.restore(allocations)
+	after, err := r.before.restore(allocations)
 	if err != nil {
 		r.answer(err)
-		return
 	}
-	if counted, ok := r.count(ctx, after, entries); ok {
-		r.write(ctx, after, counted, entries)
-	}
+	return after, err == nil
 }
 
 // failed decides all pending entries, unless another attempt may succeed. Then they

@@ -3,6 +3,7 @@ package reservedips
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -31,17 +32,36 @@ func (b *Backend) Restore(ctx context.Context, pool string, records []reaper.Rec
 	return errs
 }
 
+// Compare implements reaper.Recorder. It reads the objects one by one.
+func (b *Backend) Compare(ctx context.Context, pool string, records []reaper.Record) []error {
+	errs := make([]error, len(records))
+	for i, record := range records {
+		r, before, _, err := b.recorded(pool, record)
+		if err == nil {
+			_, err = b.compare(ctx, r, record.Key, before)
+		}
+		if err != nil && !errors.Is(err, errAbsent) {
+			errs[i] = fmt.Errorf("compare %s %s: %w", pool, record.Key, err)
+		}
+	}
+	return errs
+}
+
+// recorded decodes a record: the object as it was stored, and as it is created again.
+func (b *Backend) recorded(pool string, record reaper.Record) (r reservedResource, before storedObject, creation []byte, err error) {
+	if r, err = b.resource(pool); err != nil {
+		return r, before, nil, err
+	}
+	if before, err = r.readRecord(record); err != nil {
+		return r, before, nil, err
+	}
+	creation, err = before.creation()
+	return r, before, creation, err
+}
+
 // restore puts one object back.
 func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record) error {
-	r, err := b.resource(pool)
-	if err != nil {
-		return err
-	}
-	before, err := r.readRecord(record)
-	if err != nil {
-		return err
-	}
-	body, err := before.creation()
+	r, before, body, err := b.recorded(pool, record)
 	if err != nil {
 		return err
 	}
@@ -51,7 +71,11 @@ func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record
 	data, err := kube.Send(ctx, r.request(b.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return b.compare(ctx, r, record.Key, before)
+		now, err := b.compare(ctx, r, record.Key, before)
+		if err != nil {
+			return err
+		}
+		return b.restoreStatus(ctx, r, namespace, name, before, now)
 	case kube.Gone(err, "namespaces", namespace), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w: its namespace is gone: %w", reaper.ErrTaken, err)
 	case err != nil:
@@ -67,11 +91,14 @@ func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record
 	return b.restoreStatus(ctx, r, namespace, name, before, now)
 }
 
-// compare returns the answer if an object of that name exists.
-func (b *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) error {
+// errAbsent says that no object has the name of a record.
+var errAbsent = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
+
+// compare reads the object of a record's name. It returns nil if only the status of that
+// object is to be restored, errAbsent if there is no object, and otherwise the answer.
+func (b *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) (now storedObject, err error) {
 	namespace, name := splitKey(key)
-	var now storedObject
-	err := kube.Patiently(ctx, func(ctx context.Context) error {
+	err = kube.Patiently(ctx, func(ctx context.Context) error {
 		data, err := kube.Send(ctx, r.request(b.client.Get(), namespace).Name(name))
 		if err != nil {
 			return err
@@ -81,19 +108,19 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	})
 	switch meta := now.Metadata; {
 	case kube.Gone(err, r.Resource, name):
-		return fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
+		return now, errAbsent
 	case err != nil:
-		return err
+		return now, err
 	case !reflect.DeepEqual(before.content, now.content):
-		return fmt.Errorf("%w: by the object with the uid %s", reaper.ErrTaken, meta.UID)
+		return now, fmt.Errorf("%w: by the object with the uid %s", reaper.ErrTaken, meta.UID)
 	case meta.Deleted != nil:
-		return fmt.Errorf("the object is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
+		return now, fmt.Errorf("the object is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
 	case reflect.DeepEqual(before.status, now.status):
-		return reaper.ErrPresent
+		return now, reaper.ErrPresent
 	case now.status == nil:
-		return b.restoreStatus(ctx, r, namespace, name, before, now)
+		return now, nil
 	}
-	return fmt.Errorf("%w, with another status", reaper.ErrPresent)
+	return now, fmt.Errorf("%w, with another status", reaper.ErrPresent)
 }
 
 // restoreStatus writes the recorded status into the object. The write is

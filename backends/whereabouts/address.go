@@ -14,7 +14,7 @@ import (
 func parseRange(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("spec.range: %w", err)
+		return netip.Prefix{}, fmt.Errorf("spec.range: %q is not a CIDR", text)
 	}
 	return prefix, nil
 }

@@ -22,11 +22,16 @@ type attachedRange struct {
 	sliced     bool         // each node has a pool of its own, of a part of the range
 	slice      string       // the size of these parts, as it is written
 	from       netip.Prefix // the range; not valid: it cannot be told
-	exclude    spans
+	exclude    reaper.Spans
 
 	// The plugin gives the addresses from first to last to pods. Both are not valid
 	// if it is not sure that the plugin gives any.
 	first, last netip.Addr
+
+	// refused is set if the plugin refuses the section of the range, and unsure if it may
+	// read the range in another way. The zero value of both, with bounds that are not
+	// valid, is a range of fewer than four addresses, of which it gives none.
+	refused, unsure bool
 
 	// broken is why the exclude is not known; nil if it is known. Such a range may
 	// exclude all of its addresses.
@@ -41,6 +46,7 @@ type exclusions struct {
 
 	giving       []attachedRange // those that surely give addresses to pods, and are not sliced
 	givingSlices []attachedRange // those that do, and are
+	ranges       []attachedRange // all of them
 	broken       []error         // a *reaper.ObjectError for each attachment that cannot be decoded
 }
 
@@ -58,6 +64,7 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment
+		all.ranges = append(all.ranges, r)
 		if r.from.IsValid() && (r.broken != nil || len(r.exclude) > 0) {
 			all.keeping = append(all.keeping, r)
 			if r.sliced {
@@ -119,7 +126,7 @@ func (all exclusions) protection(at place, ip netip.Addr) string {
 		case !r.mayBeOf(at, ip), r.sliced && all.givesSlicesOf(r, ip):
 		case r.broken != nil:
 			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
-		case by == "" && r.exclude.contain(ip):
+		case by == "" && r.exclude.Contains(ip):
 			by = "excluded by the network attachment " + r.attachment
 		}
 	}
@@ -179,7 +186,7 @@ func (r attachedRange) gives(network string, ip netip.Addr) bool {
 
 // has reports whether the address is among those that the plugin gives for the range.
 func (r attachedRange) has(ip netip.Addr) bool {
-	return r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.contain(ip)
+	return r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.Contains(ip)
 }
 
 // givesSlicesOf reports whether the plugin surely gives the address to pods of another

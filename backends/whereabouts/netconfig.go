@@ -109,7 +109,7 @@ func (c ipamConfig) read() []attachedRange {
 			r.broken = networkErr
 		}
 		if !sure {
-			r.first, r.last = netip.Addr{}, netip.Addr{}
+			r.first, r.last, r.refused = netip.Addr{}, netip.Addr{}, true
 		}
 	}
 	return all
@@ -141,17 +141,18 @@ func (c rangeConfig) read() []attachedRange {
 	}
 	r.exclude = spansOf(networks)
 	if r.broken == nil {
-		r.first, r.last = c.bounds(text)
+		r.first, r.last, r.unsure = c.bounds(text)
 	}
 	return []attachedRange{r}
 }
 
 // bounds returns the first and the last address that the plugin gives of a range. It
-// returns addresses that are not valid if the range or a bound is not certain.
-func (c rangeConfig) bounds(text string) (first, last netip.Addr) {
+// returns addresses that are not valid if the plugin gives none, or if the range or a
+// bound is not certain.
+func (c rangeConfig) bounds(text string) (first, last netip.Addr, unsure bool) {
 	var start, end string
 	if decodeField("range_start", c.Start, &start) != nil || decodeField("range_end", c.End, &end) != nil {
-		return first, last
+		return first, last, true
 	}
 	if from, cidr, ok := strings.Cut(text, "-"); ok {
 		address, _, _ := strings.Cut(cidr, "/")
@@ -159,21 +160,21 @@ func (c rangeConfig) bounds(text string) (first, last netip.Addr) {
 	}
 	plain, err := netip.ParsePrefix(text)
 	if err != nil || plain.Addr().Is4In6() {
-		return first, last // the plugin may read it in another way
+		return first, last, true // the plugin may read it in another way
 	}
 	subnet := network(plain)
 	startIP, startOK := parseBound(start)
 	endIP, endOK := parseBound(end)
 	if !startOK || !endOK {
-		return first, last
+		return first, last, true
 	}
 	low, high, err := iphelpers.GetIPRange(*subnet, startIP, endIP)
 	if err != nil {
-		return first, last // a range of fewer than four addresses gives none
+		return first, last, false // a range of fewer than four addresses gives none
 	}
 	first, _ = netip.AddrFromSlice(low)
 	last, _ = netip.AddrFromSlice(high)
-	return first.Unmap(), last.Unmap()
+	return first.Unmap(), last.Unmap(), false
 }
 
 // parseBound parses an address. An empty text is no bound. It reports false for a
@@ -245,7 +246,7 @@ func parseExclude(text string) (*net.IPNet, error) {
 	ip := net.ParseIP(text)
 	switch {
 	case ip == nil:
-		return nil, err
+		return nil, fmt.Errorf("%q is neither an address nor a CIDR", text)
 	case ip.To4() != nil:
 		text += "/32"
 	default:

@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 
@@ -15,13 +16,19 @@ import (
 // network attachments among the documents exclude is respected, and so are
 // IPAMClaims.
 func OfflinePools(documents []reaper.Document, settings func(backend string) any) (reaper.Backend, []reaper.Document) {
-	e, rest := sortOut(documents, poolKind)
+	e, rest := sortOut(documents, poolKind, sliceKind)
 	if len(e.pools) == 0 {
 		return nil, rest
 	}
-	return e.backend(PoolsName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
+	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
 		return enginePools(e.pools, by)
-	}), rest
+	})
+	b.Networks = func(pools []reaper.Pool) ([]reaper.Network, error) {
+		s := survey{ranges: readExclusions(e.attachments).ranges}
+		s.readSlices(e.slices)
+		return s.networks(pools), errors.Join(s.errs...)
+	}
+	return b, rest
 }
 
 // OfflineOverlapping is OfflinePools for overlapping-range reservations. The pools
@@ -37,12 +44,12 @@ func OfflineOverlapping(documents []reaper.Document, settings func(backend strin
 }
 
 // An excerpt is what files have of Whereabouts, and of networks.
-type excerpt struct{ pools, overlapping, attachments, claims []json.RawMessage }
+type excerpt struct{ pools, slices, overlapping, attachments, claims []json.RawMessage }
 
 // sortOut takes network attachments, IPAMClaims and the objects of some kinds out of
 // the documents.
 func sortOut(documents []reaper.Document, kinds ...string) (e excerpt, rest []reaper.Document) {
-	of := map[string]*[]json.RawMessage{poolKind: &e.pools, overlappingKind: &e.overlapping}
+	of := map[string]*[]json.RawMessage{poolKind: &e.pools, overlappingKind: &e.overlapping, sliceKind: &e.slices}
 	for _, d := range documents {
 		switch {
 		case d.Is(attachmentGroup, attachmentKind):
@@ -59,7 +66,7 @@ func sortOut(documents []reaper.Document, kinds ...string) (e excerpt, rest []re
 }
 
 // backend returns one over the pools.
-func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[reaper.Pool, error]) reaper.Backend {
+func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[reaper.Pool, error]) reaper.Excerpt {
 	excluded := readExclusions(e.attachments)
 	p := protections{excluded: excluded, claims: offlineClaims(e.claims), settings: shared(settings)}
 	return reaper.Excerpt{Store: name, Pools: excluded.beside(pools(p))}

@@ -23,12 +23,12 @@ func Plugins() []plugin.Plugin {
 			Settings: func() any { return new(Settings) },
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(poolResource, "list"), attachmentRule(), claimRule()},
+					plugin.Plan:    {rule(poolResource, "list"), rule(sliceResource, "list"), attachmentRule(), claimRule()},
 					plugin.Release: {rule(poolResource, "get", "patch")},
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(func(client rest.Interface, s Settings) reaper.Backend { return &Pools{client, s} }),
+			Open:    opener(func(client rest.Interface, s Settings) reaper.Backend { return &Pools{client: client, settings: s} }),
 			Offline: OfflinePools,
 		},
 		{

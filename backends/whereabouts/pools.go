@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,9 @@ const PoolsName = "whereabouts"
 type Pools struct {
 	client   rest.Interface
 	settings Settings
+
+	mu       sync.Mutex
+	excluded exclusions // of the last listing
 }
 
 // NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1,
@@ -53,6 +57,9 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
+		b.mu.Lock()
+		b.excluded = excluded
+		b.mu.Unlock()
 		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }

@@ -40,7 +40,7 @@ var alive = fakeCluster{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "defau
 func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
-	b := &Pools{client, Settings{UnknownFields: IgnoreUnknownFields}}
+	b := &Pools{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
 	ws := warrants(t, b, alive)
 	if len(ws) != 2 {
 		t.Fatalf("%d warrants, want 2", len(ws))

@@ -123,23 +123,57 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		if err != nil {
 			return retryable(err)
 		}
-		if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
+		err = r.compare(now)
+		if err == nil {
 			err := b.putBack(ctx, pool, now)
 			if gone(err, overlappingResource, pool) {
 				err = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
 			}
 			return again(err)
 		}
-		stands := overlappingPool(now, nil).Allocations[0]
-		switch {
-		case sameJSON(now.Spec, r.spec) && unsure:
+		if unsure && errors.Is(err, reaper.ErrPresent) {
 			return nil
-		case sameJSON(now.Spec, r.spec):
-			return reaper.ErrPresent
-		case stands.Owner.Pod != reaper.PodRef{}:
-			return takenBy(stands.Owner.Pod.String(), nil)
-		default:
-			return takenBy("", now.Spec)
 		}
+		return err
 	})
+}
+
+// Compare implements reaper.Recorder. It reads the objects one by one.
+func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	wanted := make(map[string]recorded, 1)
+	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
+		wanted[r.Key], err = readRecorded(r)
+		return err
+	})
+	for i, r := range good {
+		errs[i] = retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
+			now, err := get(ctx, b.client, overlappingResource, pool)
+			if gone(err, overlappingResource, pool) {
+				return nil
+			}
+			if err != nil {
+				return retryable(err)
+			}
+			return wanted[r.Key].compare(now)
+		})
+	}
+	return errs
+}
+
+// compare returns nil if the stored object is the tombstone of the recorded one, whose
+// spec can be put back. It returns ErrPresent if the object is the recorded one, and an
+// error that wraps ErrTaken for any other.
+func (r recorded) compare(now object) error {
+	if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
+		return nil
+	}
+	owner := overlappingPool(now, nil).Allocations[0].Owner.Pod
+	switch {
+	case sameJSON(now.Spec, r.spec):
+		return reaper.ErrPresent
+	case owner != reaper.PodRef{}:
+		return takenBy(owner.String(), nil)
+	default:
+		return takenBy("", now.Spec)
+	}
 }

@@ -49,6 +49,52 @@ func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 	return errs
 }
 
+// Compare implements reaper.Recorder with one read of the pool. Without a good record, it
+// reads nothing.
+func (b *Pools) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
+	if len(good) == 0 {
+		return errs
+	}
+	err := retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
+		p, err := b.readForRestore(ctx, pool)
+		if err != nil {
+			return err
+		}
+		p.settle(good, errs)
+		return nil
+	})
+	if err != nil {
+		for i := range good {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// readForRestore reads a pool. If the pool is gone, the error wraps ErrTaken.
+func (b *Pools) readForRestore(ctx context.Context, pool string) (ipPool, error) {
+	p, err := b.pool(ctx, pool)
+	if gone(err, poolResource, pool) {
+		return p, errPoolGone
+	}
+	if err != nil {
+		return p, retryable(err)
+	}
+	return p, nil
+}
+
+// settle answers the records whose places are not free, and removes them from pending.
+func (p ipPool) settle(pending map[int]reaper.Record, errs []error) {
+	keys := p.keys()
+	for i, r := range pending {
+		if err := p.checkFree(keys, r); err != nil {
+			errs[i] = err
+			delete(pending, i)
+		}
+	}
+}
+
 var errPoolGone = fmt.Errorf("%w: the pool is gone", reaper.ErrTaken)
 
 // restore puts entries back into a pool. It answers the entries that are decided,
@@ -56,24 +102,16 @@ var errPoolGone = fmt.Errorf("%w: the pool is gone", reaper.ErrTaken)
 func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper.Record, errs []error) error {
 	unsure := false // an answer to a patch was lost, so a stored entry may be ours
 	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
-		p, err := b.pool(ctx, pool)
-		if gone(err, poolResource, pool) {
-			return errPoolGone
-		}
+		p, err := b.readForRestore(ctx, pool)
 		if err != nil {
-			return retryable(err)
+			return err
 		}
-		keys := p.keys()
-		for i, r := range pending {
-			err := p.checkFree(keys, r)
-			if err == nil {
-				continue
+		begun := maps.Clone(pending)
+		p.settle(pending, errs)
+		for i := range begun {
+			if unsure && errors.Is(errs[i], reaper.ErrPresent) {
+				errs[i] = nil
 			}
-			if errors.Is(err, reaper.ErrPresent) && unsure {
-				err = nil
-			}
-			errs[i] = err
-			delete(pending, i)
 		}
 		if len(pending) == 0 {
 			return nil

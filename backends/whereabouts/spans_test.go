@@ -29,7 +29,7 @@ func TestSpansContainWhatTheNetworksContain(t *testing.T) {
 		}
 		all := spansOf(networks)
 		for i, s := range all {
-			if s.last.Less(s.first) || i > 0 && !all[i-1].last.Less(s.first) {
+			if s.Last.Less(s.First) || i > 0 && !all[i-1].Last.Less(s.First) {
 				t.Fatalf("%v are not in order", all)
 			}
 		}
@@ -37,7 +37,7 @@ func TestSpansContainWhatTheNetworksContain(t *testing.T) {
 		for _, text := range []string{"10.0.0.%d", "10.0.1.%d", "9.255.255.%d", "fd00::%x", "fd00::1%02x", "255.255.255.%d", "::%x"} {
 			ip := netip.MustParseAddr(fmt.Sprintf(text, host))
 			want := slices.ContainsFunc(networks, func(n *net.IPNet) bool { return n.Contains(ip.AsSlice()) })
-			if got := all.contain(ip); got != want {
+			if got := all.Contains(ip); got != want {
 				t.Errorf("%s in %v: %t, want %t", ip, networks, got, want)
 			}
 		}

@@ -28,9 +28,11 @@ import (
 const (
 	poolResource        = "ippools"
 	overlappingResource = "overlappingrangeipreservations"
+	sliceResource       = "nodeslicepools"
 
 	poolKind        = "IPPool"
 	overlappingKind = "OverlappingRangeIPReservation"
+	sliceKind       = "NodeSlicePool"
 )
 
 // An object has the decoded parts that all stored objects share.

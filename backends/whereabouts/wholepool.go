@@ -48,7 +48,7 @@ func (all exclusions) turns(at place) []netip.Addr {
 		_, last := ends(network(r.from))
 		turns = append(turns, last.Next())
 		for _, excluded := range r.exclude {
-			turns = append(turns, excluded.last.Next())
+			turns = append(turns, excluded.Last.Next())
 		}
 	}
 	return turns

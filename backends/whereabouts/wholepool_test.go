@@ -43,7 +43,7 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 		{"by two attachments, of which each gives what the other excludes", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30"]`,
 			`, "range": "10.0.0.0/29", "exclude": ["10.0.0.4/30"]`}, ""},
 		{"by one that cannot be decoded", []string{`, "range": "10.0.0.0/29", "exclude": ["x"]`},
-			"the network attachment shop/lan-0 may exclude it: spec.config: exclude: invalid CIDR address: x; correct it, or delete the attachment"},
+			`the network attachment shop/lan-0 may exclude it: spec.config: exclude: "x" is neither an address nor a CIDR; correct it, or delete the attachment`},
 		{"but for one address", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30", "10.0.0.5", "10.0.0.6"]`}, ""},
 		{"but for the first one", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.2/31", "10.0.0.4/30"]`}, ""},
 		{"but another attachment gives some", []string{all, `, "range": "10.0.0.0/29", "range_start": "10.0.0.5"`}, ""},

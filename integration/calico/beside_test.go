@@ -92,7 +92,7 @@ func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
 		for i := range results {
 			home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
 			s.must(s.Cluster.CreateNamespace(s.Context(), home))
-			p := s.start(releaseNow, "--namespace="+home)
+			p := s.start(releaseNow, "--state-namespace="+home)
 			wg.Go(func() {
 				var err error
 				if results[i], err = p.Wait(); err != nil {

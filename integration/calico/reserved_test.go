@@ -43,7 +43,7 @@ func TestReservedAddressesStay(t *testing.T) {
 		s.wantOutcomes(report, map[netip.Addr]string{kept: "kept", other: "released"})
 		b := backendOf(report)
 		for _, text := range append([]string{b.Message}, report.Warnings...) {
-			if b.Status != "partial" || !strings.Contains(text, `Calico's IPReservation mine: reservedCIDRs: ParseAddr("nonsense")`) {
+			if b.Status != "partial" || !strings.Contains(text, `Calico's IPReservation mine: reservedCIDRs: "nonsense" is neither an address nor a CIDR`) {
 				s.Errorf("the backend is %s, and the report says %q, want it to name the IPReservation", b.Status, text)
 			}
 		}

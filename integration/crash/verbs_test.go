@@ -195,7 +195,7 @@ func (e errand) run(t *testing.T, w *world.World) (wrong string) {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	e.prepare(w)
 	for _, grace := range []string{"1h", "0s"} {
-		policy := strings.Replace(plain, "keep: 100", "keep: 1", 1) + "gracePeriod: " + grace + "\n" + only(e.backend)
+		policy := strings.Replace(plain, "keep: 100", "keep: 1, keepFor: 0s", 1) + "gracePeriod: " + grace + "\n" + only(e.backend)
 		process, err := w.Starts("run", policy)()
 		w.Must(err)
 		result, err := process.Wait()

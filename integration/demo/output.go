@@ -85,6 +85,7 @@ func (d *demo) reap(ctx context.Context, policy string) (string, error) {
 	args := []string{
 		"run", "--policy", policy,
 		"--kubeconfig", filepath.Base(d.cluster.Kubeconfig), "--context", cluster.ContextName,
+		"--state-namespace", cluster.PoolNamespace,
 	}
 	d.command("ip-reaper " + strings.Join(args, " "))
 	d.reaper.Dir = d.cluster.Dir

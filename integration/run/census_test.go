@@ -107,7 +107,7 @@ func TestEveryDropOfTheCensus(t *testing.T) {
 					result := f.reap(reap.ExitLimit, policy+tt.limits, args...)
 					f.wantSaid(result.Report, want)
 					f.wantText(result.Stderr, tt.figures+"; nothing was released")
-					f.wantText(result.Stderr, "hint: look at the plan; if it is right, raise limits.maxPodDrop or give --unsafe-ignore-limits")
+					f.wantText(result.Stderr, "hint: look whether the API server is the right one and lists everything; ")
 				}
 			}
 			// Only that the list is doubtful is remembered.

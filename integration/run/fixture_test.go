@@ -49,7 +49,8 @@ const (
 	present   = "inUse PodPresent kept"
 	suspected = "suspected PodAbsent kept"
 	planned   = "orphan PodAbsent planned"
-	refused   = "orphan PodAbsent kept"
+	spared    = "orphan PodAbsent kept"
+	refused   = "orphan PodAbsent refused"
 	released  = "orphan PodAbsent released"
 	failed    = "orphan PodAbsent failed"
 	changed   = "orphan PodAbsent changed"
@@ -117,7 +118,7 @@ func (f *fixture) must(err error) {
 // start starts the reaper with a policy.
 func (f *fixture) start(policy string, args ...string) *reap.Process {
 	f.Helper()
-	return reap.StartT(f, f.kubeconfig, policy, f.env, append([]string{"--namespace", home}, args...)...)
+	return reap.StartT(f, f.kubeconfig, policy, f.env, append([]string{"--state-namespace", home}, args...)...)
 }
 
 // reap runs the reaper with a policy.

@@ -55,6 +55,25 @@ func (f *metricsFixture) figuresOf(r *reap.Report, exitCode int) figures {
 			want["ip_reaper_pool_allocated"+labels] = float64(p.AllocatedBefore)
 		}
 	}
+	if r.Leaked != nil {
+		for status, figure := range map[string]int{
+			"due": r.Leaked.Due, "waiting": r.Leaked.Waiting, "held": r.Leaked.Held, "released": r.Leaked.Released,
+		} {
+			want[fmt.Sprintf("ip_reaper_leaked{status=%q}", status)] = float64(figure)
+		}
+	}
+	for _, n := range r.Networks { // all are open, and their capacity is known
+		labels := fmt.Sprintf("{backend=%q,network=%q,range=%q}", n.Backend, n.Name, n.Range)
+		capacity, err := n.Capacity.Float64()
+		f.must(err)
+		free, err := n.Free.Float64()
+		f.must(err)
+		want["ip_reaper_network_capacity"+labels], want["ip_reaper_network_free"+labels] = capacity, free
+		want["ip_reaper_network_allocated"+labels] = float64(n.Used)
+		if r.Leaked != nil {
+			want["ip_reaper_network_leaked"+labels] = float64(n.Leaked)
+		}
+	}
 	return want
 }
 

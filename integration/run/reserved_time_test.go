@@ -40,7 +40,7 @@ func TestTTLThatIsOverStaysOver(t *testing.T) {
 	f.pass(3 * time.Hour)
 	f.toReaper.Before(proxy.On("patch ippools"), proxy.Always(proxy.Forbidden()))
 	f.wantSaid(f.reap(reap.ExitPartial, atOnce+reservedIPs).Report,
-		decisions{"web-0": failed, "object web": refused})
+		decisions{"web-0": failed, "object web": spared})
 	f.toReaper.Reset()
 	f.wantSaid(f.reap(reap.ExitDone, atOnce+reservedIPs).Report, decisions{"web-0": released, "object web": released})
 }

@@ -35,6 +35,10 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w.Must(err)
 
 	before := w.Stores()
+	dry := w.Restores(reap.ExitPartial, "--run="+id, "--dry-run")
+	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records - 4, Taken: 4}); dry.Summary != want {
+		t.Errorf("a dry run says %+v, want %+v", dry.Summary, want)
+	}
 	r := w.Restores(reap.ExitPartial, "--run="+id)
 	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 4, Taken: 4}); r.Summary != want {
 		t.Errorf("%+v, want %+v", r.Summary, want)

@@ -54,6 +54,10 @@ func TestRestoringTwiceChangesNothingMore(t *testing.T) {
 	w.Restore(id)
 	w.WantStores("after the restoration", w.Before)
 	versions := w.Stores().Versions()
+	dry := w.Restores(reap.ExitDone, "--run="+id, "--dry-run")
+	if want := (world.RestoreSummary{Records: world.Records, Present: world.Records}); dry.Summary != want {
+		t.Errorf("a dry run says %+v, want %+v", dry.Summary, want)
+	}
 	r := w.Restore(id)
 	if want := (world.RestoreSummary{Records: world.Records, Present: world.Records}); r.Summary != want || r.Journal.ID != id || len(r.Warnings) > 0 {
 		t.Errorf("%+v of %q with warnings %q, want %+v of %q", r.Summary, r.Journal.ID, r.Warnings, want, id)

@@ -36,19 +36,31 @@ type operator struct {
 	audited int64             // bytes of the audit log that are not about this operator
 }
 
-// newOperator brings the outage about. An operator who reads another page than the
-// README has installed what the README says.
+// installs reports whether the reader of the page has nothing installed yet.
+func (p page) installs() bool { return p.path == "README.md" || p.path == "docs/install.md" }
+
+// release fences the dead node and makes a run that releases, for a page that tells what
+// to do after one.
+const release = "kubectl taint nodes worker-2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute && kubectl ip-reaper --context my-cluster --state-namespace ip-reaper --dry-run=false --grace-period=0s --min-age=0s"
+
+// newOperator brings the outage about. An operator who reads another page than those that
+// install has installed what the README says, and before an undo, a run has released.
 func newOperator(t *testing.T, p page) *operator {
 	t.Helper()
 	d := calico.KubernetesT(t)
 	log, err := os.Stat(auditLog)
 	must(t, err)
 	o := &operator{T: t, cluster: d.Cluster, calico: d, dir: t.TempDir(), logs: map[string]string{}, audited: log.Size()}
-	o.checkout(p.path != "README.md")
+	o.checkout(!p.installs())
 	o.outage()
-	if p.path != "README.md" {
+	if !p.installs() {
 		out, err := o.bash("kubectl apply -k deploy/kustomize/cronjob")
 		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if p.path == "docs/undo.md" {
+		if out, err := o.bash(release); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -126,7 +138,7 @@ func TestPagesHaveCommands(t *testing.T) {
 		found[p.path] = len(p.commands())
 	}
 	var err error
-	for _, path := range []string{"README.md", "SECURITY.md", "docs/outage.md", "docs/policy.md", "docs/report.md", "docs/upgrade.md"} {
+	for _, path := range []string{"README.md", "SECURITY.md", "docs/inspect.md", "docs/install.md", "docs/outage.md", "docs/policy.md", "docs/report.md", "docs/undo.md", "docs/upgrade.md"} {
 		if found[path] == 0 {
 			err = errors.Join(err, fmt.Errorf("%s has no command", path))
 		}

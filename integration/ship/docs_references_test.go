@@ -70,13 +70,15 @@ func TestPathsThatAreNamedExist(t *testing.T) {
 }
 
 // othersFlags are flags of other programs that the pages speak of.
-var othersFlags = []string{"--api-versions", "--create-namespace", "--from", "--set", "--take-ownership", "--privileged"}
+var othersFlags = []string{"--api-versions", "--create-namespace", "--for", "--from", "--set", "--take-ownership", "--privileged"}
 
 var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
 
 func TestFlagsThatAreNamedExist(t *testing.T) {
 	var help string
-	for _, args := range [][]string{{"--help"}, {"restore", "--help"}, {"inspect", "--help"}} {
+	for _, args := range [][]string{
+		{"--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"explain", "--help"}, {"pools", "--help"}, {"history", "--help"},
+	} {
 		help += printed(t, args...)
 	}
 	known := flagName.FindAllString(help, -1)
@@ -96,7 +98,7 @@ func TestFlagsThatAreNamedExist(t *testing.T) {
 
 var exitCode = regexp.MustCompile(`(?m)^  (\d+) +(.+(?:\n       .+)*)$`)
 
-// The README says of each exit code what the help says.
+// The page says of each exit code what the help says.
 func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	_, status, _ := strings.Cut(printed(t, "--help"), "EXIT STATUS\n")
 	status, _, _ = strings.Cut(status, "\n\n")
@@ -105,7 +107,7 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 		want[m[1]] = strings.Join(strings.Fields(m[2]), " ")
 	}
 	got := map[string]string{}
-	for _, row := range rows(t, "README.md", "exit code") {
+	for _, row := range rows(t, "docs/report.md", "exit code") {
 		got[row[0]] = row[1]
 	}
 	same(t, got, want)

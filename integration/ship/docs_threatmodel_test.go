@@ -29,8 +29,9 @@ var phrases = map[string][]struct {
 		{[]string{"get", "list"}, "list pools,"},
 		{[]string{"patch"}, "remove any allocation from any pool"},
 	},
+	"nodeslicepools": {{[]string{"list"}, "list pools, node slices,"}},
 	"overlappingrangeipreservations": {
-		{[]string{"get", "list"}, "list pools, reservations,"},
+		{[]string{"get", "list"}, "list pools, node slices, reservations,"},
 		{[]string{"patch", "delete"}, "mark and then delete any overlapping reservation"},
 		{[]string{"create"}, "create overlapping reservations and handles"},
 	},
@@ -48,7 +49,7 @@ var phrases = map[string][]struct {
 	"ipreservations":            {{[]string{"list"}, "IPAMClaims and IPReservations"}},
 	"clusterinformations":       {{[]string{"get"}, "Calico's ClusterInformation"}},
 	"datastoremigrations":       {{[]string{"list"}, "its migrations"}},
-	"customresourcedefinitions": {{[]string{"get"}, "five definitions of custom resources"}},
+	"customresourcedefinitions": {{[]string{"get"}, "seven definitions of custom resources"}},
 	"configmaps": {
 		{[]string{"get", "update"}, "read and write the ledger"},
 		{[]string{"list", "create", "delete"}, "read all ConfigMaps, write the ledger, and create and delete journals"},

@@ -40,7 +40,7 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 // time changes nothing. What it takes also runs: the binary, with the arguments and the
 // policy of each CronJob and a token of its account, has nothing to do and says so.
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
-	for _, folder := range []string{"cronjob", "job"} {
+	for _, folder := range []string{"cronjob", "job", "all"} {
 		t.Run(folder, func(t *testing.T) {
 			c := fresh(t)
 			if folder == "job" { // which uses the policy of the CronJob

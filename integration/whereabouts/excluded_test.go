@@ -109,10 +109,10 @@ func TestNetworksMayShareARangeByExclude(t *testing.T) {
 func TestAttachmentThatCannotBeUnderstoodHoldsTheRangesThatItNames(t *testing.T) {
 	const kept, gone = "held Protected kept", "orphan PodAbsent released"
 	for _, tt := range []struct{ name, config, lan, blue, says string }{
-		{"an address that is none", `{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`, kept, gone, "exclude: invalid CIDR address: 10.0.0"},
-		{"in a named network", `{"ipam":{"type":"whereabouts","network_name":"blue","range":"10.7.0.0/24","exclude":["10.0.0"]}}`, gone, kept, "exclude: invalid CIDR address: 10.0.0"},
-		{"of a range without a pool", `{"ipam":{"type":"whereabouts","range":"10.9.0.0/24","exclude":["10.0.0"]}}`, gone, gone, "exclude: invalid CIDR address: 10.0.0"},
-		{"of all of IPv4", `{"ipam":{"type":"whereabouts","range":"0.0.0.0/0","exclude":["10.0.0"]}}`, gone, gone, "exclude: invalid CIDR address: 10.0.0"},
+		{"an address that is none", `{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0"]}}`, kept, gone, `exclude: "10.0.0" is neither an address nor a CIDR`},
+		{"in a named network", `{"ipam":{"type":"whereabouts","network_name":"blue","range":"10.7.0.0/24","exclude":["10.0.0"]}}`, gone, kept, `exclude: "10.0.0" is neither an address nor a CIDR`},
+		{"of a range without a pool", `{"ipam":{"type":"whereabouts","range":"10.9.0.0/24","exclude":["10.0.0"]}}`, gone, gone, `exclude: "10.0.0" is neither an address nor a CIDR`},
+		{"of all of IPv4", `{"ipam":{"type":"whereabouts","range":"0.0.0.0/0","exclude":["10.0.0"]}}`, gone, gone, `exclude: "10.0.0" is neither an address nor a CIDR`},
 		{"no JSON", `{"ipam":{"type":"whereabouts"`, gone, gone, "unexpected end of JSON input"},
 		{"no JSON, with a range", `{"ipam":{"type":"whereabouts","range":"10.0.0.0/24"`, kept, gone, "unexpected end of JSON input"},
 	} {

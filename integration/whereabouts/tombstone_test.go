@@ -56,7 +56,7 @@ func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 			func(f *fixture, ip string) { f.hold(ip, "web-0") }, reap.ExitDone, "orphan PodAbsent returned",
 		},
 		{"a dry run", "", []string{"--dry-run"}, nil, reap.ExitDone, "orphan PodAbsent planned"},
-		{"a refused limit", small, nil, nil, reap.ExitLimit, "orphan PodAbsent kept"},
+		{"a refused limit", small, nil, nil, reap.ExitLimit, "orphan PodAbsent refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)

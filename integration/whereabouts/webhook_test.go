@@ -188,7 +188,7 @@ func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
 	g := f.guard("10.0.0.1")
 	before, asked := f.store(), g.denied.Load()
 
-	const inHome, own = "--namespace=" + rights.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
+	const inHome, own = "--state-namespace=" + rights.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
 	got := f.mustReap(reap.ExitPartial, own, inHome)
 	want := slices.Concat(
 		both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -14,12 +16,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
-
-const envHelp = `ENVIRONMENT
-  Every flag but those that begin with --unsafe can be given as a variable:
-  IP_REAPER_DRY_RUN=false stands for --dry-run=false. A flag wins over its
-  variable, that over the policy file, that over the default.
-`
 
 const about = `ip-reaper gives back the addresses that IPAM stores hold for pods that no
 longer exist. An address in use is never released. When in doubt, the address is kept.
@@ -36,10 +32,16 @@ func newRoot(w ioStreams) *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return reaper.BadInput(err, "see "+cmd.CommandPath()+" --help")
+		return reaper.BadInput(err, flagHint(cmd, err))
 	})
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if isPlain(cmd) {
+			return nil
+		}
+		return checkVariables(root, w.environ())
+	}
 	root.SetUsageFunc(usage(root.UsageFunc()))
-	root.AddCommand(newRun(w), newRestore(w), newInspect(w), newPolicy(w), newVersion())
+	root.AddCommand(newRun(w), newRestore(w), newHistory(w), newInspect(w), newExplain(w), newPools(w), newPolicy(w), newVersion())
 	if w.kubectl {
 		asPlugin(w, root)
 	}
@@ -53,12 +55,43 @@ func newRoot(w ioStreams) *cobra.Command {
 	return root
 }
 
-// usage returns what prints the usage, as cobra does, and the exit codes and the
-// variables below. A template would do too, and make the program 12 MB larger: what
+// Documented returns the command tree with these backends, for a tool that writes man pages.
+// The long text of a command is Markdown, and has its exit codes and variables. The commands
+// cannot be run.
+func Documented(plugins []plugin.Plugin) *cobra.Command {
+	root := newRoot(ioStreams{backends: plugins})
+	section := func(text string) string {
+		title, body, _ := strings.Cut(text, "\n")
+		return "\n\n# " + title + "\n\n```\n" + body + "```\n"
+	}
+	visitCommands(root, func(cmd *cobra.Command) {
+		if !isPlain(cmd) {
+			cmd.Long = cmp.Or(cmd.Long, cmd.Short) + section(exitStatus) + section(envHelp)
+		}
+	})
+	return root
+}
+
+// plain are the commands that contact nothing and read no variables. Their exit codes are
+// 0 and 2, as those of any program. Cobra's hidden commands for completions are among them.
+var plain = []string{"policy", "version", "completion", "help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+
+// isPlain reports whether a command is a plain one, or is below one.
+func isPlain(cmd *cobra.Command) bool {
+	for ; cmd != nil && cmd.HasParent(); cmd = cmd.Parent() {
+		if slices.Contains(plain, cmd.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// usage returns what prints the usage, as cobra does, and unless the command is plain the
+// exit codes and the variables below. A template would do too, and make the program 12 MB larger: what
 // looks up methods by their names keeps the linker from leaving out any.
 func usage(common func(*cobra.Command) error) func(*cobra.Command) error {
 	return func(cmd *cobra.Command) error {
-		if err := common(cmd); err != nil {
+		if err := common(cmd); err != nil || isPlain(cmd) {
 			return err
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStderr(), "\n%s\n%s", exitStatus, envHelp)
@@ -83,19 +116,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return reaper.BadInput(fmt.Errorf("unknown argument %q", args[0]), "see "+cmd.CommandPath()+" --help")
-}
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the commit",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", longVersion())
-			return err
-		},
-	}
+	return reaper.BadInput(fmt.Errorf("unknown argument %q", args[0]), argumentHint(cmd, args[0]))
 }
 
 func newPolicy(w ioStreams) *cobra.Command {
@@ -110,24 +131,40 @@ func newPolicy(w ioStreams) *cobra.Command {
 		printer("example", "Print a policy with every field explained", func() ([]byte, error) { return policy.Example(known), nil }),
 		printer("schema", "Print the JSON schema of policies, for editors", func() ([]byte, error) { return policy.Schema(known) }),
 		&cobra.Command{
-			Use:   "validate FILE",
-			Short: "Check a policy without contacting anything",
+			Use:   "validate FILE...",
+			Short: "Check policies without contacting anything; - is stdin",
 			Args: func(cmd *cobra.Command, args []string) error {
-				if len(args) == 1 {
+				if len(args) > 0 {
 					return nil
 				}
-				return reaper.BadInput(fmt.Errorf("%d files are given, 1 is required", len(args)), cmd.CommandPath()+" FILE")
+				return reaper.BadInput(errors.New("no file is given"), cmd.CommandPath()+" FILE, or - for stdin")
 			},
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if _, err := loadPolicy(w, args[0]); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", printable.Line(args[0]))
-				return err
-			},
+			RunE: func(_ *cobra.Command, files []string) error { return validate(w, files) },
 		},
 	)
 	return cmd
+}
+
+// validate checks policies, and prints the names of those that are valid. The error has the
+// mistakes of all the others.
+func validate(w ioStreams, files []string) error {
+	var errs []error
+	for _, file := range files {
+		var err error
+		if file == dump.Stdin {
+			_, err = decodePolicy(w, "stdin", w.stdin)
+		} else {
+			_, err = loadPolicy(w, file)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if _, err := fmt.Fprintf(w.stdout, "%s is valid\n", printable.Line(file)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // printer is a command that prints a text.
@@ -150,45 +187,28 @@ func loadPolicy(w ioStreams, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil
 	}
-	data, err := readPolicy(file)
+	text, err := dump.OpenFile(file)
 	if err != nil {
-		return policy.Policy{}, reaper.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
+		return policy.Policy{}, noPolicy(w, err)
+	}
+	defer func() { _ = text.Close() }()
+	return decodePolicy(w, file, text)
+}
+
+// decodePolicy reads a policy, but not more than one byte beyond policy.MaxSize.
+func decodePolicy(w ioStreams, name string, text io.Reader) (policy.Policy, error) {
+	data, err := io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
+	if err != nil {
+		return policy.Policy{}, noPolicy(w, err)
 	}
 	p, err := policy.Load(data, plugin.Known(w.backends))
 	if err != nil {
-		return policy.Policy{}, fmt.Errorf("policy %s: %w", file, err)
+		return policy.Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}
 	return p, nil
 }
 
-// readPolicy reads a file, but not more than one byte beyond policy.MaxSize.
-func readPolicy(file string) ([]byte, error) {
-	text, err := dump.OpenFile(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = text.Close() }()
-	return io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
-}
-
-// fromEnv sets the flags that were not given from their variables.
-func fromEnv(flags *pflag.FlagSet, env func(string) string) error {
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		key := "IP_REAPER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := env(key)
-		if err != nil || f.Changed || value == "" || notFromEnv(f.Name) {
-			return
-		}
-		if bad := flags.Set(f.Name, value); bad != nil {
-			err = reaper.BadInput(fmt.Errorf("%s: %w", key, bad), "")
-		}
-	})
-	return err
-}
-
-// notFromEnv reports whether a flag must be typed: what is unsafe, and what asks
-// for another program than a run.
-func notFromEnv(flag string) bool {
-	return strings.HasPrefix(flag, "unsafe") || flag == "help" || flag == "version"
+// noPolicy returns the error of a policy that cannot be read.
+func noPolicy(w ioStreams, err error) error {
+	return reaper.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
 }

@@ -13,25 +13,36 @@ import (
 )
 
 // addCompletions adds the shell completion of the flags and arguments of a command and
-// of its subcommands. Flags that are not listed complete to files. Completion contacts
-// nothing.
+// of its subcommands. Flags that are not listed complete to files. Only the names of runs,
+// pools, nodes and namespaces come from the API server.
 func addCompletions(w ioStreams, cmd *cobra.Command) {
 	values := map[string]cobra.CompletionFunc{
-		"output":       cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
-		"context":      contexts(w),
-		"policy":       yamlFiles,
-		"namespace":    cobra.NoFileCompletions,
-		"timeout":      cobra.NoFileCompletions,
-		"grace-period": cobra.NoFileCompletions,
-		"min-age":      cobra.NoFileCompletions,
-		"wait":         cobra.NoFileCompletions,
-		"concurrency":  cobra.NoFileCompletions,
-		"run":          cobra.NoFileCompletions,
-		"only":         cobra.NoFileCompletions,
-		"push-url":     cobra.NoFileCompletions,
+		"output":          cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
+		"color":           cobra.FixedCompletions([]cobra.Completion{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
+		"log-format":      cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp),
+		"context":         contexts(w),
+		"policy":          yamlFiles,
+		"state-namespace": fromCluster(w, namespaceNames),
+		"namespace":       fromCluster(w, namespaceNames),
+		"node":            fromCluster(w, nodeNames),
+		"pool":            fromCluster(w, poolNames),
+		"backend":         cobra.FixedCompletions(backendNames(w.backends), cobra.ShellCompDirectiveNoFileComp),
+		"timeout":         cobra.NoFileCompletions,
+		"grace-period":    cobra.NoFileCompletions,
+		"min-age":         cobra.NoFileCompletions,
+		"wait":            cobra.NoFileCompletions,
+		"concurrency":     cobra.NoFileCompletions,
+		"run":             fromCluster(w, runNames),
+		"only":            cobra.NoFileCompletions,
+		"push-url":        cobra.NoFileCompletions,
+		"pod":             cobra.NoFileCompletions,
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if complete := values[f.Name]; complete != nil {
+		complete := values[f.Name]
+		if cmd.Name() == "version" && f.Name == "output" {
+			complete = cobra.FixedCompletions(versionFormats, cobra.ShellCompDirectiveNoFileComp)
+		}
+		if complete != nil {
 			// It fails for a flag that already has a completion.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
@@ -70,4 +81,17 @@ func contexts(w ioStreams) cobra.CompletionFunc {
 		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completes reports whether a shell asks for completions.
+func completes(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// plainUsages removes the marks from the usages of flags that name the value, because
+// completions show usages as they are.
+func plainUsages(root *cobra.Command) {
+	visitCommands(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	})
 }

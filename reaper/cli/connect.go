@@ -20,6 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // requestTimeout ends a request that hangs, so that it can be tried again. A page
@@ -28,25 +29,30 @@ const requestTimeout = time.Minute
 
 // A connection is everything that a run talks to.
 type connection struct {
-	address   string
-	context   string // of the kubeconfig; empty inside a cluster
-	backends  []reaper.Backend
-	cluster   reaper.Cluster
-	ledgers   reaper.Ledgers
-	journals  *kube.Journals
-	lock      reaper.Lock
-	events    reaper.EventRecorder
-	clockSkew func() (time.Duration, bool)
+	address        string
+	context        string // of the kubeconfig; empty inside a cluster
+	by             string // who is connected: the pod, or the user of the kubeconfig
+	stateNamespace string // of ledger, journals and lock
+	core           corev1.CoreV1Interface
+	raw            rest.Interface // see kube.RawClient
+	backends       []reaper.Backend
+	cluster        reaper.Cluster
+	ledgers        reaper.Ledgers
+	journals       *kube.Journals
+	lock           reaper.Lock
+	events         reaper.EventRecorder
+	clockSkew      func() (time.Duration, bool)
 }
 
 // connect prepares the clients and makes no request. Outside a cluster, writing
-// requires an explicit --context.
+// requires that --context is typed, and is not empty.
 func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	config, contextName, namespace, err := loadConfig(f, w.env)
 	if err != nil {
 		return connection{}, err
 	}
-	if writes && contextName != "" && f.context == "" {
+	named := f.context != "" && typed(f.flags.Lookup("context"))
+	if writes && contextName != "" && !named {
 		return connection{}, reaper.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+contextName)
 	}
@@ -54,6 +60,7 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	config.Timeout = requestTimeout
 	clock := kube.NewClock(time.Now)
 	config.Wrap(clock.Wrap)
+	watch(w, config, f.timeout, logger)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
 	if c.backends, err = plugin.Open(ctx, w.backends, config, w.env, p); err != nil {
@@ -62,8 +69,12 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	var self reaper.PodRef
 	if name := w.env("POD_NAME"); name != "" && contextName == "" {
 		self = reaper.PodRef{Namespace: namespace, Name: name}
+		c.by = "pod " + self.String()
+	} else if user := userOf(f, contextName); user != "" {
+		c.by = "user " + user
 	}
-	namespace = cmp.Or(f.namespace, namespace)
+	namespace = cmp.Or(f.stateNamespace, namespace)
+	c.stateNamespace = namespace
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -75,20 +86,59 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr, rawErr); err != nil {
 		return connection{}, fmt.Errorf("client: %w", err)
 	}
+	c.core, c.raw = core, raw
 	c.cluster = kube.NewCluster(core, apps, raw)
 	c.ledgers = kube.NewLedgers(core, namespace)
-	c.journals = kube.NewJournals(core, namespace, *p.Journal.Keep)
+	c.journals = kube.NewJournals(core, namespace, kube.Retention{Runs: *p.Journal.Keep, For: p.Journal.KeepFor.Duration})
 	c.lock = kube.NewLock(leases, namespace, time.Now, logger)
 	c.events = kube.NewEventRecorder(events, core, self, controllerName)
 	return c, nil
 }
 
+// maxFirstAnswer is how long the program waits for the first answer of an API server.
+const maxFirstAnswer = 30 * time.Second
+
+// watch makes the requests of a config tell of what takes long: that the API server does
+// not answer at all, and on a terminal how far the lists are.
+func watch(w ioStreams, config *rest.Config, timeout time.Duration, logger *slog.Logger) {
+	limit := min(timeout, cmp.Or(w.firstAnswer, maxFirstAnswer))
+	first := &kube.FirstAnswer{Server: config.Host, Interval: limit / 3, Limit: limit}
+	first.Tell = func(request string, waited time.Duration) {
+		waited = waited.Round(100 * time.Millisecond)
+		if w.terminal {
+			w.progress(fmt.Sprintf("waiting for the API server %s to %s, %v", config.Host, request, waited))
+			return
+		}
+		logger.Warn("waiting for the API server", "server", config.Host, "request", request, "waited", waited.String())
+	}
+	config.Wrap(first.Wrap)
+	if w.terminal {
+		config.Wrap(kube.NewListProgress(time.Now, w.progress).Wrap)
+	}
+}
+
+// progress prints a line of progress to the terminal.
+func (w ioStreams) progress(line string) { fmt.Fprintln(w.stderr, printable.Line(line)) }
+
 // controllerName is who reports events.
 const controllerName = "ip-reaper.github.io/ip-reaper"
 
-// loadConfig finds the API server and the namespace: inside a cluster by the
-// pod's service account unless a kubeconfig is named, elsewhere by kubeconfig,
-// with the name of its context.
+// userOf returns the name that the kubeconfig gives to the user of a context; nothing if it
+// has none.
+func userOf(f clusterFlags, contextName string) string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := rules.Load()
+	if err != nil || config.Contexts[contextName] == nil {
+		return ""
+	}
+	return config.Contexts[contextName].AuthInfo
+}
+
+// loadConfig finds the API server and the namespace of the state: inside a cluster by the
+// pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
+// with the name of its context, and kube.StateNamespace. The namespace of a context is that
+// of its user's pods, and has no ledger.
 func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, contextName, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -101,18 +151,18 @@ func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, c
 		}
 	}
 	hint := "name one with --kubeconfig and --context"
+	described := func(err error) error {
+		if clientcmd.IsEmptyConfig(err) {
+			err = errors.New("there is none, and the program does not run in a pod")
+		}
+		return reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+	}
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+		return nil, "", "", described(err)
 	}
 	if config, err = loader.ClientConfig(); err != nil {
-		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+		return nil, "", "", described(err)
 	}
-	if namespace, _, err = loader.Namespace(); err != nil {
-		return nil, "", "", reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
-	}
-	if f.context != "" {
-		return config, f.context, namespace, nil
-	}
-	return config, raw.CurrentContext, namespace, nil
+	return config, cmp.Or(f.context, raw.CurrentContext), kube.StateNamespace, nil
 }

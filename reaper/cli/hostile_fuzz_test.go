@@ -29,7 +29,7 @@ import (
 var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // line is what a line of stderr begins with.
-var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d|found \d|judged \d|releasing in whereabouts: \d|done$)`)
+var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d|found \d|judged \d|releasing in whereabouts: \d|settled \d|waiting for the API server |list \w+: \d|done$)`)
 
 // No text of a dump, a journal, an object, a server's message or a proxy's page reaches
 // stdout, stderr or the termination message as a control character or as a line of its
@@ -54,6 +54,9 @@ func printEverything(t *testing.T, text string, choice byte) {
 	args := append(leadTo(t, h), "--output", h.format, "-v")
 	pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
 	h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
+	full := h
+	full.format = report.PoolsFormats()[int(choice)%len(report.PoolsFormats())]
+	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks()), "--pods", pods, "--all", "--top", report.Tops()[int(choice)%len(report.Tops())], "-o", full.format)
 	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
 	restore := append(args[:4:4], "restore", "-o", h.format)
@@ -97,7 +100,8 @@ func (h hostile) run(args ...string) {
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
 	run(ctx, ioStreams{
-		env: func(string) string { return "" }, stdin: strings.NewReader(h.text), stdout: &stdout, stderr: &stderr,
+		environ: func() []string { return nil },
+		env:     func(string) string { return "" }, stdin: strings.NewReader(h.text), stdout: &stdout, stderr: &stderr,
 		terminal: h.terminal, backends: backends.All(),
 	}, args)
 	h.wantPrintable(fmt.Sprintf("stdout of %q", args), stdout.String())

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -47,10 +43,12 @@ const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect
 
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {
-	policy string
-	pods   string
-	output string
-	all    bool
+	policy  string
+	pods    string
+	output  string
+	out     outputFlags
+	all     bool
+	filters filterFlags
 }
 
 func newInspect(w ioStreams) *cobra.Command {
@@ -77,35 +75,30 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
 	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
-	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
+	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
+	f.out.add(flags)
+	f.filters.add(flags)
 	return cmd
 }
 
 // inspect runs the command, from its files to its report.
 func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) error {
-	if err := checkOutput(f.output); err != nil {
+	printing, err := f.out.options(w, f.output, f.all)
+	if err != nil {
+		return err
+	}
+	selection, err := f.filters.selection(w.backends)
+	if err != nil {
 		return err
 	}
 	p, err := loadPolicy(w, f.policy)
 	if err != nil {
 		return err
 	}
-	read, err := dump.Read(ctx, w.stdin, files, f.pods)
-	if err != nil {
+	found, err := offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection}, f.pods, files)
+	if found == nil {
 		return err
 	}
-	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
-	o := reaper.Options{
-		ID: newID(), Version: buildVersion(), Policy: p, Backends: stores,
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-	}
-	if f.pods != "" {
-		o.Cluster = &read.Cluster
-	}
-	found, inspectErr := reaper.Inspect(ctx, o)
-	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
-	if len(stores) == 0 {
-		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
-	}
-	return errors.Join(inspectErr, report.Write(w.stdout, f.output, f.all, found))
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, err), oneLine(err)
+	return errors.Join(err, report.Write(w.stdout, printing, *found))
 }

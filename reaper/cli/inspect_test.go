@@ -17,10 +17,11 @@ import (
 )
 
 // look runs inspect with a standard input.
-func look(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
+func lookAt(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(ctx, ioStreams{
-		env: func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs, backends: backends.All(),
+		environ: func() []string { return nil },
+		env:     func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs, backends: backends.All(),
 	}, append([]string{"inspect"}, args...))
 	return code, out.String(), errs.String()
 }
@@ -104,7 +105,7 @@ func TestInspectReportsWhatADryRunDoes(t *testing.T) {
 	for _, name := range []string{"ippools", "overlappingrangeipreservations", "ipamhandles", "ipamblocks"} {
 		offline = append(offline, filepath.Join(s.dir, name+".json"))
 	}
-	code, report, stderr := look(t.Context(), strings.NewReader(beside["nodes"]+beside["pods"]+beside["statefulsets"]), offline...)
+	code, report, stderr := lookAt(t.Context(), strings.NewReader(beside["nodes"]+beside["pods"]+beside["statefulsets"]), offline...)
 	if code != exitDone || stderr != "" {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
@@ -121,7 +122,7 @@ func TestInspectStopsWaitingForStdinWhenInterrupted(t *testing.T) {
 		_, _ = io.WriteString(keepOpen, `{"kind": "PodList", "items": [`)
 		interrupt()
 	}()
-	code, stdout, _ := look(ctx, in, "-")
+	code, stdout, _ := lookAt(ctx, in, "-")
 	if code != exitInterrupted || stdout != "" {
 		t.Errorf("exit code %d, stdout %q, want %d and nothing", code, stdout, exitInterrupted)
 	}

@@ -8,8 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -46,13 +47,20 @@ const exitStatus = `EXIT STATUS
 // ioStreams are the streams and the environment of the program, and its backends.
 type ioStreams struct {
 	env      func(key string) string
+	environ  func() []string // as os.Environ
 	stdin    io.Reader
 	stdout   io.Writer
 	stderr   io.Writer
 	terminal bool // stderr is one
 	kubectl  bool // it runs as a plugin of kubectl
 
+	stdoutTerminal bool // stdout is one
+
 	backends []plugin.Plugin
+
+	// firstAnswer is how long the program waits for the first answer of an API server; 0
+	// stands for maxFirstAnswer.
+	firstAnswer time.Duration
 }
 
 // Main runs the program with these backends and the arguments of the process, and
@@ -64,11 +72,15 @@ func Main(plugins []plugin.Plugin) int {
 	kubectl, args := called(os.Args)
 	w := ioStreams{
 		env:      os.Getenv,
+		environ:  os.Environ,
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
 		kubectl:  kubectl,
+
+		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+
 		backends: plugins,
 	}
 	if err := plugin.Check(plugins); err != nil {
@@ -81,14 +93,17 @@ func Main(plugins []plugin.Plugin) int {
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
 	// JSON logs have other escapes, and are printable before they come here.
-	w.stderr = printable.Lines(w.stderr)
+	w.stderr = &oneAtATime{w: printable.Lines(w.stderr)}
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
 	cmd.SetOut(w.stdout)
 	cmd.SetErr(w.stderr)
+	if completes(args) {
+		plainUsages(cmd)
+	}
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		printError(w, err)
+		printError(w, told(ctx, err))
 	}
 	return exitCode(ctx, err)
 }
@@ -130,9 +145,20 @@ func printError(w ioStreams, err error) {
 	switch {
 	case errors.As(err, &usage) && usage.Hint != "":
 		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(usage.Hint))
-	case errors.As(err, &limit) && strings.HasPrefix(limit.Limit, "limits."):
-		fmt.Fprintf(w.stderr, "hint: look at the plan; if it is right, raise %s or give --unsafe-ignore-limits\n", limit.Limit)
-	case limit != nil:
-		fmt.Fprintln(w.stderr, "hint: look at the plan; if it is right, give --unsafe-ignore-limits")
+	case errors.As(err, &limit):
+		for _, remedy := range remedies(limit) {
+			fmt.Fprintf(w.stderr, "hint: %s\n", remedy)
+		}
 	}
+}
+
+// remedies returns what to do about a refused plan, each once.
+func remedies(limit *reaper.LimitError) []string {
+	var all []string
+	for _, refusal := range limit.Refusals() {
+		if !slices.Contains(all, refusal.Remedy) {
+			all = append(all, refusal.Remedy)
+		}
+	}
+	return all
 }

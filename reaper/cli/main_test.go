@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -100,6 +101,26 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
+func TestInterruptedRunSaysSo(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{ended, fmt.Errorf("census: list pods: %w", context.Canceled), "census: list pods: interrupted"},
+		{ended, io.ErrUnexpectedEOF, "interrupted: unexpected EOF"},
+		{ended, reaper.BadInput(errors.New("unknown flag"), ""), "unknown flag"},
+		{t.Context(), io.ErrUnexpectedEOF, "unexpected EOF"},
+		{t.Context(), fmt.Errorf("census: %w", context.DeadlineExceeded), "census: the time is over"},
+	} {
+		if got := oneLine(told(tt.ctx, tt.err)); got != tt.want {
+			t.Errorf("%v is told as %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
 func TestPrintError(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -156,7 +177,7 @@ func TestFromEnv(t *testing.T) {
 		{"typed", []string{"--unsafe-ignore-limits"}, nil, "true  10m0s true", ""},
 		{"a variable that is wrong", nil, map[string]string{"IP_REAPER_TIMEOUT": "soon"}, "", "IP_REAPER_TIMEOUT: "},
 		{"other variables", nil, map[string]string{"TIMEOUT": "1m", "IP_REAPER_PORT": "tcp://10.0.0.1:80", "ip_reaper_timeout": "1m"}, "true  10m0s false", ""},
-		{"help and version are no settings", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s false", ""},
+		{"help and version are typed", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s false", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
@@ -182,6 +203,47 @@ func TestFromEnv(t *testing.T) {
 				t.Errorf("flags = %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestVariablesThatSetNothingAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		variable string
+		err      string // empty if it is accepted
+		hint     string
+	}{
+		{"PATH=/bin", "", ""},
+		{"ip_reaper_polcy=p.yaml", "", ""},
+		{"IP_REAPER_POLICY=p.yaml", "", ""},
+		{"IP_REAPER_ONLY=10.0.0.1", "", ""}, // of restore
+		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "did you mean IP_REAPER_POLICY?"},
+		{"IP_REAPER_DRYRUN=false", "unknown variable IP_REAPER_DRYRUN", "did you mean IP_REAPER_DRY_RUN?"},
+		{"IP_REAPER_XYZZY=a", "unknown variable IP_REAPER_XYZZY", "see ip-reaper --help"},
+		{"IP_REAPER_POLCY=", "", ""}, // it says nothing
+		{"IP_REAPER_UNSAFE_IGNORE_LIMITS=false", "IP_REAPER_UNSAFE_IGNORE_LIMITS: no variable stands for --unsafe-ignore-limits", "unset it; type the flag if you mean it"},
+		{"IP_REAPER_VERSION=v1", "IP_REAPER_VERSION: no variable stands for --version", "unset it; type the flag if you mean it"},
+		// The kubelet sets these for Services named ip-reaper and ip-reaper-metrics.
+		{"IP_REAPER_SERVICE_HOST=10.0.0.1", "", ""},
+		{"IP_REAPER_SERVICE_PORT=80", "", ""},
+		{"IP_REAPER_SERVICE_PORT_HTTP_METRICS=80", "", ""},
+		{"IP_REAPER_PORT=tcp://10.0.0.1:80", "", ""},
+		{"IP_REAPER_PORT_8080_TCP=tcp://10.0.0.1:80", "", ""},
+		{"IP_REAPER_PORT_8080_SCTP_PROTO=sctp", "", ""},
+		{"IP_REAPER_METRICS_SERVICE_HOST=10.0.0.1", "", ""},
+		{"IP_REAPER_METRICS_PORT_53_UDP_ADDR=10.0.0.1", "", ""},
+		{"IP_REAPER_PORTS=80", "unknown variable IP_REAPER_PORTS", "did you mean IP_REAPER_PODS?"},
+		{"IP_REAPER_PORT_TCP=80", "unknown variable IP_REAPER_PORT_TCP", "see ip-reaper --help"},
+	} {
+		root := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
+		root.InitDefaultVersionFlag()
+		err := checkVariables(root, []string{"A=b", tt.variable})
+		var usage *reaper.InputError
+		switch {
+		case tt.err == "" && err != nil, tt.err != "" && !errors.As(err, &usage):
+			t.Errorf("%s: %v, want %q", tt.variable, err, tt.err)
+		case tt.err != "" && (err.Error() != tt.err || usage.Hint != tt.hint):
+			t.Errorf("%s: %v; %s, want %s; %s", tt.variable, err, usage.Hint, tt.err, tt.hint)
+		}
 	}
 }
 
@@ -213,4 +275,15 @@ func TestVersionThatWasLinkedIn(t *testing.T) {
 	if got := buildVersion(); got == "" {
 		t.Error("buildVersion says nothing")
 	}
+}
+
+// A man page has the sections that the help of its command has.
+func TestDocumentedCommandsHaveTheirSections(t *testing.T) {
+	visitCommands(Documented(nil), func(cmd *cobra.Command) {
+		for _, section := range []string{"\n# EXIT STATUS\n\n```\n  0    done", "\n# ENVIRONMENT\n"} {
+			if got := strings.Contains(cmd.Long, section); got == isPlain(cmd) {
+				t.Errorf("%s: has section %q: %v", cmd.CommandPath(), section, got)
+			}
+		}
+	})
 }

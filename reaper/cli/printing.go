@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -20,9 +24,25 @@ const maxLine = 16 << 10
 func linesOf(err error) []string {
 	var lines []string
 	for _, text := range textsOf(err) {
-		lines = append(lines, printable.Shorten(printable.Line(text), maxLine))
+		lines = append(lines, printable.Shorten(printable.Line(reaper.Plain(text)), maxLine))
 	}
 	return lines
+}
+
+// told returns an error as the user is told of it: the error of an interrupted run says so.
+func told(ctx context.Context, err error) error {
+	if exitCode(ctx, err) != exitInterrupted || strings.Contains(oneLine(err), "interrupted") {
+		return err
+	}
+	return fmt.Errorf("interrupted: %w", err)
+}
+
+// oneLine returns an error in one printable line; nothing for no error.
+func oneLine(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.Join(linesOf(err), "; ")
 }
 
 // textsOf returns an error as the texts that it joins by line breaks.
@@ -49,19 +69,33 @@ func textsOf(err error) []string {
 	return append([]string{prefix + parts[0]}, parts[1:]...)
 }
 
-// newHandler returns a handler that logs values of limited size to the program's stderr: as
-// text to a terminal, and as JSON elsewhere.
-func newHandler(w io.Writer, terminal bool, level slog.Level) slog.Handler {
+// newHandler returns a handler that logs values of limited size to the program's stderr, as
+// text or as JSON.
+func newHandler(w io.Writer, text bool, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindString {
 			a.Value = slog.StringValue(printable.Shorten(a.Value.String(), maxLine))
 		} else if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(printable.Shorten(err.Error(), maxLine))
+			a.Value = slog.StringValue(printable.Shorten(reaper.Plain(err.Error()), maxLine))
 		}
 		return a
 	}}
-	if terminal {
+	if text {
 		return slog.NewTextHandler(w, options)
 	}
 	return slog.NewJSONHandler(printable.JSON(w), options)
+}
+
+// A oneAtATime is a writer for several goroutines: those that log, and those that tell of
+// progress.
+type oneAtATime struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (o *oneAtATime) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(data)
 }

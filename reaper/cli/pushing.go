@@ -10,10 +10,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
 )
 
-// gateway returns the Pushgateway of --push-url, or the zero Gateway without the flag.
-func (f runFlags) gateway() (metrics.Gateway, error) {
+// gateway returns the Pushgateway of --push-url, or the zero Gateway without the flag. It
+// refuses a selection, whose figures would stand for those of the cluster.
+func (f runFlags) gateway(selection reaper.Selection) (metrics.Gateway, error) {
 	if f.pushURL == "" {
 		return metrics.Gateway{}, nil
+	}
+	if !selection.Everything() {
+		return metrics.Gateway{}, reaper.BadInput(
+			fmt.Errorf("--push-url: the figures of %s are not those of the cluster", selection), "leave out --push-url or the filters")
 	}
 	gateway, err := metrics.ParseGateway(f.pushURL)
 	if err != nil {

@@ -22,7 +22,7 @@ still free. It does not touch an address that was allocated again in the meantim
 nor put back an address that another pod shows.
 
 The report of a run has the ID of the run. The journal of a run is in ConfigMaps of
-the reaper's namespace, and in the file of --journal. A restored allocation is leaked
+the state namespace, and in the file of --journal. A restored allocation is leaked
 again. A run holds it for the policy's journal.restoreHold. After that, unless its pod
 exists or a rule of the policy holds it, a run releases it when its grace period is over.
 `
@@ -30,16 +30,18 @@ exists or a rule of the policy holds it, a run releases it when its grace period
 // restoreFlags are the flags of the restore command.
 type restoreFlags struct {
 	clusterFlags
+	out     outputFlags
 	run     string
 	journal string
 	only    []string
 	dryRun  bool
+	list    bool
 }
 
 func newRestore(w ioStreams) *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use:   "restore --run ID | --journal FILE",
+		Use:   "restore --run ID | --journal FILE | --list",
 		Short: "Put back what a run released",
 		Long:  restoreAbout,
 		Args:  noArgs,
@@ -47,16 +49,31 @@ func newRestore(w ioStreams) *cobra.Command {
 			if err := fromEnv(cmd.Flags(), w.env); err != nil {
 				return err
 			}
+			if f.list {
+				return f.history(cmd.Context(), w)
+			}
 			return restore(cmd.Context(), w, f)
 		},
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster")
+	f.out.add(flags)
+	flags.Lookup("policy").Usage = "policy `FILE`, for the settings of backends; without one, the defaults"
+	flags.Lookup("verbose").Usage = "log every record"
+	flags.BoolVar(&f.list, "list", false, "list the runs that can be restored, or with --run the allocations of one, as history does; put back nothing")
+	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster, in any case")
 	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run wrote with --journal; - is stdin")
 	flags.StringSliceVar(&f.only, "only", nil, "put back this `IP` only; for more, use commas or repeat the flag")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "report what would be put back, and put back nothing")
 	return cmd
+}
+
+// history is the command with --list.
+func (f restoreFlags) history(ctx context.Context, w ioStreams) error {
+	if f.journal != "" || len(f.only) > 0 {
+		return reaper.BadInput(errors.New("--list: it lists the journals in the cluster, and takes neither --journal nor --only"), "")
+	}
+	return history(ctx, w, historyFlags{f.clusterFlags, f.out, f.run})
 }
 
 // addresses returns the addresses of --only.
@@ -80,6 +97,10 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if (f.run == "") == (f.journal == "") {
 		return reaper.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID")
 	}
+	printing, err := f.out.options(w, f.output, false)
+	if err != nil {
+		return err
+	}
 	only, err := f.addresses()
 	if err != nil {
 		return err
@@ -88,7 +109,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	logger := newLogger(w, f.verbose)
+	logger := newLogger(w, f.clusterFlags)
 	conn, err := connect(ctx, w, f.clusterFlags, !f.dryRun, p, logger)
 	if err != nil {
 		return err
@@ -97,13 +118,19 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	defer cancel()
 	journal, damage := readJournal(timed, w, f, conn)
 	switch {
+	case errors.Is(damage, reaper.ErrNoJournal) && f.journal == "":
+		return reaper.BadInput(damage, conn.whereJournals(timed, w, logger))
 	case errors.Is(damage, reaper.ErrNoJournal):
-		return reaper.BadInput(damage, "the report of a run has its ID")
+		return reaper.BadInput(damage, "")
 	case damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged):
 		return damage
 	}
 	if err := checkOnly(only, journal); err != nil {
 		return errors.Join(err, damage)
+	}
+	warnings, err := conn.checkState(timed, !f.dryRun, logger)
+	if err != nil {
+		return err
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: newID(), Version: buildVersion(), Address: conn.address,
@@ -111,7 +138,8 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.backends, Cluster: conn.cluster, Ledgers: conn.ledgers, Lock: conn.lock,
 		Now: time.Now, Logger: logger,
 	})
-	return errors.Join(err, report.WriteRestore(w.stdout, f.output, restored))
+	restored.Warnings = append(warnings, restored.Warnings...)
+	return errors.Join(err, report.WriteRestore(w.stdout, printing, restored))
 }
 
 // readJournal reads the journal from the file or the cluster that the flags name.

@@ -45,8 +45,14 @@ func leadTo(t *testing.T, handler http.Handler) []string {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
+	return leadToAddress(t, server.URL)
+}
+
+// leadToAddress returns the arguments of a run that releases, and goes to a server.
+func leadToAddress(t *testing.T, address string) []string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, fmt.Appendf(nil, kubeconfig, server.URL), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, kubeconfig, address), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return []string{"--kubeconfig", file, "--context", "here", "--dry-run=false",
@@ -57,7 +63,8 @@ func leadTo(t *testing.T, handler http.Handler) []string {
 func start(ctx context.Context, terminal bool, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(ctx, ioStreams{
-		env: func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal, backends: backends.All(),
+		environ: func() []string { return nil },
+		env:     func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal, backends: backends.All(),
 	}, args)
 	return code, out.String(), errs.String()
 }
@@ -68,7 +75,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
 	}
-	if want := "listed 3 stores\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
+	if want := "listed 0 of 3 stores (whereabouts skipped; overlapping skipped; calico skipped)\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
 		t.Errorf("stderr = %q, want %q", stderr, want)
 	}
 	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.Contains(stderr, "level=INFO msg=run ") {
@@ -79,7 +86,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
 	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	code, _, stderr := start(t.Context(), false, args)
-	if code != exitDone || strings.Contains(stderr, "listed 3 stores") {
+	if code != exitDone || strings.Contains(stderr, "listed ") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	for line := range strings.Lines(stderr) {
@@ -171,6 +178,7 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	var out, errs bytes.Buffer
 	code := run(t.Context(), ioStreams{
+		environ:  func() []string { return nil },
 		backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
 	}, append(args, "-v", "-o", "json"))
 	if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
@@ -186,19 +194,20 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	}
 }
 
-// The ledger is in the namespace of the context, unless another is named.
+// The ledger is in the namespace ip-reaper, unless another is named: that of the context
+// is another one.
 func TestNamespaceOfTheLedger(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{nil, "reap"},
-		{[]string{"--namespace", "other"}, "other"},
+		{nil, "ip-reaper"},
+		{[]string{"--state-namespace", "other"}, "other"},
 	} {
 		var asked []string
 		s, _ := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 		args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "configmaps") {
+			if strings.Contains(r.URL.Path, "configmaps/") {
 				asked = append(asked, r.URL.Path)
 			}
 			s.ServeHTTP(w, r)

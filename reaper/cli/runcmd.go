@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +17,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -23,6 +24,8 @@ import (
 type runFlags struct {
 	clusterFlags
 	overrides      overrides
+	out            outputFlags
+	filters        filterFlags
 	terminationLog string
 	journal        string
 	pushURL        string
@@ -49,9 +52,11 @@ func newRun(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	f.add(flags)
 	f.overrides.add(flags)
+	f.out.add(flags)
+	f.filters.add(flags)
 	f.wait.add(flags)
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
-	flags.BoolVar(&f.all, "all", false, "report allocations in use too, as -o wide does")
+	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	flags.IntVar(&f.concurrency, "concurrency", 32, "number of pools that are written at the same time")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
@@ -76,7 +81,15 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	gateway, err := f.gateway()
+	printing, err := f.out.options(w, f.output, f.all)
+	if err != nil {
+		return err
+	}
+	selection, err := f.filters.selection(w.backends)
+	if err != nil {
+		return err
+	}
+	gateway, err := f.gateway(selection)
 	if err != nil {
 		return err
 	}
@@ -85,8 +98,15 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		return err
 	}
 	f.overrides.apply(&p)
-	logger := newLogger(w, f.verbose)
+	logger := newLogger(w, f.clusterFlags)
 	conn, err := connect(ctx, w, f.clusterFlags, !*p.DryRun || f.remember, p, logger)
+	if err != nil {
+		return err
+	}
+	if err := f.checkJournal(*p.DryRun); err != nil {
+		return err
+	}
+	warnings, err := conn.checkState(ctx, !*p.DryRun || f.remember, logger)
 	if err != nil {
 		return err
 	}
@@ -97,17 +117,47 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("run", "version", buildVersion(), "server", conn.address, "context", conn.context, "dryRun", *p.DryRun)
 
 	o := options(w, f, p, conn, logger)
-	o.Journals = journals
+	o.Journals, o.Selection = journals, selection
 	found, runErr := reaper.Run(ctx, o)
+	found.Warnings = append(warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
-	printErr := report.Write(w.stdout, f.output, f.all, found)
-	if err := writeTermination(f.terminationLog, found, exitCode(ctx, runErr), runErr); err != nil {
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
+	printErr := report.Write(w.stdout, printing, found)
+	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("the termination message was not written", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
 	pushMetrics(ctx, gateway, found, err, logger)
 	return err
+}
+
+// checkJournal returns an error if the file of --journal cannot be a new journal. It needs
+// no server, and creates nothing.
+func (f runFlags) checkJournal(dryRun bool) error {
+	if f.journal == "" || dryRun {
+		return nil
+	}
+	if f.journal == dump.Stdin {
+		return reaper.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
+	}
+	if _, err := os.Lstat(f.journal); err == nil {
+		return f.journalExists()
+	}
+	folder := filepath.Dir(f.journal)
+	info, err := os.Stat(folder)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", folder)
+	}
+	if err != nil {
+		return reaper.BadInput(fmt.Errorf("--journal: %w", err), "give a file in a directory that exists")
+	}
+	return nil
+}
+
+func (f runFlags) journalExists() error {
+	err := fmt.Errorf("--journal: %s exists, and may be the journal of an earlier run", f.journal)
+	return reaper.BadInput(err, "give a file that does not exist yet")
 }
 
 // openJournals returns the journals of a run: the journals in the cluster, and the file
@@ -116,14 +166,10 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 	if f.journal == "" || dryRun {
 		return conn.journals, func() error { return nil }, nil
 	}
-	if f.journal == dump.Stdin {
-		return nil, nil, reaper.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
-	}
 	file, err := journal.Create(f.journal)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		err = fmt.Errorf("--journal: %s exists, and may be the journal of an earlier run", f.journal)
-		return nil, nil, reaper.BadInput(err, "give a file that does not exist yet")
+		return nil, nil, f.journalExists()
 	case err != nil:
 		return nil, nil, reaper.BadInput(fmt.Errorf("--journal: %w", err), "")
 	}
@@ -133,29 +179,36 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 // options returns the options of the run.
 func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
 	o := reaper.Options{
-		ID:           newID(),
-		Version:      buildVersion(),
-		Address:      conn.address,
-		Policy:       p,
-		Backends:     conn.backends,
-		Cluster:      conn.cluster,
-		Ledgers:      conn.ledgers,
-		Lock:         conn.lock,
-		Events:       conn.events,
-		ClockSkew:    conn.clockSkew,
-		Now:          time.Now,
-		Logger:       logger,
-		Concurrency:  f.concurrency,
-		Timeout:      f.timeout,
-		IgnoreLimits: f.ignoreLimits,
-		Remember:     f.remember,
-		MaxWait:      f.wait.max,
+		ID:             newID(),
+		Version:        buildVersion(),
+		Address:        conn.address,
+		Program:        w.name(),
+		Kubeconfig:     f.kubeconfig,
+		By:             conn.by,
+		Context:        conn.context,
+		StateNamespace: conn.stateNamespace,
+		PolicyFile:     f.policy,
+		Policy:         p,
+		Backends:       conn.backends,
+		Cluster:        conn.cluster,
+		Ledgers:        conn.ledgers,
+		Lock:           conn.lock,
+		Events:         conn.events,
+		Access:         rights(w, conn, p, logger),
+		ClockSkew:      conn.clockSkew,
+		Now:            time.Now,
+		Logger:         logger,
+		Concurrency:    f.concurrency,
+		Timeout:        f.timeout,
+		IgnoreLimits:   f.ignoreLimits,
+		Remember:       f.remember,
+		MaxWait:        f.wait.max,
 	}
 	if f.wait.on {
 		o.Sleep = sleep
 	}
-	if w.terminal {
-		o.Progress = func(line string) { fmt.Fprintln(w.stderr, printable.Line(line)) }
+	if w.terminal && !f.out.quiet {
+		o.Progress = w.progress
 	}
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/backends"
@@ -27,7 +29,18 @@ import (
 var update = flag.Bool("update", false, "write what the scripts expect anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ip-reaper": program, kubectlPlugin: program, kubectlComplete: program})
+	testscript.Main(m, map[string]func(){"ip-reaper": program, kubectlPlugin: program, kubectlComplete: program, "stable": stable})
+}
+
+// stable copies stdin to stdout, with words in place of addresses of servers and of times.
+func stable() {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		os.Exit(1)
+	}
+	text = regexp.MustCompile(`http://[0-9.]+:[0-9]+`).ReplaceAll(text, []byte("SERVER"))
+	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAll(text, []byte("TIME"))
+	_, _ = os.Stdout.Write(text)
 }
 
 func program() { os.Exit(Main(backends.All())) }
@@ -41,6 +54,7 @@ func program() { os.Exit(Main(backends.All())) }
 //	[!] wrote                  whether the server was sent more than reads, and a lease
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
+//	exec stable                copy stdin, with words in place of servers and times
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		UpdateScripts: *update,
@@ -72,7 +86,8 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 
 // A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
 // a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
-// code. The lists of nodes and of API groups exist without a file. The lease of the lock
+// code. A list with a label selector is api/journals.json. The lists of nodes and of API
+// groups, and every namespace, exist without a file. The lease of the lock
 // is free. No other object can be written.
 type fakeAPI struct {
 	dir    string
@@ -97,12 +112,24 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
 		return
 	}
+	if path.Base(r.URL.Path) == "selfsubjectaccessreviews" { // it changes nothing
+		s.review(w, r)
+		return
+	}
 	if r.Method != http.MethodGet {
 		s.writes.Add(1)
 		answer(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "nothing can be written here", "", ""))
 		return
 	}
-	if slices.Contains(at, "namespaces") {
+	if journals, err := os.ReadFile(filepath.Join(s.dir, "journals.json")); err == nil && r.URL.Query().Get("labelSelector") != "" {
+		answer(w, journals)
+		return
+	}
+	if path.Dir(r.URL.Path) == "/api/v1/namespaces" {
+		answer(w, []byte(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "`+path.Base(r.URL.Path)+`"}}`))
+		return
+	}
+	if slices.Contains(at, "namespaces") && at[len(at)-1] != "namespaces" {
 		kind, name := at[len(at)-2], at[len(at)-1]
 		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", kind, name), kind, name))
 		return
@@ -122,10 +149,25 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// review answers that the account may do all, but not what a line of api/forbidden says,
+// such as "patch ippools".
+func (s *fakeAPI) review(w http.ResponseWriter, r *http.Request) {
+	var asked authorizationv1.SelfSubjectAccessReview
+	_ = json.NewDecoder(r.Body).Decode(&asked)
+	forbidden, _ := os.ReadFile(filepath.Join(s.dir, "forbidden"))
+	a := asked.Spec.ResourceAttributes
+	asked.Status.Allowed = !slices.Contains(strings.Split(string(forbidden), "\n"), a.Verb+" "+a.Resource)
+	document, _ := json.Marshal(asked)
+	answer(w, document)
+}
+
 // answer sends a document, with its code if it is a Status.
 func answer(w http.ResponseWriter, document []byte) {
 	s := metav1.Status{Code: http.StatusOK}
 	_ = json.Unmarshal(document, &s)
+	if s.Kind != "Status" {
+		s.Code = http.StatusOK
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(s.Code))
 	_, _ = w.Write(document)

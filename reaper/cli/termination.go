@@ -26,8 +26,8 @@ type terminationMessage struct {
 
 // writeTermination writes one line of JSON to the file if it exists. It never creates
 // the file, because the kubelet does so.
-func writeTermination(file string, r reaper.Report, code int, cause error) error {
-	message := terminationMessage{ID: r.Run.ID, ExitCode: code, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
+func writeTermination(file string, r reaper.Report, cause error) error {
+	message := terminationMessage{ID: r.Run.ID, ExitCode: r.Result.ExitCode, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {
 		message.Backends[b.Name] = b.Status.String()
 	}
@@ -38,7 +38,8 @@ func writeTermination(file string, r reaper.Report, code int, cause error) error
 	if cause != nil {
 		// A byte of the error can take six in JSON.
 		room := (maxMessage - len(line) - len(`,"error":""`) - 1) / 6
-		message.Error = cause.Error()[:min(len(cause.Error()), max(0, room))]
+		text := reaper.Plain(cause.Error())
+		message.Error = text[:min(len(text), max(0, room))]
 		if line, err = json.Marshal(message); err != nil {
 			return fmt.Errorf("termination message: %w", err)
 		}

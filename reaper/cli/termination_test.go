@@ -19,7 +19,7 @@ func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Repeat("an older and longer message\n", 99)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeTermination(file, someReport(), exitPartial, errors.New("two things:\nfailed")); err != nil {
+	if err := writeTermination(file, ended(someReport(), exitPartial), errors.New("two things:\nfailed")); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(file)
@@ -38,7 +38,7 @@ func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
 // Elsewhere than in a container, nothing should appear at that path.
 func TestNoTerminationLogIsMade(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "termination-log")
-	if err := writeTermination(file, reaper.Report{}, exitDone, nil); err != nil {
+	if err := writeTermination(file, reaper.Report{}, nil); err != nil {
 		t.Errorf("writeTermination = %v, want nil", err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -47,7 +47,7 @@ func TestNoTerminationLogIsMade(t *testing.T) {
 }
 
 func TestTerminationLogThatCannotBeWritten(t *testing.T) {
-	if err := writeTermination(t.TempDir(), reaper.Report{}, exitDone, nil); err == nil {
+	if err := writeTermination(t.TempDir(), reaper.Report{}, nil); err == nil {
 		t.Error("writeTermination into a directory = nil, want an error")
 	}
 }
@@ -66,7 +66,7 @@ func TestTerminationMessageFits(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeTermination(file, someReport(), exitUnexpected, errors.New(cause)); err != nil {
+		if err := writeTermination(file, ended(someReport(), exitUnexpected), errors.New(cause)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(file)
@@ -98,4 +98,10 @@ func someReport() reaper.Report {
 			{Name: "other", Status: reaper.StatusOK},
 		},
 	}
+}
+
+// ended returns the report of a run that ended with the exit code.
+func ended(r reaper.Report, exitCode int) reaper.Report {
+	r.Result.ExitCode = exitCode
+	return r
 }

@@ -187,7 +187,7 @@ func checkRecord(r reaper.Record) error {
 	}
 	if r.IP != "" {
 		if _, err := netip.ParseAddr(r.IP); err != nil {
-			return fmt.Errorf("%s: %w", r, err)
+			return fmt.Errorf("%s: %q is not an IP address", r, r.IP)
 		}
 	}
 	if !json.Valid(r.Stored) || string(bytes.TrimSpace(r.Stored)) == "null" {

@@ -31,7 +31,7 @@ const (
 
 	startedKey  = "ip-reaper/started-at" // for users; Prune goes by the API server's clock
 	journalKey  = "journal.json.gz"
-	journalPage = 5 // ConfigMaps on a page: each may have 1 MiB
+	journalPage = 50 // ConfigMaps on a page: each may have 1 MiB, and most have a few KiB
 )
 
 // takeBackTimeout limits the removal of the parts of a failed write.
@@ -44,15 +44,14 @@ type Journals struct {
 	maps      corev1client.ConfigMapInterface
 	client    rest.Interface // for lists, because maps reads a page of any size
 	namespace string
-	keep      int
+	retention Retention
 	run       string // the ID, once something was written
 	writes    int
 }
 
-// NewJournals returns the journals of a namespace. Prune keeps the journals of that many
-// runs, the current one included. It always keeps the current one.
-func NewJournals(core corev1client.CoreV1Interface, namespace string, keep int) *Journals {
-	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, keep: max(1, keep)}
+// NewJournals returns the journals of a namespace.
+func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retention) *Journals {
+	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
 // Write implements reaper.Journals. A failed Write removes its parts. If it cannot remove
@@ -115,6 +114,7 @@ func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
 		}
 		return err
 	})
+	err = inNamespace(err, j.namespace)
 	if err == nil && !same(stored, cm) {
 		err = errors.New("the API server stores another object under this name: delete that object, or look for an admission webhook that changes ConfigMaps")
 	}

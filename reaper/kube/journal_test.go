@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,7 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 		return true, cm, err
 	})
 	records := []reaper.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
-	return client, NewJournals(client.CoreV1(), ns, 0).Write(t.Context(), reaper.JournalRun{ID: "Run-1"}, records)
+	return client, NewJournals(client.CoreV1(), ns, Retention{}).Write(t.Context(), reaper.JournalRun{ID: "Run-1"}, records)
 }
 
 // Promise 10: what an admission webhook changes may not be found by a reader.
@@ -124,7 +125,7 @@ func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
 		got = a.(k8stesting.DeleteActionImpl).DeleteOptions.Preconditions
 		return true, nil, apierrors.NewConflict(configMaps, "part", errors.New("the UID in the precondition"))
 	})
-	err := NewJournals(client.CoreV1(), ns, 0).remove(t.Context(), "part", "u1", "7")
+	err := NewJournals(client.CoreV1(), ns, Retention{}).remove(t.Context(), "part", "u1", "7")
 	if !errors.Is(err, errReplaced) || len(client.Actions()) != 1 {
 		t.Errorf("remove = %v after %d requests, want one request and that another object is there", err, len(client.Actions()))
 	}
@@ -161,5 +162,46 @@ func TestUnzipStopsAtTheLimit(t *testing.T) {
 		if err != nil || int64(len(got)) != min(limit, 1<<20) {
 			t.Errorf("%d bytes, %v, want at most %d", len(got), err, limit)
 		}
+	}
+}
+
+// Promise 10: a release of the last days can be undone, no matter how many runs followed.
+func TestJournalsExpireByNumberAndByAge(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	hourly := func(n, size int) (runs []storedRun) {
+		for i := range n {
+			runs = append(runs, storedRun{fmt.Sprint(i), now.Add(-time.Duration(i) * time.Hour), []storedPart{{size: size / 2}, {size: size / 2}}})
+		}
+		return runs
+	}
+	for _, tt := range []struct {
+		name      string
+		runs      []storedRun
+		own       int
+		retention Retention
+		want      string // the latest and the oldest that expired
+	}{
+		{"fewer than the number", hourly(3, 10), 0, Retention{Runs: 3}, ""},
+		{"more than the number", hourly(6, 10), 0, Retention{Runs: 3}, "3-5"},
+		{"more than the number, and young", hourly(6, 10), 0, Retention{Runs: 3, For: 6 * time.Hour}, ""},
+		{"more than the number, some of them old", hourly(6, 10), 0, Retention{Runs: 3, For: 5 * time.Hour}, "5-5"},
+		{"old, but within the number", hourly(6, 10), 0, Retention{Runs: 10, For: time.Hour}, ""},
+		{"neither a number nor an age", hourly(6, 10), 0, Retention{}, "1-5"},
+		{"later runs and the own", hourly(6, 10), 2, Retention{}, "3-5"},
+		{"young by the time of the current run", hourly(6, 10), 2, Retention{For: 3 * time.Hour}, "5-5"},
+		{"too many", hourly(1002, 10), 0, Retention{Runs: 10, For: 10_000 * time.Hour}, "1000-1001"},
+		{"as much as can be", hourly(4, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, ""},
+		{"too much", hourly(6, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, "4-5"},
+		{"too much, but within the number", hourly(6, maxJournalBytes), 0, Retention{Runs: 5, For: 10_000 * time.Hour}, "5-5"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if expired := tt.retention.expired(tt.runs, tt.own); len(expired) > 0 {
+				got = expired[len(expired)-1].id + "-" + expired[0].id
+			}
+			if got != tt.want {
+				t.Errorf("%q expire, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -19,15 +19,32 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// Errors name at most so many runs with a journal, and so many ConfigMaps without one.
-const (
-	maxRunsNamed = 10
-	maxLeftNamed = 10
-)
+// maxRunsNamed is the largest number of runs with a journal that an error names.
+const maxRunsNamed = 10
 
-// Read returns the journal of a run, with the errors of journal.Assemble. If no part of
-// it is stored, the error wraps reaper.ErrNoJournal and names the runs with a journal.
+// Read returns the journal of a run, with the errors of journal.Assemble. The ID may be in
+// any case: the names of ConfigMaps have it in lower case. If no part of the journal is
+// stored, the error wraps reaper.ErrNoJournal and names the runs with a journal.
 func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
+	found, err := j.read(ctx, runID)
+	if !errors.Is(err, errNoPart) {
+		return found, err
+	}
+	runs, _, err := j.runs(ctx)
+	if err != nil {
+		return reaper.Journal{}, fmt.Errorf("list the journals: %w", err)
+	}
+	if i := slices.IndexFunc(runs, func(r storedRun) bool { return strings.EqualFold(r.id, runID) }); i >= 0 {
+		return j.read(ctx, runs[i].id)
+	}
+	return reaper.Journal{}, j.noRun(runs, runID)
+}
+
+// errNoPart says that no part of a journal is stored under an ID.
+var errNoPart = fmt.Errorf("%w under this ID", reaper.ErrNoJournal)
+
+// read returns the journal of the run with exactly this ID.
+func (j *Journals) read(ctx context.Context, runID string) (reaper.Journal, error) {
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{JournalLabel: "true", RunLabel: runID})
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
@@ -38,17 +55,13 @@ func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, erro
 		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
 	if len(stored) == 0 {
-		return reaper.Journal{}, j.noRun(ctx, runID)
+		return reaper.Journal{}, errNoPart
 	}
 	return journal.Assemble(runID, stored)
 }
 
 // noRun returns the error for a run without a journal.
-func (j *Journals) noRun(ctx context.Context, runID string) error {
-	runs, _, err := j.runs(ctx)
-	if err != nil {
-		return fmt.Errorf("list the journals: %w", err)
-	}
+func (j *Journals) noRun(runs []storedRun, runID string) error {
 	there := "no run has a journal there"
 	if len(runs) > 0 {
 		var names []string
@@ -58,50 +71,6 @@ func (j *Journals) noRun(ctx context.Context, runID string) error {
 		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%w of run %q in namespace %s: %s", reaper.ErrNoJournal, runID, j.namespace, there)
-}
-
-// Prune implements reaper.Journals. It orders the runs by the API server's clock, and
-// stops at the first part that the API server does not let it delete.
-//
-// It deletes only ConfigMaps that are parts of journals by their labels, names and data,
-// and only as they were listed. It leaves all others, and its error names them.
-func (j *Journals) Prune(ctx context.Context) error {
-	if j.run == "" {
-		return nil
-	}
-	runs, left, err := j.runs(ctx)
-	if err != nil {
-		return fmt.Errorf("list the journals: %w", err)
-	}
-	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
-	if own < 0 {
-		return fmt.Errorf("%w of the current run %s: another client deleted it", reaper.ErrNoJournal, j.run)
-	}
-	for i := len(runs) - 1; i >= max(j.keep, own+1); i-- {
-		for _, p := range runs[i].parts {
-			err := j.remove(ctx, p.name, p.uid, p.version)
-			switch {
-			case errors.Is(err, errReplaced):
-				left = append(left, fmt.Sprintf("%s (%v)", p.name, err))
-			case err != nil:
-				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.name, err)
-			}
-		}
-	}
-	return leftAlone(left)
-}
-
-// leftAlone returns the error that names ConfigMaps, or nil if there are none.
-func leftAlone(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	more := ""
-	if n := len(names) - maxLeftNamed; n > 0 {
-		names, more = names[:maxLeftNamed], fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s%s",
-		JournalLabel, strings.Join(names, ", "), more)
 }
 
 // A storedRun is a run with a journal.
@@ -118,6 +87,7 @@ type storedPart struct {
 	version string // the resource version
 	run     string
 	created time.Time
+	size    int   // of its data, in bytes
 	foreign error // why it is no part of a journal; nil for a part
 }
 
@@ -125,7 +95,7 @@ type storedPart struct {
 // ConfigMaps that have the labels of a journal and are no part of one.
 func (j *Journals) runs(ctx context.Context) (runs []storedRun, foreign []string, err error) {
 	all, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) storedPart {
-		return storedPart{cm.Name, cm.UID, cm.ResourceVersion, cm.Labels[RunLabel], cm.CreationTimestamp.Time, checkOwn(cm)}
+		return storedPart{cm.Name, cm.UID, cm.ResourceVersion, cm.Labels[RunLabel], cm.CreationTimestamp.Time, len(cm.BinaryData[journalKey]), checkOwn(cm)}
 	})
 	if err != nil {
 		return nil, nil, err

@@ -32,13 +32,14 @@ const (
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
 // reaper.Ledgers. Its methods are for one goroutine.
 type Ledgers struct {
-	maps corev1client.ConfigMapInterface
-	have []*corev1.ConfigMap // as loaded; nil for a missing one
+	maps      corev1client.ConfigMapInterface
+	namespace string
+	have      []*corev1.ConfigMap // as loaded; nil for a missing one
 }
 
 // NewLedgers returns the ledger of a namespace.
 func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
-	return &Ledgers{maps: core.ConfigMaps(namespace)}
+	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace}
 }
 
 // Load implements reaper.Ledgers.
@@ -134,6 +135,7 @@ func (l *Ledgers) write(ctx context.Context, n, count int, data []byte) (*corev1
 		saved, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
 	} else {
 		saved, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
+		err = inNamespace(err, l.namespace)
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), have != nil && apierrors.IsNotFound(err):

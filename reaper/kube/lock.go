@@ -38,10 +38,11 @@ type Lock struct {
 	// sets Ticks to a time.Ticker.
 	Ticks func() (ticks <-chan time.Time, stop func())
 
-	leases coordinationv1client.LeaseInterface
-	name   string // for messages
-	now    func() time.Time
-	logger *slog.Logger
+	leases    coordinationv1client.LeaseInterface
+	namespace string
+	name      string // for messages
+	now       func() time.Time
+	logger    *slog.Logger
 }
 
 // NewLock returns the lock of a namespace.
@@ -50,7 +51,7 @@ func NewLock(client coordinationv1client.LeasesGetter, namespace string, now fun
 		t := time.NewTicker(renewEvery)
 		return t.C, t.Stop
 	}
-	return &Lock{ticks, client.Leases(namespace), "lease " + namespace + "/" + LockName, now, logger}
+	return &Lock{ticks, client.Leases(namespace), namespace, "lease " + namespace + "/" + LockName, now, logger}
 }
 
 // Acquire implements reaper.Lock. It renews the lease until release is called, even after
@@ -107,7 +108,7 @@ func (t *tenure) take(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LockName}, Spec: t.spec(0)}
 		_, err = t.leases.Create(ctx, lease, metav1.CreateOptions{})
-		return err
+		return inNamespace(err, t.namespace)
 	case err != nil:
 		return err
 	case t.has(lease): // the answer to an earlier try was lost

@@ -18,6 +18,7 @@ const (
 	labelVerdict = "verdict"
 	labelStatus  = "status"
 	labelPool    = "pool"
+	labelNetwork = "network"
 	labelRange   = "range"
 	labelVersion = "version"
 )
@@ -56,6 +57,8 @@ func lastRun(r reaper.Report, exitCode int) prometheus.Gatherer {
 	g.run(r.Run, exitCode)
 	g.backends(r)
 	g.pools(r)
+	g.networks(r)
+	g.leaked(r)
 	return gatherer
 }
 

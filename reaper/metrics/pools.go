@@ -23,7 +23,7 @@ const (
 func (g gauges) pools(r reaper.Report) {
 	const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
 	capacity := g.family("pool_capacity",
-		"Addresses that the pool can give to pods. Left out if the number is unknown."+many, labelBackend, labelPool, labelRange)
+		"Addresses that pods can get of the pool, taken or not: without those that are reserved, excluded, or outside of what is handed out. Left out if the number is unknown."+many, labelBackend, labelPool, labelRange)
 	allocated := g.family("pool_allocated",
 		"Addresses of the pool that are allocated after the last run."+many, labelBackend, labelPool, labelRange)
 

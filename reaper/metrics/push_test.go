@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,6 +129,38 @@ func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
 	}
 }
 
+// So are the free addresses of many networks, and a closed one has none of its own.
+func TestSumOfNetworksNeedsThemAll(t *testing.T) {
+	var r reaper.Report
+	for i := range 101 {
+		r.Networks = append(r.Networks, reaper.NetworkReport{
+			Backend: "calico", Name: fmt.Sprint("net-", i), Range: fmt.Sprintf("10.%d.0.0/24", i),
+			Usage: reaper.Usage{Capacity: big.NewInt(256), Used: 2, Free: big.NewInt(254)},
+		})
+	}
+	free := func() (sum string) {
+		for _, family := range push(t, "", r, 0).families {
+			if name := family.GetName(); name == "ip_reaper_network_free" || name == "ip_reaper_network_allocated" {
+				for _, m := range family.GetMetric() {
+					sum += fmt.Sprint(strings.TrimPrefix(name, "ip_reaper_network_"), " ", m.GetLabel()[1].GetValue(), " ", m.GetGauge().GetValue(), "\n")
+				}
+			}
+		}
+		return sum
+	}
+	if got, want := free(), "allocated (all) 202\nfree (all) 25654\n"; got != want {
+		t.Errorf("sums:\n%swant:\n%s", got, want)
+	}
+	r.Networks[0].Closed, r.Networks[0].Free = "disabled", new(big.Int)
+	if got, want := free(), "allocated (all) 202\nfree (all) 25400\n"; got != want {
+		t.Errorf("sums with a closed network:\n%swant:\n%s", got, want)
+	}
+	r.Networks[1].Free = nil
+	if got, want := free(), "allocated (all) 202\n"; got != want {
+		t.Errorf("sums with an unknown network:\n%swant:\n%s", got, want)
+	}
+}
+
 func TestInterruptedRunStillPushes(t *testing.T) {
 	c := &fakeGateway{T: t}
 	server := httptest.NewServer(c)
@@ -145,7 +178,7 @@ func TestInterruptedRunStillPushes(t *testing.T) {
 
 func TestLargeCapacitiesAreRounded(t *testing.T) {
 	r := reaper.Report{Run: runInfo(false), Pools: []reaper.PoolReport{
-		{Backend: "whereabouts", Name: "six", Range: "fd00::/48", Capacity: new(big.Int).Lsh(big.NewInt(1), 80), AllocatedAfter: 1},
+		{Backend: "whereabouts", Name: "six", Range: "fd00::/48", Usage: reaper.Usage{Capacity: new(big.Int).Lsh(big.NewInt(1), 80)}, AllocatedAfter: 1},
 	}}
 	for _, family := range push(t, "", r, 3).families {
 		if family.GetName() == "ip_reaper_pool_capacity" {

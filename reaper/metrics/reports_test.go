@@ -17,7 +17,14 @@ func runInfo(dryRun bool) reaper.RunInfo {
 // everything is the report of a run that has a metric of every name.
 func everything() reaper.Report {
 	return reaper.Report{
-		Run: runInfo(false),
+		Run:    runInfo(false),
+		Leaked: &reaper.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
+		Networks: []reaper.NetworkReport{
+			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
+			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: reaper.Usage{Used: 1}},
+			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, Partial: true},
+			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
+		},
 		Backends: []reaper.BackendReport{
 			{Name: "whereabouts", Status: reaper.StatusOK,
 				Counts: reaper.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
@@ -26,7 +33,7 @@ func everything() reaper.Report {
 			{Name: "reservedIPs", Status: reaper.StatusSkipped},
 		},
 		Pools: []reaper.PoolReport{
-			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 15, AllocatedAfter: 11},
+			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
 			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
 		},
 	}
@@ -38,7 +45,7 @@ func dryRun() reaper.Report {
 		Run:      runInfo(true),
 		Backends: []reaper.BackendReport{{Name: "calico", Status: reaper.StatusOK, Counts: reaper.Counts{Entries: 3, InUse: 1, Planned: 2}}},
 		Pools: []reaper.PoolReport{
-			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Capacity: big.NewInt(64), AllocatedBefore: 3, AllocatedAfter: 1},
+			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: reaper.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 3, AllocatedAfter: 1},
 		},
 	}
 }
@@ -52,7 +59,10 @@ func noCensus() reaper.Report {
 			{Name: "calico", Status: reaper.StatusSkipped},
 		},
 		Pools: []reaper.PoolReport{
-			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedBefore: 1, AllocatedAfter: 1},
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 1, AllocatedAfter: 1},
+		},
+		Networks: []reaper.NetworkReport{
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254), Used: 1, Free: big.NewInt(253)}},
 		},
 		Entries: []reaper.Entry{{Backend: "whereabouts", Reason: reaper.NoCensus}},
 	}
@@ -76,7 +86,7 @@ func manyPools(n int) reaper.Report {
 	for i := range n {
 		p := reaper.PoolReport{
 			Backend: "calico", Name: fmt.Sprint("block-", i), Range: fmt.Sprintf("10.%d.%d.0/26", i/256, i%256),
-			Capacity: big.NewInt(64), AllocatedBefore: 10, AllocatedAfter: 9,
+			Usage: reaper.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 10, AllocatedAfter: 9,
 		}
 		if i == n-1 && n > 100 {
 			p.Range = "fd00::/122"
@@ -94,8 +104,8 @@ func oddNames() reaper.Report {
 		Backends: []reaper.BackendReport{{Name: "a\xffb", Status: reaper.StatusOK}},
 		Pools: []reaper.PoolReport{
 			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Capacity: big.NewInt(254), AllocatedAfter: 2},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 1},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 2},
 		},
 	}
 }

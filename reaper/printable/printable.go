@@ -128,3 +128,15 @@ func (w writer) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Thousands returns a number with commas between its thousands.
+func Thousands(n int) string {
+	sign, text := "", strconv.Itoa(n)
+	if n < 0 {
+		sign, text = text[:1], text[1:]
+	}
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return sign + text
+}

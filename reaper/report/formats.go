@@ -17,6 +17,9 @@ var formats = []format{
 	{name: "json", print: printJSON},
 	{name: "yaml", print: printYAML},
 	{name: "markdown", print: printMarkdown},
+	{name: "name", print: printNames},
+	{name: "csv", print: printCSV},
+	{name: "html", all: true, print: printHTML},
 }
 
 // A format is one way to print a report.
@@ -26,58 +29,103 @@ type format struct {
 	print func(io.Writer, reportView) error
 }
 
+// Options say how to print a report. The zero value of a field other than Format is the
+// short and plain form.
+type Options struct {
+	Format  string // one that Check accepts
+	All     bool   // with the allocations in use, and nothing folded
+	NoTrunc bool   // no name is shortened
+	Color   bool   // table and wide colour their own words
+	Quiet   bool   // print only how the run ended, and how much is leaked
+}
+
 // A reportView is a report as the formats take it.
 type reportView struct {
-	value      any // the report; its JSON is a contract with users
+	value      any      // the report; its JSON is a contract with users
+	head       []notice // how the run ended: lines above the tables
 	tables     func(wide bool) []table
 	warnings   []string
 	conclusion []string // lines
+
+	names   func() []string   // what -o name prints; nil if the report names no addresses
+	records func() [][]string // what -o csv prints, with a heading; nil: the last table
+	chat    func() []table    // the tables for a chat; nil: those for a terminal
+
+	noTrunc, color bool
+}
+
+// A notice is a line above the tables.
+type notice struct {
+	label string // such as REFUSED; empty for a line without one
+	text  string
+	minor bool // Options.Quiet leaves it out
 }
 
 // A table is a heading, and rows with one cell for each column of the heading.
 type table struct {
+	title   string // for a chat
+	details bool   // a chat shows the table only on demand
 	heading []string
 	rows    [][]string
+	folds   []fold   // in the order of their rows
+	cut     []string // for each row, the text that has no room in it; nil: all have
 }
 
-// Write prints the report of a run. Without all, most formats leave out the
-// allocations that are in use. The format must be one of Formats.
-func Write(w io.Writer, name string, all bool, r reaper.Report) error {
-	f := formatOf(name)
-	if !all && !f.all {
+// Write prints the report of a run. Without Options.All, most formats leave out the
+// allocations that are in use. It returns an error if Check does not accept the format.
+func Write(w io.Writer, o Options, r reaper.Report) error {
+	f, err := formatOf(o.Format)
+	if err != nil {
+		return err
+	}
+	if f.all {
+		o.All = true
+	}
+	if !o.All {
 		r = r.Brief()
 	}
-	return f.print(w, viewOf(r))
+	return o.write(w, f, viewOf(r, o))
 }
 
-// WriteRestore prints the report of a restore. The format must be one of Formats.
-func WriteRestore(w io.Writer, name string, r reaper.RestoreReport) error {
-	return formatOf(name).print(w, viewOfRestore(r))
+// WriteRestore prints the report of a restore. It returns an error if Check does not
+// accept the format.
+func WriteRestore(w io.Writer, o Options, r reaper.RestoreReport) error {
+	f, err := formatOf(o.Format)
+	if err != nil {
+		return err
+	}
+	return o.write(w, f, viewOfRestore(r))
 }
 
-func formatOf(name string) format {
-	return formats[slices.IndexFunc(formats, func(f format) bool { return f.name == name })]
+// write prints a view.
+func (o Options) write(w io.Writer, f format, v reportView) error {
+	v.noTrunc, v.color = o.NoTrunc, o.Color
+	if o.Quiet {
+		return printHead(w, v)
+	}
+	return f.print(w, v)
 }
 
-// Formats returns the names of the formats, sorted.
+// Formats returns the names of the formats that need no argument, sorted.
 func Formats() []string {
-	names := names()
-	slices.Sort(names)
-	return names
-}
-
-// FormatList returns the names of the formats for a sentence, such as "table, wide
-// or json".
-func FormatList() string {
-	names := names()
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-func names() []string {
 	var names []string
 	for _, f := range formats {
 		names = append(names, f.name)
 	}
+	slices.Sort(names)
 	return names
+}
+
+// FormatList returns the formats for a sentence, such as "table, wide or json".
+func FormatList() string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	for _, f := range templates {
+		names = append(names, f.name+"="+f.argument)
+	}
+	names = slices.Insert(names, len(names)-1, InFile+"=FILE")
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

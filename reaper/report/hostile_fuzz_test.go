@@ -2,12 +2,12 @@ package report
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"math/big"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,9 +43,9 @@ func FuzzFormats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, other string) {
 		var run reaper.Report
 		fill(reflect.ValueOf(&run).Elem(), one, other)
-		wantHarmless(t, viewOf(run))
+		wantHarmless(t, viewOf(run, Options{}))
 		run.Run.DryRun = !run.Run.DryRun
-		wantHarmless(t, viewOf(run))
+		wantHarmless(t, viewOf(run, Options{}))
 		var restore reaper.RestoreReport
 		fill(reflect.ValueOf(&restore).Elem(), one, other)
 		wantHarmless(t, viewOfRestore(restore))
@@ -57,7 +57,7 @@ func TestNoTextIsMarkup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r reaper.Report
 		fill(reflect.ValueOf(&r).Elem(), text.Draw(t, "one"), text.Draw(t, "other"))
-		wantHarmless(t, viewOf(r))
+		wantHarmless(t, viewOf(r, Options{}))
 	})
 }
 
@@ -104,68 +104,145 @@ func fill(v reflect.Value, texts ...string) {
 // wantHarmless prints a report in every format.
 func wantHarmless(t rapid.TB, v reportView) {
 	t.Helper()
-	for _, format := range formats {
+	for _, name := range append(Formats(), `jsonpath={.entries[*]}{"\n"}{.entries[*].owner.pod}`, "custom-columns=IP:.ip,POD:.owner.pod,ALL:.owner") {
+		format, err := formatOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
 		if err := format.print(&out, v); err != nil {
-			t.Fatalf("%s: %v", format.name, err)
+			t.Fatalf("%s: %v", name, err)
 		}
 		text := out.String()
 		if found := unprintable.FindString(text); found != "" || !utf8.ValidString(text) {
-			t.Fatalf("%s has %q, or no UTF-8:\n%q", format.name, found, text)
+			t.Fatalf("%s has %q, or no UTF-8:\n%q", name, found, text)
 		}
 		switch format.name {
 		case "table", "wide":
 			wantLines(t, text, v, format.name == "wide")
+			wantOurColors(t, text, v, format)
 		case "markdown":
 			wantMarkdown(t, text, v)
+		case "csv":
+			wantRecords(t, text, v)
+		case "jsonpath":
+			wantCount(t, text, 1)
+		case "custom-columns":
+			wantCount(t, text, 3)
+		case "html":
+			wantPage(t, text, v)
 		}
 	}
 	wantSameValue(t, v)
 }
 
-// wantLines fails the test unless a text has one line for each row, warning and line of
-// the conclusion.
-func wantLines(t rapid.TB, text string, v reportView, wide bool) {
+// wantCount fails the test unless a text has a number of line breaks.
+func wantCount(t rapid.TB, text string, want int) {
 	t.Helper()
-	want := len(v.warnings) + len(v.conclusion)
-	for _, table := range v.tables(wide) {
-		want += len(table.rows) + len([]string{"heading", "empty line"})
-	}
 	if got := strings.Count(text, "\n"); got != want {
 		t.Fatalf("%d lines, want %d:\n%s", got, want, text)
 	}
 }
 
-// wantMarkdown fails the test unless a page has the expected cells, and no cell and no
+// wantLines fails the test unless a text has one line for each notice, row, fold, warning
+// and line of the conclusion.
+func wantLines(t rapid.TB, text string, v reportView, wide bool) {
+	t.Helper()
+	want := len(v.head) + len([]string{"empty line"}) + len(v.warnings) + len(v.conclusion)
+	f := fitting{sandbox: true, optional: true}
+	if !wide {
+		f.width = maxWidth
+	}
+	for _, table := range v.tables(wide) {
+		if len(table.rows) > 0 {
+			want += len([]string{"empty line"}) + len(layOut(table, f, false))
+		}
+	}
+	wantCount(t, text, want)
+}
+
+// wantOurColors fails the test if the colours change anything but the looks.
+func wantOurColors(t rapid.TB, plain string, v reportView, f format) {
+	t.Helper()
+	var out bytes.Buffer
+	v.color = true
+	if err := f.print(&out, v); err != nil {
+		t.Fatal(err)
+	}
+	if got := escapes.ReplaceAllString(out.String(), ""); got != plain {
+		t.Fatalf("with colours: %q\nwithout: %q", got, plain)
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// wantRecords fails the test unless CSV has a record of the same size for each entry, and
+// no cell that a spreadsheet evaluates.
+func wantRecords(t rapid.TB, text string, v reportView) {
+	t.Helper()
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll() // it compares the sizes
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if got, want := len(records), len(v.records()); got != want {
+		t.Fatalf("%d records, want %d:\n%s", got, want, text)
+	}
+	for _, record := range records {
+		for _, cell := range record {
+			if formula.MatchString(cell) {
+				t.Fatalf("the cell %q is a formula", cell)
+			}
+		}
+	}
+}
+
+var formula = regexp.MustCompile(`^[-=+@＝＋－＠\t\r]`)
+
+// wantMarkdown fails the test unless a page has the expected rows, and no cell and no
 // sentence is markup.
 func wantMarkdown(t rapid.TB, page string, v reportView) {
 	t.Helper()
-	var want, got []int // the cells of each row
-	for _, table := range v.tables(false) {
-		for range len(table.rows) + len([]string{"heading", "line below it"}) {
-			want = append(want, len(table.heading))
+	want, got := 0, 0
+	tables := v.tables
+	if v.chat != nil {
+		tables = func(bool) []table { return v.chat() }
+	}
+	for _, table := range tables(false) {
+		if len(table.rows) > 0 {
+			want += len(table.rows) + len([]string{"heading", "line below it"})
 		}
 	}
+	columns := 0 // of the table
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.HasPrefix(line, "|") {
-			if sentence := strings.TrimPrefix(line, "**Warning:** "); !harmless(sentence) {
-				t.Fatalf("the page has markup in %s", sentence)
+			columns = 0
+			if sentence := ours.ReplaceAllString(line, ""); !harmless(sentence) {
+				t.Fatalf("the page has markup in %s", line)
 			}
 			continue
 		}
+		got++
 		cells := cellsOf(line)
-		got = append(got, len(cells))
+		if columns == 0 {
+			columns = len(cells)
+		}
+		if len(cells) != columns {
+			t.Fatalf("%d cells, want %d: %s", len(cells), columns, line)
+		}
 		for _, cell := range cells {
 			if !harmless(cell) {
 				t.Fatalf("the page has markup in the cell %q of %s", cell, line)
 			}
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("the rows have %d cells, want %d:\n%s", got, want, page)
+	if cut := strings.Contains(page, "left out, because"); len(page) > maxPage || got != want && !cut {
+		t.Fatalf("%d bytes, and %d lines of tables, want %d:\n%s", len(page), got, want, page)
 	}
 }
+
+// ours is the markup around a sentence.
+var ours = regexp.MustCompile(`^(\*\*Warning:\*\* |> \*\*(REFUSED|FAILED)\*\* |… |undo it by: |<details><summary>|</details>$|\*\*)|(</summary>|\*\*)$`)
 
 // harmless reports whether a text is a span of code, or has nothing that becomes markup, a
 // link or a mention.

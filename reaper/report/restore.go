@@ -10,10 +10,12 @@ import (
 // viewOfRestore returns the view of the report of a restore.
 func viewOfRestore(r reaper.RestoreReport) reportView {
 	return reportView{
-		value:      r,
-		tables:     func(bool) []table { return restoreTables(r) },
-		warnings:   r.Warnings,
-		conclusion: []string{restoreConclusion(r)},
+		value:    r,
+		head:     []notice{{text: restoreConclusion(r)}},
+		tables:   func(bool) []table { return restoreTables(r) },
+		warnings: r.Warnings,
+		names:    func() []string { return namesOfRestore(r) },
+		records:  func() [][]string { return recordsOfRestore(r) },
 	}
 }
 
@@ -36,7 +38,8 @@ func restoreConclusion(r reaper.RestoreReport) string {
 		of += " of run " + r.Journal.ID
 	}
 	if r.Run.DryRun {
-		return fmt.Sprintf("dry run: %d of %s would be put back, if they are not there, nothing was written", s.Planned, of)
+		return fmt.Sprintf("dry run: %d of %s would be put back (%d are there already, %d are taken, %d failed), nothing was written",
+			s.Planned, of, s.Present, s.Taken, s.Failed)
 	}
 	return fmt.Sprintf("put back %d of %s (%d were there already, %d are taken, %d failed)",
 		s.Restored, of, s.Present, s.Taken, s.Failed)

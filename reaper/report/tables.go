@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,90 +13,122 @@ import (
 )
 
 // viewOf returns the view of the report of a run.
-func viewOf(r reaper.Report) reportView {
+func viewOf(r reaper.Report, o Options) reportView {
 	return reportView{
 		value:      r,
-		tables:     func(wide bool) []table { return tables(r, wide) },
+		head:       headOf(r),
+		tables:     func(wide bool) []table { return tables(r, wide, o.All || wide) },
 		warnings:   r.Warnings,
 		conclusion: conclusion(r),
+		names:      func() []string { return namesOf(r) },
+		records:    func() [][]string { return recordsOf(r) },
+		chat:       func() []table { return chatTables(r, o.All) },
 	}
 }
 
-// tables returns a table of the backends, one of the pools, and one of the entries.
-func tables(r reaper.Report, wide bool) []table {
-	backends := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+// tables returns a table of the backends, one of the pools, and one of the entries. With
+// all, nothing is folded.
+func tables(r reaper.Report, wide, all bool) []table {
+	return []table{backendTable(r), poolTable(r, all), entryTable(r, wide, all)}
+}
+
+// backendTable returns one row for each store. The counts of a store that could not be
+// listed are unknown. It leaves out the outcomes that no allocation has.
+func backendTable(r reaper.Report) table {
+	t := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	var sum reaper.Counts
 	for _, b := range r.Backends {
-		backends.rows = append(backends.rows, []string{
-			b.Name, b.Status.String(), strconv.Itoa(b.Entries), strconv.Itoa(b.InUse), strconv.Itoa(b.Held),
-			strconv.Itoa(b.Suspected), strconv.Itoa(b.Planned), strconv.Itoa(b.Released), strconv.Itoa(b.Changed),
-			strconv.Itoa(b.Failed), b.Message,
-		})
-	}
-	pools := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER"}}
-	for _, p := range r.Pools {
-		size := "unknown"
-		if p.Capacity != nil {
-			size = p.Capacity.String()
+		row := []string{b.Name, b.Status.String()}
+		for _, n := range []int{b.Entries, b.InUse, b.Held, b.Suspected, b.Planned, b.Released, b.Changed, b.Failed} {
+			row = append(row, countOf(b, n))
 		}
-		pools.rows = append(pools.rows, []string{
-			p.Name, p.Range, size, strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
+		t.rows = append(t.rows, append(row, b.Message))
+		sum.Released, sum.Changed, sum.Failed = sum.Released+b.Released, sum.Changed+b.Changed, sum.Failed+b.Failed
+	}
+	for heading, n := range map[string]int{"RELEASED": sum.Released, "CHANGED": sum.Changed, "FAILED": sum.Failed} {
+		if n == 0 {
+			t = t.without(slices.Index(t.heading, heading))
+		}
+	}
+	return t
+}
+
+// countOf returns a count of a backend for people.
+func countOf(b reaper.BackendReport, n int) string {
+	switch {
+	case b.Counted():
+		return strconv.Itoa(n)
+	case b.Status == reaper.StatusSkipped:
+		return "-"
+	default:
+		return "unknown"
+	}
+}
+
+// without returns the table without a column.
+func (t table) without(column int) table {
+	t.heading = slices.Delete(slices.Clone(t.heading), column, column+1)
+	rows := make([][]string, len(t.rows))
+	for i, row := range t.rows {
+		rows[i] = slices.Delete(slices.Clone(row), column, column+1)
+	}
+	t.rows = rows
+	return t
+}
+
+// poolTable returns one row for each pool, those with the most leaks first. Without all,
+// it folds the pools without a finding, and the rest of many.
+func poolTable(r reaper.Report, all bool) table {
+	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
+	pools := slices.Clone(r.Pools)
+	slices.SortStableFunc(pools, func(a, b reaper.PoolReport) int { return findings(b) - findings(a) })
+	protected := slices.ContainsFunc(pools, func(p reaper.PoolReport) bool { return p.Protected > 0 })
+	shown, more, dull := pools, []reaper.PoolReport(nil), []reaper.PoolReport(nil)
+	if !all {
+		shown, more, dull = foldPools(pools)
+	}
+	for _, p := range shown {
+		t.rows = append(t.rows, []string{
+			p.Name, p.Range, sizeOf(p.Capacity), strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
+			leakedIn(r, p), strconv.Itoa(p.Protected), sizeOf(p.Free),
 		})
 	}
-	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
-	if wide {
-		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
+	if len(more) > 0 {
+		n := 0
+		for _, p := range more {
+			n += p.Leaked
+		}
+		t.folds = append(t.folds, fold{len(shown), len(more), fmt.Sprintf("and %s with findings, %s leaked in them", counted(len(more), "more pool"), printable.Thousands(n))})
 	}
-	for _, e := range r.Entries {
-		entries.rows = append(entries.rows, entryRow(e, wide))
+	if len(dull) > 0 {
+		finding := " without a finding"
+		if r.Leaked == nil {
+			finding = "" // nothing could be found
+		}
+		t.folds = append(t.folds, fold{len(shown), len(dull), fmt.Sprintf("and %s%s, %s addresses used", counted(len(dull), "pool"), finding, usedOf(dull))})
 	}
-	return []table{backends, pools, entries}
+	if !protected {
+		t = t.without(slices.Index(t.heading, "PROTECTED"))
+	}
+	return t
 }
 
-// maxCell is the largest size of a cell for people, in bytes. A column is as wide as its
-// widest cell.
-const maxCell = 1 << 10
-
-// cell returns a text in one printable line of limited size.
-func cell(text string) string { return printable.Shorten(printable.Line(text), maxCell) }
-
-// entryRow returns the row of an entry.
-func entryRow(e reaper.Entry, wide bool) []string {
-	note := e.Note
-	switch {
-	case e.Error != "":
-		note = e.Error
-	case !wide && e.Verdict == reaper.Suspected:
-		note = strings.TrimLeft(note+", due "+clock(e.Due), ", ")
+// leakedIn returns how many addresses of a pool have no owner. If that is not known of the
+// run, it is not known of the pool.
+func leakedIn(r reaper.Report, p reaper.PoolReport) string {
+	if r.Leaked == nil {
+		return "unknown"
 	}
-	row := []string{
-		nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner),
-		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
-	}
-	if wide {
-		row = append(row, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(e.FirstSeen), clock(e.Due), evidenceOf(e))
-	}
-	return row
+	return strconv.Itoa(p.Leaked)
 }
 
-// evidenceOf returns the evidence of an entry in one line.
-func evidenceOf(e reaper.Entry) string {
-	said := make([]string, len(e.Evidence))
-	for i, one := range e.Evidence {
-		said[i] = one.Source + ": " + one.Says
+// sizeOf returns a number of addresses that may be unknown.
+func sizeOf(n *big.Int) string {
+	if n == nil {
+		return "unknown"
 	}
-	return strings.Join(said, "; ")
+	return n.String()
 }
-
-// nameOf returns the address of an entry, or its key if it has no address.
-func nameOf(ip, key string) string {
-	if ip == "" {
-		return "key " + key
-	}
-	return ip
-}
-
-// podOf returns the namespace and the name of an owner's pod, or nothing.
-func podOf(o reaper.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
 
 // clock returns a time in UTC, or nothing.
 func clock(t *time.Time) string {
@@ -104,21 +138,49 @@ func clock(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
+// maxCell is the largest size of a cell for people, in bytes.
+const maxCell = 1 << 10
+
+// cell returns a text in one printable line of limited size.
+func cell(text string) string { return printable.Shorten(printable.Line(text), maxCell) }
+
+// podOf returns the namespace and the name of an owner's pod, or nothing.
+func podOf(o reaper.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
+
+// keyPrefix begins the name of an entry without an address.
+const keyPrefix = "key "
+
+// nameOf returns the address of an entry, or its key if it has no address.
+func nameOf(ip, key string) string {
+	if ip == "" {
+		return keyPrefix + key
+	}
+	return ip
+}
+
 // conclusion returns the report in one sentence, and a line with the command that undoes
 // the releases.
 func conclusion(r reaper.Report) []string {
 	s := r.Summary
+	refused := len(r.Result.Refused) > 0
 	if r.Run.DryRun {
 		written := "nothing was written"
 		if r.Run.Remember {
 			written = "no store was written"
 		}
+		if refused {
+			return []string{fmt.Sprintf("dry run: the plan to release %d of %d allocations is refused, %s", s.Planned, s.Entries, written)}
+		}
 		return []string{fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)}
 	}
-	lines := []string{fmt.Sprintf("released %d of %d allocations (%d planned, %d changed meanwhile, %d failed)",
-		s.Released, s.Entries, s.Planned, s.Changed, s.Failed)}
+	planned := fmt.Sprintf("%d planned", s.Planned)
+	if refused {
+		planned += " and refused"
+	}
+	lines := []string{fmt.Sprintf("released %d of %d allocations (%s, %d changed meanwhile, %d failed)",
+		s.Released, s.Entries, planned, s.Changed, s.Failed)}
 	if s.Released > 0 {
-		lines = append(lines, "undo it by: ip-reaper restore --run "+r.Run.ID)
+		lines = append(lines, undoLabel+undoCommand(r.Run))
 	}
 	return lines
 }

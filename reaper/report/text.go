@@ -1,11 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -14,36 +14,133 @@ func printTable(w io.Writer, v reportView) error { return printText(w, v, false)
 
 func printWide(w io.Writer, v reportView) error { return printText(w, v, true) }
 
-// printText prints aligned columns for a terminal.
+// printText prints the notices, and aligned columns for a terminal.
 func printText(w io.Writer, v reportView, wide bool) error {
-	var text bytes.Buffer
-	tabs := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	lines := headLines(v)
+	folded := false
 	for _, t := range v.tables(wide) {
-		if len(t.rows) == 0 {
+		if len(t.rows)+len(t.folds) == 0 {
 			continue
 		}
-		for _, row := range append([][]string{t.heading}, t.rows...) {
-			for i, text := range row {
-				row[i] = cell(text)
-			}
-			fmt.Fprintln(tabs, strings.Join(row, "\t"))
+		f := fitting{sandbox: !v.noTrunc, optional: true}
+		if !wide && !v.noTrunc {
+			f.width = maxWidth
 		}
-		if err := tabs.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintln(&text)
+		lines = append(append(lines, ""), layOut(t, f, v.color)...)
+		folded = folded || len(t.folds) > 0
 	}
+	if folded {
+		lines = append(lines, "", "… stands for rows that are left out: -o wide or --all shows each")
+	}
+	lines = append(lines, "")
 	for _, warning := range v.warnings {
-		fmt.Fprintln(&text, "warning:", printable.Line(warning))
+		lines = append(lines, paint("warning:", v.color)+" "+printable.Line(warning))
 	}
 	for _, line := range v.conclusion {
-		fmt.Fprintln(&text, printable.Line(line))
+		lines = append(lines, printable.Line(line))
 	}
-	// tabwriter leaves padding before an empty last cell.
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+	if lines[0] == "" { // a report without notices
+		lines = lines[1:]
+	}
+	return printLines(w, lines)
+}
+
+// printHead prints the notices.
+func printHead(w io.Writer, v reportView) error {
+	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
+	return printLines(w, headLines(v))
+}
+
+// headLines returns one line for each notice.
+func headLines(v reportView) []string {
+	var lines []string
+	for _, n := range v.head {
+		line := cell(n.text)
+		if n.label != "" {
+			line = paint(n.label, v.color) + " " + line
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func printLines(w io.Writer, lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// layOut returns the lines of a table: a line with what all rows have in common, the
+// heading, and the rows with the folds between them.
+func layOut(t table, f fitting, color bool) []string {
+	t, common := fit(t, f)
+	var lines []string
+	if common != "" {
+		lines = append(lines, "all: "+common)
+	}
+	widths := t.widths()
+	if len(t.rows) > 0 || len(t.folds) == 0 {
+		lines = append(lines, aligned(t.heading, widths, nil))
+	}
+	for i := 0; i <= len(t.rows); i++ {
+		for _, fold := range t.folds {
+			if fold.row == i {
+				lines = append(lines, "… "+cell(fold.text))
+			}
+		}
+		if i < len(t.rows) {
+			paints := []string(nil)
+			if color {
+				paints = t.heading
+			}
+			lines = append(lines, aligned(t.rows[i], widths, paints))
+			if t.cut != nil {
+				lines = append(lines, below(t.cut[i])...)
+			}
+		}
+	}
+	return lines
+}
+
+// below returns a text in lines that stand below its row, no wider than a table.
+func below(text string) []string {
+	const first, next = "  ↳ ", "    "
+	var lines []string
+	indent, left := first, []rune(text)
+	for len(left) > 0 {
+		n := min(len(left), maxWidth-len(next))
+		if n < len(left) {
+			for at := n; at > 0; at-- {
+				if left[at] == ' ' {
+					n = at
+					break
+				}
+			}
+		}
+		lines = append(lines, indent+strings.TrimSpace(string(left[:n])))
+		indent, left = next, left[n:]
+	}
+	return lines
+}
+
+// aligned returns a row in columns of these widths. With the headings, it colours the
+// cells of columns that have our own words only.
+func aligned(row []string, widths []int, headings []string) string {
+	var line strings.Builder
+	last := len(row) - 1
+	for last > 0 && row[last] == "" {
+		last--
+	}
+	for i, text := range row[:last+1] {
+		own := headings != nil && ownWords[headings[i]]
+		line.WriteString(paint(text, own))
+		if i < last {
+			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)))
+			line.WriteString(gap)
+		}
+	}
+	return strings.TrimRight(line.String(), " ")
 }

@@ -139,7 +139,8 @@ func (m *measure) reap(ctx context.Context, minAge time.Duration) error {
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, binary, "run", "--policy", file, "--kubeconfig", m.Kubeconfig, "--context", cluster.ContextName)
+	cmd := exec.CommandContext(ctx, binary, "run", "--policy", file, "--kubeconfig", m.Kubeconfig,
+		"--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {

@@ -88,7 +88,7 @@ func networkStatus(pod, size int) string {
 
 // measure makes a dry run and returns its peak memory in KiB, and how long it took.
 func measure(ctx context.Context, binary, kubeconfig string) (int, time.Duration, error) {
-	cmd := exec.CommandContext(ctx, binary, "run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName)
+	cmd := exec.CommandContext(ctx, binary, "run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	began := time.Now()

@@ -86,7 +86,7 @@ func (m blockMeasure) reaper(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, binary, "run", "--policy="+file, "--kubeconfig="+m.kubeconfig,
-		"--context="+cluster.ContextName)
+		"--context="+cluster.ContextName, "--state-namespace="+cluster.PoolNamespace)
 	if m.stock.Etcd != nil {
 		cmd.Env = append(os.Environ(), "ETCD_ENDPOINTS="+m.stock.Etcd.Endpoint)
 	}

@@ -38,7 +38,7 @@ func (m poolMeasure) run(ctx context.Context, kubeconfig string) (poolCost, erro
 		return poolCost{}, err
 	}
 	cmd := exec.CommandContext(ctx, m.binary, "run", "--policy", file, "--kubeconfig", kubeconfig,
-		"--context", cluster.ContextName, "--concurrency", strconv.Itoa(m.concurrency))
+		"--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace, "--concurrency", strconv.Itoa(m.concurrency))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	began := time.Now()

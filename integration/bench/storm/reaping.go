@@ -30,7 +30,7 @@ func reaper(c *cluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Res
 	}
 	return func(ctx context.Context) (reap.Result, error) {
 		return r.Run(ctx, "run", "--policy", file, "--kubeconfig", c.Kubeconfig, "--context", cluster.ContextName,
-			"--namespace", reaperNamespace, "--output", "json")
+			"--state-namespace", reaperNamespace, "--output", "json")
 	}, nil
 }
 

@@ -37,6 +37,7 @@ type Engine struct {
 	Dial       []grpc.DialOption // of the client of etcd
 	Now        func() time.Time  // the clock of the run; time.Now if nil
 	Only       []string          // names of the backends; all if empty
+	ID         string            // of the run; a random one if empty
 }
 
 // At returns a clock that stands still.
@@ -67,7 +68,7 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 // options are those of a run of the binary.
 func (e Engine) options(terms string) (reaper.Options, error) {
 	o := reaper.Options{
-		ID: rand.Text(), Version: "test",
+		ID: cmp.Or(e.ID, rand.Text()), Version: "test",
 		Now: e.Now, Logger: slog.New(slog.DiscardHandler), Concurrency: 32,
 	}
 	if o.Now == nil {
@@ -104,7 +105,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	o.Cluster = kube.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = kube.NewLedgers(core, namespace)
-	o.Journals = kube.NewJournals(core, namespace, 10)
+	o.Journals = kube.NewJournals(core, namespace, kube.Retention{Runs: 10})
 	return o, nil
 }
 

@@ -67,7 +67,7 @@ func see(t *testing.T, c *cluster.Cluster, namespace string) {
 		t.Fatal(err)
 	}
 	result, err := r.Run(t.Context(), "--dry-run=false", "--grace-period=1h", "--min-age=0s", "--kubeconfig="+c.Kubeconfig,
-		"--context="+cluster.ContextName, "--namespace="+namespace)
+		"--context="+cluster.ContextName, "--state-namespace="+namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

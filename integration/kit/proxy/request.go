@@ -32,7 +32,7 @@ func (r Request) Mutating() bool {
 	case "get", "list", "watch", http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	return !r.DryRun
+	return !r.DryRun && r.Resource != "selfsubjectaccessreviews" // a question
 }
 
 // String is the verb and the resource, with its subresource, as in roles:

@@ -12,8 +12,10 @@ type Report struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Run        Run       `json:"run"`
+	Leaked     *Leaked   `json:"leaked"` // nil if unknown
 	Summary    Summary   `json:"summary"`
 	Backends   []Backend `json:"backends"`
+	Networks   []Network `json:"networks"`
 	Pools      []Pool    `json:"pools"`
 	Entries    []Entry   `json:"entries"`
 	Warnings   []string  `json:"warnings"`
@@ -27,6 +29,15 @@ type Run struct {
 	DryRun     bool      `json:"dryRun"`
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"`
+}
+
+// A Leaked counts the allocations without an owner.
+type Leaked struct {
+	Total    int `json:"total"`
+	Due      int `json:"due"`
+	Released int `json:"released"`
+	Waiting  int `json:"waiting"`
+	Held     int `json:"held"`
 }
 
 // A Summary counts allocations.
@@ -43,9 +54,10 @@ type Summary struct {
 
 // A Backend says how the listing of one store went, and counts what is in it.
 type Backend struct {
-	Name    string `json:"name"`
-	Status  string `json:"status"` // ok, partial, failed, skipped
-	Message string `json:"message"`
+	Name     string   `json:"name"`
+	Status   string   `json:"status"` // ok, partial, failed, skipped
+	Message  string   `json:"message"`
+	Failures []string `json:"failures"` // of the listing
 	Summary
 }
 
@@ -55,9 +67,24 @@ type Pool struct {
 	Name            string      `json:"name"`
 	Range           string      `json:"range"`
 	Capacity        json.Number `json:"capacity"` // may be more than any integer; empty if unknown
+	Used            int         `json:"used"`
+	Free            json.Number `json:"free"` // empty if unknown
 	AllocatedBefore int         `json:"allocatedBefore"`
 	AllocatedAfter  int         `json:"allocatedAfter"`
 	ProtectedBy     string      `json:"protectedBy"`
+}
+
+// A Network says how full the addresses are that pods get from one range.
+type Network struct {
+	Backend  string      `json:"backend"`
+	Name     string      `json:"name"`
+	Range    string      `json:"range"`
+	Capacity json.Number `json:"capacity"` // empty if unknown
+	Used     int         `json:"used"`
+	Leaked   int         `json:"leaked"`
+	Free     json.Number `json:"free"` // empty if unknown
+	Closed   string      `json:"closed"`
+	Pools    []string    `json:"pools"`
 }
 
 // An Entry says what was thought of one allocation and what became of it.
@@ -70,7 +97,7 @@ type Entry struct {
 	Decision string `json:"verdict"` // inUse, held, suspected, orphan
 	Reason   string `json:"reason"`
 	Note     string `json:"note"`
-	Outcome  string `json:"outcome"` // kept, planned, released, changed, returned, failed
+	Outcome  string `json:"outcome"` // kept, planned, refused, released, changed, returned, failed
 	Error    string `json:"error"`
 }
 

@@ -198,7 +198,7 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			return nil, err
 		}
 		all := []string{
-			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--namespace=" + Home,
+			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--state-namespace=" + Home,
 			"--policy=" + file, "-o=json",
 		}
 		return r.Start(w.Context(), append(all, args...)...)

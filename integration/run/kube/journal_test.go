@@ -47,7 +47,7 @@ func newJournalFixture(t *testing.T) *journalFixture {
 
 // journals are those of a new run.
 func (f *journalFixture) journals(keep int) *kube.Journals {
-	return kube.NewJournals(f.reaper.CoreV1(), f.namespace, keep)
+	return kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: keep})
 }
 
 // run is a run that writes journals.
@@ -191,6 +191,60 @@ func TestPruneKeepsTheLatestRuns(t *testing.T) {
 		f.awaitNextSecond()
 	}
 	f.wantStored("run-6-1-1", "run-6-2-1", "run-7-1-1", "run-7-2-1", "run-1-1-1", "run-1-2-1")
+}
+
+// Promise 10: the number of runs alone removes no journal that is young.
+func TestPruneKeepsWhatIsYoung(t *testing.T) {
+	for keepFor, want := range map[time.Duration][]string{
+		time.Hour:       {"run-1-1-1", "run-2-1-1", "run-3-1-1"},
+		time.Nanosecond: {"run-3-1-1"},
+	} {
+		t.Run(keepFor.String(), func(t *testing.T) {
+			f := newJournalFixture(t)
+			for _, id := range []string{"run-1", "run-2", "run-3"} {
+				j := kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: 1, For: keepFor})
+				f.must(errors.Join(j.Write(t.Context(), run(id), records(1, 10)), j.Prune(t.Context())))
+				f.awaitNextSecond()
+			}
+			f.wantStored(want...)
+		})
+	}
+}
+
+// The name of a ConfigMap has the ID in lower case.
+func TestJournalIsFoundByAnIDInAnyCase(t *testing.T) {
+	f := newJournalFixture(t)
+	const id = "20260301-120000-ABCDEF"
+	f.write(id, 10, records(2, 10))
+	for _, typed := range []string{id, strings.ToLower(id), "20260301-120000-AbcDef"} {
+		j, err := f.journals(1).Read(t.Context(), typed)
+		if err != nil || j.Run.ID != id || len(j.Records) != 2 {
+			t.Errorf("%s: %d records of %q, %v", typed, len(j.Records), j.Run.ID, err)
+		}
+	}
+}
+
+// A list counts an allocation once that a run recorded twice, and names what is no part of a
+// journal.
+func TestListCountsTheAllocationsOfEachRun(t *testing.T) {
+	f := newJournalFixture(t)
+	f.write("run-1", 10, records(3, 10), records(5, 10))
+	f.awaitNextSecond()
+	f.write("run-2", 10, records(1, 10))
+	f.write("run-0", 10, records(1, 10))
+	f.take("run-0-1-1", "settings", func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+	runs, warnings, err := f.journals(1).List(t.Context())
+	f.must(err)
+	want := []reaper.PastRun{
+		reaper.NewPastRun(run("run-2"), []reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 1}}),
+		reaper.NewPastRun(run("run-1"), []reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 5}}),
+	}
+	if diff := cmp.Diff(want, runs); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "are not counted: settings (") {
+		t.Errorf("warnings %q, want one about settings", warnings)
+	}
 }
 
 // awaitNextSecond creates objects until the API server's clock has gone on, which

@@ -54,6 +54,12 @@ func isWhole(t *testing.T, c checkout) {
 	}
 
 	got := unpack(t, files[binary+".tar.gz"])
+	for _, page := range []string{"man/ip-reaper.1", "man/ip-reaper-run.1", "man/ip-reaper-policy-validate.1"} {
+		if !strings.Contains(got[page], `"ip-reaper `+version+`"`) {
+			t.Errorf("%s is not of %s:\n%s", page, version, got[page])
+		}
+	}
+	maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasPrefix(name, "man/") })
 	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("archive (-want +got):\n%s", diff)
 	}

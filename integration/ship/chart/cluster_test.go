@@ -113,7 +113,7 @@ func TestUpgradeToPlanLowersTheRights(t *testing.T) {
 		return all
 	}
 	apply(t, c, to.manifests(t, "mode: release"))
-	if diff := cmp.Diff([]string{"get", "list", "patch", "list", "list"}, verbs()); diff != "" {
+	if diff := cmp.Diff([]string{"get", "list", "patch", "list", "list", "list"}, verbs()); diff != "" {
 		t.Errorf("verbs of %s with mode: release (-want +got):\n%s", role, diff)
 	}
 
@@ -134,7 +134,7 @@ func TestUpgradeToPlanLowersTheRights(t *testing.T) {
 			t.Errorf("rules of %s (-want +got):\n%s", key, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"list", "list", "list"}, verbs()); diff != "" {
+	if diff := cmp.Diff([]string{"list", "list", "list", "list"}, verbs()); diff != "" {
 		t.Errorf("verbs of %s with mode: plan (-want +got):\n%s", role, diff)
 	}
 }

@@ -38,7 +38,7 @@ func TestCommandsOfTheNotesWork(t *testing.T) {
 			apply(t, c, to.manifests(t, tt.values))
 			got := 0
 			for _, command := range commands(to.notes(t, tt.values)) {
-				args := strings.Fields(strings.ReplaceAll(command, "--timeout=5m", "--timeout=1s"))
+				args := strings.Fields(strings.NewReplacer("--timeout=5m", "--timeout=1s", "'", "").Replace(command))
 				if args[0] != "kubectl" {
 					continue
 				}

@@ -29,7 +29,7 @@ policy:
   nodes: {unreachable: release, unknown: release}
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
   protection: {statefulSets: ignore}
-  journal: {keep: 100, restoreHold: 0}
+  journal: {keep: 100, keepFor: 0, restoreHold: 0}
 backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}
 `
 
@@ -53,7 +53,7 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
 	}
 	want.Protection.StatefulSets = policy.Ignore
-	want.Journal = policy.Journal{Keep: new(100), RestoreHold: new(policy.Duration{})}
+	want.Journal = policy.Journal{Keep: new(100), KeepFor: new(policy.Duration{}), RestoreHold: new(policy.Duration{})}
 	want.Backends = map[string]policy.Backend{
 		"whereabouts": {Enabled: policy.On, Settings: &whereabouts.Settings{UnknownFields: whereabouts.IgnoreUnknownFields}},
 		"calico":      {Enabled: policy.Auto, Settings: &calico.Settings{Datastore: calico.DatastoreKubernetes}},

@@ -35,6 +35,7 @@ git archive HEAD | tar --extract --directory="$src"
 sed -i "s|\(image: ghcr.io/ip-reaper/ip-reaper\):.*|\1:$version|" "$src/deploy/kustomize/template/cronjob.yaml"
 sed -i "s|^version:.*|version: ${version#v}|; s|^appVersion:.*|appVersion: $version|" "$src/deploy/helm/ip-reaper/Chart.yaml"
 
+SOURCE_DATE_EPOCH=$seconds make --no-print-directory --silent -C "$src" man VERSION="$version" MAN_DIR="$stage/man" >/dev/null
 rm -rf dist
 mkdir dist
 for platform; do
@@ -44,7 +45,7 @@ for platform; do
 		make --no-print-directory --silent -C "$src" build VERSION="$version" COMMIT="$commit"
 	cp "$src/bin/ip-reaper" "$src/LICENSE" "$src/README.md" "$src/CHANGELOG.md" "$stage"
 	chmod 0755 "$stage/ip-reaper"
-	pack "dist/$name.tar.gz" "$stage" ip-reaper LICENSE README.md CHANGELOG.md
+	pack "dist/$name.tar.gz" "$stage" ip-reaper LICENSE README.md CHANGELOG.md man
 	"$cyclonedx" bin -json -noserial -notimestamp -std -version "$version" \
 		-output "dist/$name.cdx.json" "$stage/ip-reaper"
 done

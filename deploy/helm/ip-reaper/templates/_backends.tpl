@@ -6,6 +6,10 @@ The rules for Whereabouts' IPPools. They, and the templates below, take release.
 - apiGroups: [whereabouts.cni.cncf.io]
   resources: [ippools]
   verbs: {{ ternary "[get, list, patch]" "[list]" .release }}
+# Which slices do nodes have? Without this right, a report says that it is unknown.
+- apiGroups: [whereabouts.cni.cncf.io]
+  resources: [nodeslicepools]
+  verbs: [list]
 # Which addresses do network attachments exclude?
 - apiGroups: [k8s.cni.cncf.io]
   resources: [network-attachment-definitions]
@@ -52,6 +56,8 @@ The rules to read what Calico's IPAM says of its data.
   - ipamblocks.projectcalico.org
   - ipreservations.crd.projectcalico.org
   - ipreservations.projectcalico.org
+  - ippools.crd.projectcalico.org
+  - ippools.projectcalico.org
   - datastoremigrations.migration.projectcalico.org
   verbs: [get]
 # Is the datastore locked, or do its data move to another API group?
@@ -73,6 +79,10 @@ The rules for Calico's IPAM, if its data are in the Kubernetes API.
 */}}
 {{- define "ip-reaper.rules.calico" -}}
 {{ include "ip-reaper.rules.calicoReads" . }}
+# Which addresses can pods get? Without this right, a report says that it is unknown.
+- apiGroups: [crd.projectcalico.org, projectcalico.org]
+  resources: [ippools]
+  verbs: [list]
 {{- if .release }}
 # A release updates a block, and never deletes one.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]

@@ -29,7 +29,7 @@ containers:
   args:
   - run
   - --policy=/etc/ip-reaper/policy.yaml
-  - --namespace=$(NAMESPACE)
+  - --state-namespace=$(NAMESPACE)
   - --timeout={{ $values.timeout }}
   {{- range .args }}
   - {{ . }}

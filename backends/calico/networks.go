@@ -1,0 +1,96 @@
+package calico
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// poolless is the network of the blocks that no IPPool contains. Calico allocates from
+// none of them, and deletes them when they are empty.
+const poolless = "(no IPPool)"
+
+// Survey implements reaper.Surveyor. A network is an IPPool with its blocks, and with the
+// addresses that are in no block yet.
+func (b *Backend) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
+	store, err := b.datastore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ipPools, err := store.ipPools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list Calico's IPPools: %w", err)
+	}
+	b.mu.Lock()
+	reserved := b.kept
+	b.mu.Unlock()
+	return networksOf(pools, ipPools, reserved)
+}
+
+// networksOf returns the IPPools as networks. The error names those that cannot be
+// decoded. While there is one, it is unknown whether a block has no IPPool.
+func networksOf(pools []reaper.Pool, ipPools []ipPool, reserved []ipReservation) ([]reaper.Network, error) {
+	var errs []error
+	ipPools = slices.DeleteFunc(slices.Clone(ipPools), func(p ipPool) bool {
+		if p.broken != nil {
+			errs = append(errs, fmt.Errorf("IPPool %s: %w", p.name, p.broken))
+		}
+		return p.broken != nil
+	})
+	kept, known := reservedSpans(reserved)
+	all := make([]reaper.Network, len(ipPools))
+	for i, p := range ipPools {
+		all[i] = reaper.Network{
+			Name: p.name, Range: p.cidr, Closed: p.closed,
+			Known: known, Usable: reaper.NewSpans(reaper.SpanOf(p.cidr)).Without(kept),
+		}
+	}
+	left := reaper.Network{Name: poolless, Closed: "no IPPool has its blocks", Known: known}
+	var stray []reaper.Span
+	for _, pool := range pools {
+		switch i := around(pool.Range, ipPools); {
+		case !pool.Range.IsValid(): // the handles without an address
+		case i < 0:
+			left.Pools = append(left.Pools, pool.Name)
+			stray = append(stray, reaper.SpanOf(pool.Range))
+		default:
+			all[i].Pools = append(all[i].Pools, pool.Name)
+		}
+	}
+	if len(left.Pools) > 0 && len(errs) == 0 {
+		left.Usable = reaper.NewSpans(stray...).Without(kept)
+		all = append(all, left)
+	}
+	return all, errors.Join(errs...)
+}
+
+// around returns the index of the smallest IPPool that contains a block, or -1.
+func around(block netip.Prefix, ipPools []ipPool) int {
+	found := -1
+	for i, p := range ipPools {
+		contains := p.cidr.Bits() <= block.Bits() && p.cidr.Contains(block.Addr())
+		if contains && (found < 0 || ipPools[found].cidr.Bits() < p.cidr.Bits()) {
+			found = i
+		}
+	}
+	return found
+}
+
+// reservedSpans returns the addresses of the IPReservations. It reports false if the
+// list of one cannot be decoded.
+func reservedSpans(reserved []ipReservation) (spans reaper.Spans, known bool) {
+	var all []reaper.Span
+	for _, r := range reserved {
+		if r.broken != nil && slices.Equal(r.ranges, everyAddress) {
+			return nil, false
+		}
+		for _, one := range r.ranges {
+			all = append(all, reaper.SpanOf(one))
+		}
+	}
+	return reaper.NewSpans(all...), true
+}

@@ -1,0 +1,179 @@
+package calico
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// blocksOf returns pools with these ranges.
+func blocksOf(ranges ...string) []reaper.Pool {
+	var all []reaper.Pool
+	for _, text := range ranges {
+		all = append(all, reaper.Pool{Name: text, Range: netip.MustParsePrefix(text)})
+	}
+	return all
+}
+
+// linesOf returns a line for each network.
+func linesOf(networks []reaper.Network) []string {
+	var lines []string
+	for _, n := range networks {
+		capacity := "unknown"
+		if n.Known {
+			capacity = n.Usable.Count().String()
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %v %s", n.Name, capacity, n.Pools, n.Closed)))
+	}
+	return lines
+}
+
+// A network is an IPPool with its blocks. Its capacity has the addresses outside of
+// blocks, and lacks those of IPReservations. What no pod can get is closed.
+func TestIPPoolsAreNetworks(t *testing.T) {
+	pool := func(name, spec string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s}}`, name, spec)
+	}
+	four, six := pool("four", `"cidr":"10.0.0.0/24","blockSize":26`), pool("six", `"cidr":"fd00::/64","blockSize":122`)
+	for name, tt := range map[string]struct {
+		ipPools  []string
+		reserved string
+		blocks   []string
+		want     []string
+		err      string
+	}{
+		"no pool and no block": {},
+		"free addresses outside of blocks count": {
+			ipPools: []string{four, six}, blocks: []string{"10.0.0.64/26", "fd00::40/122", "10.0.0.0/26"},
+			want: []string{"four 256 [10.0.0.64/26 10.0.0.0/26]", "six 18446744073709551616 [fd00::40/122]"},
+		},
+		"an IPReservation takes addresses, in blocks and outside of them": {
+			ipPools: []string{four}, reserved: `["10.0.0.0/30", "10.0.0.2", "10.0.0.192/26", "10.9.0.0/16"]`,
+			blocks: []string{"10.0.0.0/26"}, want: []string{"four 188 [10.0.0.0/26]"},
+		},
+		"a text that is no range reserves nothing": {
+			ipPools: []string{four}, reserved: `["x", "10.0.0.0"]`, want: []string{"four 255 []"},
+		},
+		"an IPReservation that cannot be decoded": {
+			ipPools: []string{four}, reserved: `"10.0.0.0"`, want: []string{"four unknown []"},
+		},
+		"disabled": {ipPools: []string{pool("p", `"cidr":"10.0.0.0/24","disabled":true`)}, want: []string{"p 256 [] disabled"}},
+		"for tunnels": {
+			ipPools: []string{pool("p", `"cidr":"10.0.0.0/24","allowedUses":["Tunnel"]`)},
+			want:    []string{"p 256 [] allowedUses is Tunnel, without Workload"},
+		},
+		"for pods too": {ipPools: []string{pool("p", `"cidr":"10.0.0.0/24","allowedUses":["Tunnel", "Workload"]`)}, want: []string{"p 256 []"}},
+		"being deleted": {
+			ipPools: []string{`{"metadata":{"name":"p","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"cidr":"10.0.0.0/24"}}`},
+			want:    []string{"p 256 [] being deleted"},
+		},
+		"not allocatable": {
+			ipPools: []string{`{"metadata":{"name":"p"},"spec":{"cidr":"10.0.0.0/24"},"status":{"conditions":[{"type":"Allocatable","status":"False"}]}}`},
+			want:    []string{"p 256 [] its condition Allocatable is False"},
+		},
+		"blocks of no IPPool": {
+			ipPools: []string{four}, blocks: []string{"10.1.0.0/26", "10.0.0.0/26", "10.0.0.0/23"}, reserved: `["10.1.0.1"]`,
+			want: []string{"four 256 [10.0.0.0/26]", "(no IPPool) 575 [10.1.0.0/26 10.0.0.0/23] no IPPool has its blocks"},
+		},
+		"of two IPPools, the smaller one": {
+			ipPools: []string{pool("p", `"cidr":"10.0.0.0/16"`), four}, blocks: []string{"10.0.0.0/26"},
+			want: []string{"p 65536 []", "four 256 [10.0.0.0/26]"},
+		},
+		// Its blocks may have it.
+		"an IPPool that cannot be decoded": {
+			ipPools: []string{four, pool("p", `"cidr":"10.x"`)}, blocks: []string{"10.0.0.0/26", "10.1.0.0/26"},
+			want: []string{"four 256 [10.0.0.0/26]"}, err: `IPPool p: cidr: netip.ParsePrefix("10.x"): no '/'`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newFixture(t, sh)
+				for _, text := range tt.ipPools {
+					s.ipPoolList = append(s.ipPoolList, readIPPool("", []byte(text)))
+				}
+				if tt.reserved != "" {
+					s.kept = []ipReservation{readIPReservation("keep", []byte(`{"spec":{"reservedCIDRs":`+tt.reserved+`}}`))}
+				}
+				for _, err := range s.backend.List(t.Context()) { // the survey follows a listing
+					_ = err
+				}
+				got, err := s.backend.Survey(t.Context(), append(blocksOf(tt.blocks...), reaper.Pool{Name: emptyHandles}))
+				if diff := cmp.Diff(tt.want, linesOf(got)); diff != "" {
+					t.Errorf("networks (-want +got):\n%s", diff)
+				}
+				if text := fmt.Sprint(err); text != tt.err && (err != nil || tt.err != "") {
+					t.Errorf("error %q, want %q", text, tt.err)
+				}
+			})
+		})
+	}
+}
+
+// The survey fails, and the listing does not, if IPPools cannot be read (promise 9).
+func TestIPPoolsOfTheAPIServer(t *testing.T) {
+	const (
+		definition = definitions + "ippools.crd.projectcalico.org"
+		list       = "GET crd.projectcalico.org/v1/ippools"
+	)
+	all := with(v1, "GET crd.projectcalico.org/v1/ipamblocks", items(), "GET crd.projectcalico.org/v1/ipamhandles", items())
+	one := items(`{"metadata":{"name":"one"},"spec":{"cidr":"10.0.0.0/28"}}`)
+	for name, tt := range map[string]struct {
+		answers map[string]http.HandlerFunc
+		want    []string
+		err     string // a part of the error
+	}{
+		"one":                             {answers: with(all, definition, served("v1"), list, one), want: []string{"one 16 []"}},
+		"none":                            {answers: with(all, definition, served("v1"), list, items())},
+		"not defined":                     {answers: all, err: "list Calico's IPPools: ippools.crd.projectcalico.org is not defined"},
+		"forbidden":                       {answers: with(all, definition, served("v1"), list, forbidden), err: "list Calico's IPPools: "},
+		"definition forbidden":            {answers: with(all, definition, forbidden), err: "list Calico's IPPools: "},
+		"defined, and the list not found": {answers: with(all, definition, served("v1")), err: "list Calico's IPPools: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, b := newAPI(t, tt.answers)
+			for _, err := range b.List(t.Context()) {
+				t.Errorf("the listing failed: %v", err)
+			}
+			got, err := b.Survey(t.Context(), nil)
+			if !slices.Equal(linesOf(got), tt.want) {
+				t.Errorf("networks %v, want %v", linesOf(got), tt.want)
+			}
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+// Files with blocks and without an IPPool have no network.
+func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
+	for _, f := range forms {
+		d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPPool"}
+		if f.name == "etcd" {
+			d = reaper.Document{Key: ipPoolPrefix + "one"}
+		}
+		d.Data = []byte(`{"metadata":{"name":"one"},"spec":{"cidr":"10.0.0.0/24"}}`)
+		block := f.document(blocks, "10.0.0.0/30", threeOfFour)
+		for _, tt := range []struct {
+			docs []reaper.Document
+			want []string
+		}{
+			{[]reaper.Document{d, block}, []string{"one 256 [10.0.0.0/30]"}},
+			{[]reaper.Document{block}, nil},
+		} {
+			found, _ := Offline(tt.docs)
+			got, err := found.(reaper.Surveyor).Survey(t.Context(), blocksOf("10.0.0.0/30"))
+			if !slices.Equal(linesOf(got), tt.want) || err != nil {
+				t.Errorf("%s: networks %v, %v; want %v", f.name, linesOf(got), err, tt.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package whereabouts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Survey implements reaper.Surveyor. A network is one range of one network_name, of which
+// the plugin gives each address that any attachment hands out. With node slices, it is a
+// NodeSlicePool, and each node has a pool of its own in it.
+//
+// The plugin gives neither the first nor the last address of a range, nor those that the
+// attachment excludes; it gives a gateway (IterateForAssignment in pkg/allocate of
+// v0.9.4). In a slice it ignores what the attachment excludes, because it makes the
+// range anew (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
+func (b *Pools) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
+	b.mu.Lock()
+	s := survey{ranges: b.excluded.ranges}
+	b.mu.Unlock()
+	items, err := list(ctx, b.client, sliceResource)
+	if err != nil && !errors.Is(err, reaper.ErrNotInstalled) { // versions before 0.9 do not have it
+		s.blind = true
+		s.errs = append(s.errs, err)
+	}
+	s.readSlices(items)
+	return s.networks(pools), errors.Join(s.errs...)
+}
+
+// A survey is what is known of the ranges that the plugin hands out.
+type survey struct {
+	ranges []attachedRange
+	slices []slicePool
+	blind  bool // some NodeSlicePools are not known
+	errs   []error
+}
+
+// A handout is what the attachments of one place hand out.
+type handout struct {
+	spans  []reaper.Span // of any attachment, in any order
+	sound  bool          // the plugin accepts one of the attachments
+	unsure bool          // the plugin may read one of them in another way
+	pools  []string
+}
+
+// networks returns the networks of the pools, and those without a pool: first those with
+// slices, then the others by name. A pool whose range no attachment hands out has a
+// network of its own, which is not narrowed: the plugin's configuration may be in a file
+// on the nodes.
+func (s *survey) networks(pools []reaper.Pool) []reaper.Network {
+	places := make(map[place]*handout)
+	for _, r := range s.ranges {
+		if !r.from.IsValid() || r.sliced || r.anyNetwork {
+			continue
+		}
+		at := place{cmp.Or(r.network, unnamed), r.from}
+		if places[at] == nil {
+			places[at] = new(handout)
+		}
+		places[at].add(r)
+	}
+	all := s.sliced()
+	for _, p := range pools {
+		if !p.Range.IsValid() {
+			continue
+		}
+		at := place{p.Network, asRange(p.Range)}
+		if places[at] == nil {
+			if i := s.sliceOf(p, all); i >= 0 {
+				all[i].Pools = append(all[i].Pools, p.Name)
+				continue
+			}
+			places[at] = &handout{spans: handedOut(at.in), sound: true}
+		}
+		places[at].pools = append(places[at].pools, p.Name)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(places), comparePlaces) {
+		h := places[at]
+		n := reaper.Network{
+			Name: nameOf(at), Range: at.in, Pools: h.pools,
+			Known: h.sound && !h.unsure, Usable: reaper.NewSpans(h.spans...),
+		}
+		if hostBits(at.in) < 2 {
+			n.Closed = "a range of fewer than four addresses has none for pods"
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// add adds what the plugin gives by one range of an attachment. A tenant may write tens of
+// thousands of ranges, so they are merged once, at the end.
+func (h *handout) add(r attachedRange) {
+	switch {
+	case r.refused || r.broken != nil:
+	case r.unsure:
+		h.unsure = true
+	default:
+		h.sound = true
+		given := reaper.NewSpans(reaper.Span{First: r.first, Last: r.last}).Without(r.exclude)
+		h.spans = append(h.spans, given...)
+	}
+}
+
+// comparePlaces orders places by network and range.
+func comparePlaces(a, b place) int {
+	return cmp.Or(cmp.Compare(a.network, b.network), a.in.Addr().Compare(b.in.Addr()), cmp.Compare(a.in.Bits(), b.in.Bits()))
+}
+
+// nameOf returns the name of the pool of a place without its namespace, as the plugin
+// makes it.
+func nameOf(at place) string {
+	name := normalizeRange(at.in.String())
+	if at.network == unnamed || at.network == "" {
+		return name
+	}
+	return at.network + "-" + name
+}
+
+// hostBits returns how many bits of the addresses of a range differ.
+func hostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
+
+// handedOut returns the addresses that the plugin gives of a range without any further
+// setting: none of fewer than four (HasUsableIPs in pkg/iphelpers).
+func handedOut(in netip.Prefix) reaper.Spans {
+	if hostBits(in) < 2 {
+		return nil
+	}
+	s := reaper.SpanOf(in)
+	return reaper.Spans{{First: s.First.Next(), Last: s.Last.Prev()}}
+}

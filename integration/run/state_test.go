@@ -1,0 +1,101 @@
+package run_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// Promise 10. Without a state namespace there is no journal. So a command that writes ends
+// before it lists anything, also if only its first write can tell.
+func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
+	const nowhere = "--state-namespace=nowhere"
+	for name, args := range map[string][]string{
+		"a run that releases": {nowhere}, "a run that remembers": {"--dry-run", "--remember", nowhere},
+	} {
+		for _, readable := range []bool{true, false} {
+			t.Run(name+map[bool]string{false: ", and namespaces may not be read"}[readable], func(t *testing.T) {
+				f := newFixture(t)
+				f.leak("web-0")
+				before := f.owners()
+				if !readable {
+					f.toReaper.Before(proxy.On("get namespaces"), proxy.Always(proxy.Forbidden()))
+				}
+				f.toReaper.Reset()
+				result, err := f.start(atOnce, args...).Wait()
+				f.must(err)
+				if result.ExitCode != reap.ExitUsage {
+					t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
+				}
+				f.wantText(result.Stderr, `the state namespace "nowhere" does not exist`)
+				f.wantText(result.Stderr, "hint: kubectl create namespace nowhere; or name the one of ip-reaper with --state-namespace")
+				if after := f.owners(); len(after) != len(before) {
+					t.Errorf("owners %v, want %v", after, before)
+				}
+				if writes := fault.Writes(f.toReaper); readable && len(writes) > 0 {
+					t.Errorf("it writes: %q", writes)
+				}
+			})
+		}
+	}
+}
+
+// Promise 5: a dry run needs no state namespace, and says what it lacks.
+func TestDryRunWarnsOfAMissingStateNamespace(t *testing.T) {
+	f := newFixture(t)
+	f.leak("web-0")
+	report := f.reap(reap.ExitDone, atOnce, "--dry-run", "--state-namespace=nowhere").Report
+	f.wantText(strings.Join(report.Warnings, "\n"), `the state namespace "nowhere" does not exist, so no memory of earlier runs was read`)
+}
+
+// A ledger or a lock in another namespace may be that of the installation.
+func TestRunTellsOfAStateElsewhere(t *testing.T) {
+	for _, state := range []string{"ledger", "lock"} {
+		t.Run(state, func(t *testing.T) {
+			f := newFixture(t)
+			f.leak("web-0")
+			const elsewhere = "--state-namespace=" + shop
+			if state == "ledger" {
+				f.reap(reap.ExitDone, atOnce)
+				f.must(f.Kube.CoordinationV1().Leases(home).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+			} else {
+				f.toReaper.Before(proxy.On("create configmaps"), proxy.Always(proxy.Forbidden()))
+				f.reap(reap.ExitPartial, atOnce)
+			}
+			report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report
+			f.wantText(strings.Join(report.Warnings, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
+				", and this command uses "+shop+": name the right one with --state-namespace")
+			if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Warnings) > 0 {
+				t.Errorf("at home it warns: %q", report.Warnings)
+			}
+			for _, list := range []string{"list configmaps", "list leases"} {
+				f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
+			}
+			if report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report; len(report.Warnings) > 0 {
+				t.Errorf("without the right to look it warns: %q", report.Warnings)
+			}
+		})
+	}
+}
+
+// A namespace that is being deleted takes no journal.
+func TestStateNamespaceThatIsBeingDeletedIsAnError(t *testing.T) {
+	f := newFixture(t)
+	f.leak("web-0")
+	const leaving = "leaving"
+	_, err := f.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving}}, metav1.CreateOptions{})
+	f.must(err)
+	f.must(f.Kube.CoreV1().Namespaces().Delete(t.Context(), leaving, metav1.DeleteOptions{}))
+	result, err := f.start(atOnce, "--state-namespace="+leaving).Wait()
+	f.must(err)
+	if result.ExitCode != reap.ExitUsage {
+		t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
+	}
+	f.wantText(result.Stderr, `the state namespace "leaving" is being deleted`)
+}

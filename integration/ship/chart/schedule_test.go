@@ -1,0 +1,111 @@
+package chart_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/robfig/cron/v3"
+	"pgregory.net/rapid"
+)
+
+// accepts says why the chart refuses a value, or nil.
+func accepts(t *testing.T, field, value string) error {
+	t.Helper()
+	_, err := home.render(t, map[string]any{field: value})
+	return err
+}
+
+// These schedules are the usual ones and the broken ones. The parser is that of the API
+// server.
+func TestBrokenSchedulesAreRefused(t *testing.T) {
+	good := []string{
+		"7,22,37,52 * * * *", "*/15 * * * *", "0 3 * * 1-5", "0 3 * * MON-FRI", "0 0 1 jan,Jul ?", "0-59/7 0-23 1-31 1-12 0-6",
+		"05 08 01 01 *", "5/10 * * * *", "0  0 * * 0", "@hourly", "@daily", "@weekly", "@every 1h30m",
+	}
+	bad := []string{
+		"", " ", "often", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *", "* * * * 7",
+		"*/0 * * * *", "-1 * * * *", "1- * * * *", "22-6 * * * *", "0 0 * * FRI-MON", "0 0 * DEC-JAN *", "a * * * *", "* * * foo *",
+		"* * * * MONDAY", "@often", "@every", "@every soon", "@hourly @daily", "TZ=UTC * * * * *", "CRON_TZ=UTC 0 0 * * *", "* * * * *\n",
+	}
+	for _, schedule := range good {
+		if _, err := cron.ParseStandard(schedule); err != nil {
+			t.Errorf("%q is not a good one: %v", schedule, err)
+		}
+		if err := accepts(t, "schedule", schedule); err != nil {
+			t.Errorf("%q: %v", schedule, err)
+		}
+	}
+	for _, schedule := range bad {
+		if err := accepts(t, "schedule", schedule); err == nil || !strings.Contains(err.Error(), "schedule") {
+			t.Errorf("%q: %v, want that schedule is wrong", schedule, err)
+		}
+	}
+}
+
+// The API server accepts each schedule that the chart accepts.
+func TestSchedulesOfTheChartAreThoseOfTheAPIServer(t *testing.T) {
+	word := rapid.OneOf(
+		// The limits of the fields and their neighbours are among these.
+		rapid.Map(rapid.IntRange(0, 8), func(n int) string { return fmt.Sprint(n) }),
+		rapid.SampledFrom([]string{"-1", "00", "01", "07", "10", "11", "12", "13", "22", "23", "24", "30", "31", "32", "58", "59", "60"}),
+		rapid.SampledFrom([]string{"jan", "DEC", "Sun", "sat", "fri", "MON", "*", "?", "x", ""}),
+	)
+	element := rapid.Custom(func(t *rapid.T) string {
+		text := word.Draw(t, "word")
+		if rapid.Bool().Draw(t, "range") {
+			text += "-" + word.Draw(t, "end")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "step") == 0 {
+			text += fmt.Sprintf("/%d", rapid.IntRange(0, 70).Draw(t, "by"))
+		}
+		return text
+	})
+	accepted := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		// One field is drawn and the others are right, or few schedules would be.
+		fields := []string{"*", "*/2", "1-5", "*", "?"}
+		fields[rapid.IntRange(0, 4).Draw(rt, "field")] = strings.Join(rapid.SliceOfN(element, 1, 2).Draw(rt, "elements"), ",")
+		schedule := strings.Join(fields, " ")
+		if accepts(t, "schedule", schedule) != nil {
+			return
+		}
+		accepted++
+		if _, err := cron.ParseStandard(schedule); err != nil {
+			rt.Fatalf("the chart accepts %q: %v", schedule, err)
+		}
+	})
+	if accepted == 0 {
+		t.Error("no schedule was accepted")
+	}
+}
+
+// These values would be refused by the API server or by the program only when a Job starts.
+func TestValuesThatWouldFailLaterAreRefused(t *testing.T) {
+	for field, tables := range map[string]struct{ good, bad []string }{
+		"timeZone": {
+			[]string{"Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "UTC", "Etc/GMT+1"},
+			[]string{"", "Local", "local", "../etc/passwd", "Europe/Berlin ", "/UTC", "a/b/c/d"},
+		},
+		"timeout":           {[]string{"5m", "1h30m", "90s", "0h5m"}, []string{"", "0s", "0h0m", "-5m", "5", "5 m", "5d", "99999999999h"}},
+		"priorityClassName": {[]string{"", "ip-reaper", "system-cluster-critical", "a.b"}, []string{"High", "-a", "a b", "a/b"}},
+	} {
+		for _, value := range tables.good {
+			if err := accepts(t, field, value); err != nil {
+				t.Errorf("%s %q: %v", field, value, err)
+			}
+		}
+		for _, value := range tables.bad {
+			if err := accepts(t, field, value); err == nil || !strings.Contains(err.Error(), "/"+field) {
+				t.Errorf("%s %q: %v, want that it is wrong", field, value, err)
+			}
+		}
+	}
+	for _, field := range []string{"backoffLimit", "ttlSecondsAfterFinished", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"} {
+		for _, value := range []int{-1, 1 << 31} {
+			if _, err := home.render(t, map[string]any{field: value}); err == nil || !strings.Contains(err.Error(), "/"+field) {
+				t.Errorf("%s %d: %v, want that it is wrong", field, value, err)
+			}
+		}
+	}
+}

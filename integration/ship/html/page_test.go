@@ -1,0 +1,248 @@
+package html_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// rows is an expression for the rows of the table of entries.
+const rows = `[...document.querySelectorAll('#entries tbody tr:not(.details)')]`
+
+func TestPageBeginsWithTheBottomLine(t *testing.T) {
+	r := sampleReport(false)
+	tab := open(t, r)
+	top := strings.Join(strings.Fields(tab.text("#top")), " ")
+	for _, want := range []string{r.BottomLine(), r.Run.Cluster, "prod-eu1",
+		"State namespace ip-reaper", "/etc/ip-reaper/policy.yaml: grace period 15m, min age 5m", "2026-03-01 12:00:00 UTC, took 1.4 s"} {
+		if !strings.Contains(top, want) {
+			t.Errorf("the top does not say %q:\n%s", want, top)
+		}
+	}
+	if got := tab.text("#warnings"); !strings.Contains(got, r.Warnings[0]) || !strings.Contains(got, r.Warnings[1]) {
+		t.Errorf("warnings: %s", got)
+	}
+	want(tab, "document.getElementById('refused').hidden", true)
+	if got := tab.text("#released"); !strings.Contains(got, "ip-reaper restore --context prod-eu1 ") || !strings.Contains(got, " --run "+r.Run.ID) {
+		t.Errorf("the page does not say how the releases are undone: %s", got)
+	}
+}
+
+// A refused plan does not read as approved.
+func TestRefusalComesBeforeThePools(t *testing.T) {
+	r := refusedReport()
+	tab := open(t, r)
+	refused := strings.Join(strings.Fields(tab.text("#refused")), " ")
+	for _, one := range r.Result.Refused {
+		if !strings.Contains(refused, one.Limit+" "+one.Message+" "+one.Remedy) {
+			t.Errorf("the page does not say %q:\n%s", one, refused)
+		}
+	}
+	want(tab, "document.getElementById('refused').getBoundingClientRect().bottom < 500", true)
+	if got := tab.text("h1"); !strings.Contains(got, "still due but refused") {
+		t.Errorf("bottom line: %s", got)
+	}
+}
+
+// The sample has each state, so the tests and the pictures have them.
+func TestSampleHasEveryState(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	for _, state := range []string{"failed", "waiting", "held", "protected", "released", "other", "in use", "not allocated"} {
+		if got := tab.text(".legend"); !strings.Contains(got, state) {
+			t.Errorf("the legend has no %s: %s", state, got)
+		}
+	}
+	if got := open(t, refusedReport()).text(".legend"); !strings.Contains(got, "due") {
+		t.Errorf("the legend has no due: %s", got)
+	}
+}
+
+func TestAddressesSortAsAddresses(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	addresses := func() []netip.Addr {
+		var all []netip.Addr
+		for _, text := range eval[[]string](tab, rows+".map((row) => row.cells[0].innerText)") {
+			all = append(all, netip.MustParseAddr(text))
+		}
+		return all
+	}
+	tab.do(chromedp.Click("#entries thead th:nth-child(1) button"))
+	up := addresses()
+	if !slices.IsSortedFunc(up, netip.Addr.Compare) || up[0] != netip.MustParseAddr("10.56.0.1") || len(up) != 50 {
+		t.Errorf("addresses upwards: %s", up)
+	}
+	want(tab, "document.querySelector('#entries thead th').ariaSort", "ascending")
+	tab.do(chromedp.Click("#entries thead th:nth-child(1) button"))
+	down := addresses()
+	slices.Reverse(down)
+	if !slices.IsSortedFunc(down, netip.Addr.Compare) || !down[len(down)-1].Is6() {
+		t.Errorf("addresses downwards: %s", down)
+	}
+	want(tab, "document.querySelector('#entries thead th').ariaSort", "descending")
+}
+
+func TestTableCanBeSearchedAndFiltered(t *testing.T) {
+	r := sampleReport(false)
+	tab := open(t, r)
+	tab.do(chromedp.SendKeys("#search", "CHECKOUT/ worker-12"))
+	n := 0
+	for _, e := range r.Entries {
+		if e.Owner.Namespace == "checkout" && (e.Owner.Node == "worker-12" || strings.Contains(e.Owner.Pod, "worker-12")) {
+			n++
+		}
+	}
+	if got := tab.text("#entries .count"); n == 0 || !strings.HasPrefix(got, fmt.Sprintf("%d of 1,", n)) {
+		t.Errorf("the search found %q, want %d", got, n)
+	}
+	want(tab, rows+".every((row) => row.innerText.includes('checkout/') && row.innerText.includes('worker-12'))", true)
+
+	tab.do(chromedp.Click(".controls button"))
+	tab.do(chromedp.SendKeys("#filter-State", "waiting"), chromedp.SendKeys("#filter-Backend", "calico"), chromedp.SendKeys("#filter-Reason", "PodF"))
+	want(tab, rows+".length > 0 && "+rows+".every((row) => row.innerText.includes('waiting') && row.innerText.includes('PodFinished'))", true)
+	n = 0
+	for _, e := range r.Entries {
+		if e.Backend == "calico" && e.Reason == reaper.PodFinished {
+			n++
+		}
+	}
+	want(tab, rows+".length", n)
+
+	// A state's button filters, and Next turns the page.
+	n = r.Summary.InUse
+	tab.do(chromedp.Click(".tallies li:last-child button"))
+	if got := tab.text("#entries .count"); !strings.HasPrefix(got, "1–50 of 1,") {
+		t.Errorf("the button of the addresses in use shows %q", got)
+	}
+	first := tab.text("#entries tbody tr")
+	tab.do(chromedp.Click("#entries .pager button:last-child"))
+	if got := tab.text("#entries tbody tr"); got == first || !strings.HasPrefix(tab.text("#entries .count"), "51–100 of 1,") {
+		t.Errorf("the second page begins with %q of %d", got, n)
+	}
+}
+
+func TestEntryUnfoldsToItsEvidenceByKeyboard(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	tab.do(chromedp.Focus("#entries .fold"), chromedp.KeyEvent(kb.Enter))
+	details := tab.text("#entries .details")
+	for _, want := range []string{"Evidence", "list of pods a pod of that name exists, its UID is another", "etcdserver: request timed out", "1e88fb5dec7c84a0", "2026-03-01 "} {
+		if !strings.Contains(details, want) {
+			t.Errorf("the details do not say %q:\n%s", want, details)
+		}
+	}
+	want(tab, "document.querySelector('#entries .fold').ariaExpanded", "true")
+	tab.do(chromedp.KeyEvent(kb.Enter))
+	want(tab, "document.querySelector('#entries .details') === null", true)
+}
+
+func TestMapByKeyboardAndMouse(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	tab.do(chromedp.WaitReady(".map"), chromedp.Focus(".map"))
+	status := func() string { return tab.text(".status") }
+	for _, step := range []struct{ key, want string }{
+		{kb.ArrowRight, "10.56.0.1: "}, {kb.ArrowDown, "10.56.0.65: "}, {kb.ArrowLeft, "10.56.0.64: "}, {kb.ArrowUp, "10.56.0.0: not allocated"},
+		{kb.ArrowUp, "10.56.0.0: not allocated"}, {kb.End, "10.56.3.255: not allocated"}, {kb.Home, "10.56.0.0: not allocated"},
+	} {
+		tab.do(chromedp.KeyEvent(step.key))
+		if got := status(); !strings.HasPrefix(got, step.want) {
+			t.Errorf("after %q the map says %q, want %q", step.key, got, step.want)
+		}
+	}
+	tab.do(chromedp.KeyEvent("n"), chromedp.KeyEvent(kb.Enter))
+	if got := status(); strings.Contains(got, "in use") || strings.Contains(got, "not allocated") {
+		t.Errorf("the next finding is %q", got)
+	}
+	address, _, _ := strings.Cut(status(), ": ")
+	if got := tab.text(".found"); !strings.Contains(got, address) || !strings.Contains(got, "Evidence") {
+		t.Errorf("Enter on %s shows %q", address, got)
+	}
+
+	at := eval[[]float64](tab, `(() => { const box = document.querySelector('.map canvas').getBoundingClientRect(); return [box.left + 92 + 16 * 20 + 8, box.top + 8]; })()`)
+	tab.do(chromedp.MouseClickXY(at[0], at[1]))
+	if got := tab.text(".found"); !strings.Contains(got, "10.56.0.20") {
+		t.Errorf("a click on 10.56.0.20 shows %q, %q", status(), got)
+	}
+}
+
+// All that can be clicked can be reached by Tab, and shows that it has the focus.
+func TestFocusIsVisibleEverywhere(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	const focused = `(() => { const e = document.activeElement; const s = getComputedStyle(e);
+		return [e.tagName + '.' + e.className, s.outlineStyle === 'none' ? 'hidden' : 'visible']; })()`
+	seen := make(map[string]bool)
+	for range 250 {
+		tab.do(chromedp.KeyEvent(kb.Tab))
+		now := eval[[]string](tab, focused)
+		if now[0] == "BODY." {
+			break // the last element was before it
+		}
+		if now[1] != "visible" {
+			t.Errorf("the focus on %s is not visible", now[0])
+		}
+		seen[now[0]] = true
+	}
+	for _, want := range []string{"A.skip", "BUTTON.tally", "SUMMARY.", "DIV.map", "DIV.scroll", "INPUT.", "SELECT.", "BUTTON.", "BUTTON.fold"} {
+		if !seen[want] {
+			t.Errorf("Tab does not reach %s: %v", want, seen)
+		}
+	}
+}
+
+// A network of hundreds of blocks does not fill the page at once.
+func TestManyPoolsComeByAButton(t *testing.T) {
+	s := newSample(true)
+	for i := range 60 {
+		s.pool("calico", fmt.Sprint("block-", i), fmt.Sprintf("10.9.%d.0/26", i), "", 0.5)
+	}
+	tab := open(t, s.finish())
+	const cards = "document.querySelectorAll('.card').length"
+	want(tab, cards, 24)
+	tab.do(chromedp.Click(".grid + button"))
+	want(tab, cards, 48)
+	want(tab, "document.activeElement === document.querySelectorAll('.card')[24]", true)
+	tab.do(chromedp.Click(".grid + button"))
+	want(tab, cards, 60)
+	want(tab, "document.querySelector('.grid + button').hidden", true)
+}
+
+// The map of a range that is too large for a cell an address has the addresses that are
+// held.
+func TestMapOfALargeRange(t *testing.T) {
+	s := newSample(true)
+	s.pool("whereabouts", "pool", "fd00:cafe::/64", "", 0.9)
+	r := s.finish()
+	tab := open(t, r)
+	tab.do(chromedp.WaitReady(".map"), chromedp.Focus(".map"), chromedp.KeyEvent(kb.End))
+	if got, last := tab.text(".status"), r.Entries[len(r.Entries)-1].IP; !strings.HasPrefix(got, last+": ") {
+		t.Errorf("the last cell is %q, want that of %s", got, last)
+	}
+}
+
+func TestReportOfARestore(t *testing.T) {
+	var page bytes.Buffer
+	restored := reaper.RestoreReport{
+		Kind: "RestoreReport", Run: reaper.RunInfo{ID: "20260301-130000-FEDCBA", StartedAt: noon}, Journal: reaper.JournalRun{ID: "20260301-120000-ABCDEF"},
+		Summary: reaper.RestoreCounts{Records: 2, Restored: 1, Taken: 1},
+		Entries: []reaper.RestoreEntry{
+			{Backend: "calico", Pool: "a", Key: "1", IP: "10.0.0.1", Outcome: reaper.Restored},
+			{Backend: "calico", Pool: "a", Key: "2", IP: "10.0.0.2", Outcome: reaper.Taken, Error: "pod shop/b has it"},
+		},
+	}
+	if err := report.WriteRestore(&page, report.Options{Format: "html"}, restored); err != nil {
+		t.Fatal(err)
+	}
+	tab := openPage(t, page.Bytes())
+	if got := tab.text("h1"); got != "put back 1 of 2 entries of run 20260301-120000-ABCDEF" {
+		t.Errorf("bottom line: %s", got)
+	}
+	want(tab, rows+".map((row) => row.cells[0].innerText + ' ' + row.cells[1].innerText).join()", "10.0.0.2 taken,10.0.0.1 restored")
+	want(tab, "document.getElementById('pools').hidden", true)
+}

@@ -1,0 +1,302 @@
+package html_test
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// A kind is a way in which a run can leave an allocation.
+type kind struct {
+	verdict reaper.Verdict
+	reason  reaper.Reason
+	outcome reaper.Outcome
+	leaked  bool
+	weight  int // how often the pools of the sample have it
+	note    string
+	source  string
+	says    string
+}
+
+// kinds have every verdict and every outcome of a run that released.
+var kinds = []kind{
+	{reaper.InUse, reaper.PodPresent, reaper.Kept, false, 700, "", "list of pods", "the pod exists with the same UID on the same node"},
+	{reaper.InUse, reaper.AddressInUse, reaper.Kept, false, 4, "another pod shows it", "pod status", "pod shop/cart-7 shows the address"},
+	{reaper.Orphaned, reaper.PodAbsent, reaper.Released, true, 60, "", "list of pods", "the pod does not exist"},
+	{reaper.Orphaned, reaper.SandboxReplaced, reaper.Released, true, 12, "the pod has another address", "pod status", "the pod shows the address of a later sandbox"},
+	{reaper.Orphaned, reaper.PodReplaced, reaper.Failed, true, 8, "", "list of pods", "a pod of that name exists, its UID is another"},
+	{reaper.Orphaned, reaper.PodAbsent, reaper.Changed, true, 6, "", "list of pods", "the pod does not exist"},
+	{reaper.Orphaned, reaper.PodAbsent, reaper.Returned, true, 6, "", "list of pods", "the pod does not exist"},
+	{reaper.Suspected, reaper.PodAbsent, reaper.Kept, true, 45, "", "list of pods", "the pod does not exist"},
+	{reaper.Suspected, reaper.PodFinished, reaper.Kept, true, 9, "", "pod status", "the phase is Succeeded"},
+	{reaper.Held, reaper.NodeUnreachable, reaper.Kept, true, 38, "", "node status", "node worker-7 is NotReady since 2026-03-01T11:41:09Z"},
+	{reaper.Held, reaper.RuleHold, reaper.Kept, true, 11, `rules[2] "databases"`, "policy", "a rule holds all addresses of namespace db"},
+	{reaper.Held, reaper.NotPodOwned, reaper.Kept, false, 12, "", "store", "the handle is that of a tunnel of the node"},
+}
+
+var namespaces = []string{"shop", "db", "checkout", "monitoring", "kube-system", "batch", "edge"}
+
+// A sample is a report that is being made.
+type sample struct {
+	reaper.Report
+	random *rand.Rand
+	dryRun bool
+}
+
+// newSample returns a report without pools. A dry run plans the releases of the kinds.
+func newSample(dryRun bool) *sample {
+	s := &sample{random: rand.New(rand.NewPCG(7, 14)), dryRun: dryRun}
+	s.APIVersion, s.Kind = policy.APIVersion, "ReapReport"
+	s.Run = reaper.RunInfo{
+		ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1400 * time.Millisecond), DryRun: dryRun,
+		Version: "v1.2.3", Cluster: "https://api.prod-eu1.example.com:6443", Program: "ip-reaper", Context: "prod-eu1", StateNamespace: "ip-reaper",
+		Policy: reaper.PolicyInfo{File: "/etc/ip-reaper/policy.yaml", GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
+		Memory: true,
+	}
+	return s
+}
+
+// network adds a network over the pools of that name prefix.
+func (s *sample) network(backend, name, prefix string, capacity int64, closed string, pools ...string) {
+	n := reaper.NetworkReport{Backend: backend, Name: name, Range: prefix, Pools: pools, Closed: closed}
+	n.Capacity = big.NewInt(capacity)
+	for _, p := range s.Pools {
+		if p.Backend == backend && slices.Contains(pools, p.Name) {
+			n.Used += p.Used
+			n.Live += p.Live
+			n.Leaked += p.Leaked
+			n.Protected += p.Protected
+			n.Other += p.Other
+		}
+	}
+	n.Free = big.NewInt(capacity - int64(n.Used))
+	s.Networks = append(s.Networks, n)
+}
+
+// pool adds a pool of a range, of which a part is allocated in runs of addresses.
+func (s *sample) pool(backend, name, prefix, node string, part float64) {
+	p := netip.MustParsePrefix(prefix)
+	size := 1 << min(16, p.Addr().BitLen()-p.Bits())
+	report := reaper.PoolReport{Backend: backend, Name: name, Range: prefix}
+	report.Capacity = big.NewInt(int64(size - 2))
+	if p.Addr().BitLen()-p.Bits() > 16 {
+		report.Capacity.Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
+		size = 96
+	}
+	ip, last := p.Addr(), kinds[0]
+	for i := range size {
+		if i == 0 || i == size-1 {
+			ip = ip.Next()
+			continue
+		}
+		if taken := s.random.Float64(); taken < part {
+			if s.random.IntN(4+size/800) == 0 { // a large pool has long runs
+				last = s.anyKind()
+			} else if s.random.IntN(3+size/2500) == 0 {
+				last = kinds[0]
+			}
+			s.add(&report, i, ip, node, last)
+		}
+		ip = ip.Next()
+	}
+	report.Free = new(big.Int).Sub(report.Capacity, big.NewInt(int64(report.Used)))
+	report.AllocatedAfter = report.Used
+	s.Pools = append(s.Pools, report)
+}
+
+func (s *sample) anyKind() kind {
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
+	}
+	at := s.random.IntN(total)
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { at -= k.weight; return at < 0 })]
+}
+
+// add adds an allocation to a pool and to the report.
+func (s *sample) add(p *reaper.PoolReport, i int, ip netip.Addr, node string, k kind) {
+	if node == "" {
+		node = fmt.Sprintf("worker-%d", 1+s.random.IntN(12))
+	}
+	namespace := namespaces[s.random.IntN(len(namespaces))]
+	e := reaper.Entry{
+		Backend: p.Backend, Pool: p.Name, Key: fmt.Sprint(i), IP: ip.String(), Verdict: k.verdict, Reason: k.reason, Leaked: k.leaked,
+		Note: k.note, Outcome: k.outcome, Evidence: []reaper.Evidence{{Source: k.source, Says: k.says}},
+		Owner: reaper.EntryOwner{Namespace: namespace, Pod: fmt.Sprintf("%s-%d", []string{"web", "worker", "cache", "api"}[i%4], i),
+			Sandbox: strings.Repeat("1e88fb5dec7c84a0", 4), Interface: "eth0", Node: node},
+	}
+	if k.verdict == reaper.Suspected || k.verdict == reaper.Orphaned {
+		seen := noon.Add(-time.Duration(1+s.random.IntN(14)) * time.Minute)
+		if k.verdict == reaper.Orphaned {
+			seen = seen.Add(-3 * time.Hour)
+		}
+		due := seen.Add(15 * time.Minute)
+		e.FirstSeen, e.Due = &seen, &due
+	}
+	switch {
+	case k.verdict == reaper.Orphaned && s.dryRun:
+		e.Outcome = reaper.Planned
+	case k.outcome == reaper.Failed:
+		e.Error = "etcdserver: request timed out"
+	case k.outcome == reaper.Changed:
+		e.Error = "the allocation changed hands"
+	case k.outcome == reaper.Returned:
+		e.Error = "the owner came back: now PodPresent"
+	}
+	p.AllocatedBefore++
+	if e.Outcome != reaper.Released {
+		p.Used++
+		switch {
+		case e.Verdict == reaper.InUse:
+			p.Live++
+		case e.Reason == reaper.Protected:
+			p.Protected++
+		case e.Leaked:
+			p.Leaked++
+		default:
+			p.Other++
+		}
+	}
+	s.Entries = append(s.Entries, e)
+}
+
+// finish counts the entries.
+func (s *sample) finish() reaper.Report {
+	r := s.Report
+	r.Leaked = &reaper.Leaked{HeldBy: []reaper.ReasonCount{}}
+	held := make(map[reaper.Reason]int)
+	backends := make(map[string]*reaper.Counts)
+	for _, e := range r.Entries {
+		if backends[e.Backend] == nil {
+			backends[e.Backend] = &reaper.Counts{}
+			r.Backends = append(r.Backends, reaper.BackendReport{Name: e.Backend, Status: reaper.StatusOK})
+		}
+		countEntry(&r.Summary, e)
+		countEntry(backends[e.Backend], e)
+		if !e.Leaked || e.Outcome == reaper.Changed || e.Outcome == reaper.Returned {
+			continue
+		}
+		r.Leaked.Total++
+		switch {
+		case e.Outcome == reaper.Released:
+			r.Leaked.Released++
+		case e.Verdict == reaper.Orphaned:
+			r.Leaked.Due++
+		case e.Verdict == reaper.Suspected:
+			r.Leaked.Waiting++
+		default:
+			r.Leaked.Held++
+			held[e.Reason]++
+		}
+	}
+	for _, reason := range []reaper.Reason{reaper.NodeUnreachable, reaper.Protected, reaper.RuleHold} {
+		if held[reason] > 0 {
+			r.Leaked.HeldBy = append(r.Leaked.HeldBy, reaper.ReasonCount{Reason: reason, Count: held[reason]})
+		}
+	}
+	for i := range r.Backends {
+		r.Backends[i].Counts = *backends[r.Backends[i].Name]
+		if r.Backends[i].Failed > 0 {
+			r.Backends[i].Status, r.Backends[i].Message = reaper.StatusPartial, fmt.Sprintf("failed releases: %d", r.Backends[i].Failed)
+		}
+	}
+	return r
+}
+
+func countEntry(c *reaper.Counts, e reaper.Entry) {
+	c.Entries++
+	switch e.Verdict {
+	case reaper.InUse:
+		c.InUse++
+	case reaper.Suspected:
+		c.Suspected++
+	case reaper.Orphaned:
+		c.Planned++
+	default:
+		c.Held++
+	}
+	switch e.Outcome {
+	case reaper.Released:
+		c.Released++
+	case reaper.Changed, reaper.Returned:
+		c.Changed++
+	case reaper.Failed:
+		c.Failed++
+	case reaper.Kept, reaper.Planned, reaper.Refused:
+	}
+}
+
+// sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that
+// has every verdict and every outcome.
+func sampleReport(dryRun bool) reaper.Report {
+	s := newSample(dryRun)
+	var blocks, blocks6 []string
+	for i := range 14 {
+		prefix := fmt.Sprintf("10.244.%d.%d/26", 64+i/4, i%4*64)
+		name := strings.NewReplacer(".", "-", "/", "-").Replace(prefix)
+		s.pool("calico", name, prefix, fmt.Sprintf("worker-%d", 1+i%12), 0.93-0.05*float64(i))
+		blocks = append(blocks, name)
+	}
+	for i := range 2 {
+		prefix := fmt.Sprintf("fd00:10:244:%d::/122", i)
+		name := strings.NewReplacer(":", "-", "/", "-").Replace(prefix)
+		s.pool("calico", name, prefix, fmt.Sprintf("worker-%d", 3+i), 0.5-0.2*float64(i))
+		blocks6 = append(blocks6, name)
+	}
+	s.network("calico", "default-ipv4-ippool", "10.244.64.0/22", 1024, "", blocks...)
+	s.network("calico", "default-ipv6-ippool", "fd00:10:244::/56", 1<<50, "disabled", blocks6...)
+
+	const wb = "whereabouts"
+	s.pool(wb, "kube-system/10.56.0.0-22", "10.56.0.0/22", "", 0.97)
+	s.pool(wb, "kube-system/172.18.178.0-24", "172.18.178.0/24", "", 0.62)
+	s.pool(wb, "kube-system/172.18.179.192-27", "172.18.179.192/27", "", 0.4)
+	s.pool(wb, "kube-system/fd00-cafe---64", "fd00:cafe::/64", "", 0.8)
+	others := kinds
+	kinds = []kind{kinds[0], {reaper.Held, reaper.Protected, reaper.Kept, true, 700, "", "NetworkAttachmentDefinition", "shop/lan excludes 192.168.40.0/24"}}
+	s.pool(wb, "kube-system/192.168.40.0-24", "192.168.40.0/24", "", 0.25)
+	kinds = others
+	s.Pools[len(s.Pools)-1].ProtectedBy = "excluded by the network attachment shop/lan"
+	s.network(wb, "10.56.0.0/22", "10.56.0.0/22", 1022, "", "kube-system/10.56.0.0-22")
+	s.Warnings = []string{
+		"nothing of whereabouts kube-system/192.168.40.0-24 is released, since every address is protected: excluded by the network attachment shop/lan",
+		"node worker-7 is unreachable: 38 addresses of its pods are kept until it is ready, deleted or fenced",
+	}
+	return s.finish()
+}
+
+// refusedReport is a run whose plan two limits refused.
+func refusedReport() reaper.Report {
+	r := sampleReport(true)
+	r.Run.DryRun = false
+	for i := range r.Entries {
+		if r.Entries[i].Outcome == reaper.Planned {
+			r.Entries[i].Outcome = reaper.Refused
+		}
+	}
+	r.Result = reaper.Result{ExitCode: 4, Error: "the plan is refused", Refused: []reaper.Refusal{
+		{Limit: "limits.maxReleases", Message: "the plan releases 180 of 1,902 allocations, allowed are 100", Remedy: "Look at the entries that are due, then raise limits.maxReleases in the policy."},
+		{Limit: "limits.maxPodDrop", Message: "61 % of the pods are gone since the last run, allowed are 50 %", Remedy: "If the pods were deleted on purpose, raise limits.maxPodDrop for one run."},
+	}}
+	return r
+}
+
+// largeReport has a pool of 65,536 addresses.
+func largeReport() reaper.Report {
+	s := newSample(true)
+	s.pool("whereabouts", "kube-system/10.128.0.0-16", "10.128.0.0/16", "", 0.86)
+	return s.finish()
+}
+
+// samples are the reports that have all parts of the page.
+func samples() map[string]reaper.Report {
+	return map[string]reaper.Report{"released": sampleReport(false), "refused": refusedReport()}
+}

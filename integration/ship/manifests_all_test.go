@@ -1,0 +1,151 @@
+package ship_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
+)
+
+// The folder for GitOps has the objects of the two others, each of them as it is there: no
+// binding gives the account of the CronJob the rights of an outage.
+func TestAllIsTheCronJobAndTheOutageJobs(t *testing.T) {
+	want := render(t, shipped(t, "cronjob"))
+	maps.Copy(want, render(t, shipped(t, "job")))
+	if diff := cmp.Diff(want, render(t, shipped(t, "all"))); diff != "" {
+		t.Errorf("objects (-cronjob and job +all):\n%s", diff)
+	}
+}
+
+// An operator who has applied the two folders changes to the one, and back, without a
+// change of any object.
+func TestAllTakesOverFromTheTwoFoldersAndBack(t *testing.T) {
+	c := fresh(t)
+	for _, folder := range []string{"cronjob", "job"} {
+		apply(t, c, shipped(t, folder))
+	}
+	written := jobs.WriteLedger(t, c, home)
+	for _, folder := range []string{"all", "cronjob", "job", "all"} {
+		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
+	}
+	// As the tools for GitOps do.
+	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts")
+	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
+		t.Errorf("the ledger (-written +got):\n%s", diff)
+	}
+}
+
+// A component reaches the CronJob and the outage jobs alike.
+func TestComponentsReachEveryPodOfAll(t *testing.T) {
+	components := []string{"network-policy", "calico-etcd", "metrics", "openshift", "priority-class"}
+	all := render(t, overlay{Resources: []string{"all"}, Components: components}.write(t))
+	policy := every[*networkingv1.NetworkPolicy](t, all)[home]
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := every[*schedulingv1.PriorityClass](t, all)["ip-reaper"]
+	if class == nil || class.GlobalDefault || class.Value < 1 || class.Value > 1_000_000_000 {
+		t.Errorf("the priority class is %v, want one that a user may create, for no other pod", class)
+	}
+	cronJobs := every[*batchv1.CronJob](t, all)
+	if len(cronJobs) != 5 {
+		t.Errorf("%d CronJobs, want 5", len(cronJobs))
+	}
+	for name, c := range cronJobs {
+		spec := podSpec(c)
+		var names []string
+		for _, e := range spec.Containers[0].Env {
+			names = append(names, e.Name)
+		}
+		if !selector.Matches(labels.Set(c.Spec.JobTemplate.Spec.Template.Labels)) ||
+			!slices.Contains(names, "ETCD_ENDPOINTS") || !slices.Contains(names, "IP_REAPER_PUSH_URL") ||
+			spec.SecurityContext.RunAsUser != nil || class == nil || spec.PriorityClassName != class.Name {
+			t.Errorf("a component does not reach the pod of %s: variables %v, class %q", name, names, spec.PriorityClassName)
+		}
+	}
+	for key := range all {
+		if strings.HasPrefix(key, "ClusterRole") && strings.Contains(key, "calico") {
+			t.Errorf("with etcd, there is %s", key)
+		}
+	}
+	c := fresh(t)
+	apply(t, c, overlay{Resources: []string{"all"}, Components: components}.write(t))
+}
+
+// A Service of the name ip-reaper must not set variables IP_REAPER_…, which the program
+// would read.
+func TestNoPodGetsVariablesOfServices(t *testing.T) {
+	for name, c := range every[*batchv1.CronJob](t, render(t, shipped(t, "all"))) {
+		if links := podSpec(c).EnableServiceLinks; links == nil || *links {
+			t.Errorf("%s: enableServiceLinks is not false", name)
+		}
+	}
+}
+
+// Pruning deletes what a folder has no more, and nothing that runs have written: neither
+// ledger, journals and lock, nor Jobs.
+func TestPruningLeavesWhatRunsWrote(t *testing.T) {
+	c := fresh(t)
+	const set = "--applyset=configmap/gitops"
+	prune := func(folder string) string {
+		cmd := exec.CommandContext(t.Context(), kubectlPath(t), "--kubeconfig="+c.Kubeconfig,
+			"apply", "--namespace="+home, "--prune", set, "-k", folder)
+		cmd.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("prune %s: %v\n%s", folder, err, out)
+		}
+		return string(out)
+	}
+	if err := c.CreateNamespace(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	prune(shipped(t, "all"))
+	written := jobs.WriteLedger(t, c, home)
+	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "job", "look", "--from=cronjob/ip-reaper-outage-plan")
+	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "configmap", "ip-reaper-journal-1")
+
+	var pruned []string
+	for line := range strings.Lines(prune(shipped(t, "cronjob"))) {
+		if object, ok := strings.CutSuffix(strings.TrimSpace(line), " pruned"); ok {
+			pruned = append(pruned, object)
+		}
+	}
+	if len(pruned) != 15 { // account, 4 CronJobs, and a role and its binding for each of 5
+		t.Errorf("%d objects are pruned, want 15: %q", len(pruned), pruned)
+	}
+	for _, object := range pruned {
+		if !strings.Contains(object, "-outage") {
+			t.Errorf("%s is pruned, which is not the outage's", object)
+		}
+	}
+	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
+		t.Errorf("the ledger (-written +got):\n%s", diff)
+	}
+	for _, object := range []string{"job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper"} {
+		kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", object)
+	}
+}
+
+// kubectlPath is where the real kubectl is.
+func kubectlPath(t *testing.T) string {
+	t.Helper()
+	path, err := assets.Path("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

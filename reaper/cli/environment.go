@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const envHelp = `ENVIRONMENT
+  Every flag but --help, --version and those that begin with --unsafe can be given as a
+  variable: IP_REAPER_DRY_RUN=false stands for --dry-run=false. A flag wins over its
+  variable, that over the policy file, that over the default. A variable IP_REAPER_...
+  that stands for no flag of any command is refused, as an unknown flag is.
+  IP_REAPER_CONTEXT selects a context for reads. Writing outside a cluster requires
+  that --context is typed.
+`
+
+// envPrefix begins the names of the variables that stand for flags.
+const envPrefix = "IP_REAPER_"
+
+// variable returns the name of the variable that stands for a flag.
+func variable(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// setByVariable annotates a flag whose value comes from its variable.
+const setByVariable = "ip-reaper_variable"
+
+// fromEnv sets the flags that were not given from their variables.
+func fromEnv(flags *pflag.FlagSet, env func(string) string) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value := env(variable(f.Name))
+		if err != nil || f.Changed || value == "" || notFromEnv(f.Name) {
+			return
+		}
+		if bad := flags.Set(f.Name, value); bad != nil {
+			err = reaper.BadInput(fmt.Errorf("%s: %w", variable(f.Name), bad), "")
+			return
+		}
+		err = flags.SetAnnotation(f.Name, setByVariable, nil)
+	})
+	return err
+}
+
+// typed reports whether a flag was given on the command line.
+func typed(f *pflag.Flag) bool {
+	_, byVariable := f.Annotations[setByVariable]
+	return f.Changed && !byVariable
+}
+
+// notFromEnv reports whether a flag must be typed: flags that are unsafe, and flags that
+// ask for another program than a run.
+func notFromEnv(flag string) bool {
+	return strings.HasPrefix(flag, "unsafe") || flag == "help" || flag == "version"
+}
+
+// serviceLink matches the variables that the kubelet sets in every pod for a Service whose
+// name is ip-reaper or begins with ip-reaper-, after the common prefix.
+var serviceLink = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// checkVariables refuses a variable with the prefix of ours that sets nothing: it stands
+// for no flag of any command, or for one that must be typed. Variables for flags of other
+// commands are accepted, because the commands of one image share an environment. So are
+// variables without a value, and those of Services.
+func checkVariables(root *cobra.Command, environ []string) error {
+	known := make(map[string]string) // flags by their variables
+	visitCommands(root, func(cmd *cobra.Command) {
+		add := func(f *pflag.Flag) { known[variable(f.Name)] = f.Name }
+		cmd.LocalFlags().VisitAll(add)
+	})
+	for _, setting := range slices.Sorted(slices.Values(environ)) {
+		key, value, _ := strings.Cut(setting, "=")
+		rest, ours := strings.CutPrefix(key, envPrefix)
+		if !ours || value == "" || serviceLink.MatchString(rest) {
+			continue
+		}
+		flag, ok := known[key]
+		switch {
+		case !ok:
+			return reaper.BadInput(fmt.Errorf("unknown variable %s", key), cmp.Or(meant(key, variables(known)), "see "+root.CommandPath()+" --help"))
+		case notFromEnv(flag):
+			return reaper.BadInput(fmt.Errorf("%s: no variable stands for --%s", key, flag), "unset it; type the flag if you mean it")
+		}
+	}
+	return nil
+}
+
+// variables returns the variables that may be set, sorted.
+func variables(known map[string]string) []string {
+	var names []string
+	for name, flag := range known {
+		if !notFromEnv(flag) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// visitCommands calls visit with a command and all commands below.
+func visitCommands(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		visitCommands(sub, visit)
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+const explainAbout = `explain says of an address, of a pod or of a node which stores have an allocation of it,
+and why a run would keep or release it: the rules that were asked until one matched, their
+evidence, since when it has been ownerless, when it is due, and what would change that.
+
+It writes nothing. With --from, it reads files as inspect does, and contacts nothing.
+`
+
+const explainExamples = `  %[1]s explain 10.0.0.7
+  %[1]s explain shop/web-0
+  %[1]s explain pod/web-0 -n shop
+  %[1]s explain node/node-a
+  %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
+
+func newExplain(w ioStreams) *cobra.Command {
+	var f lookFlags
+	cmd := &cobra.Command{
+		Use:     "explain ADDRESS | NAMESPACE/POD | pod/NAME | node/NAME | NAME",
+		Short:   "Say why an address is kept or released, and what would change that",
+		Long:    explainAbout,
+		Example: fmt.Sprintf(explainExamples, w.name()),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return reaper.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fromEnv(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			return explain(cmd.Context(), w, f, args[0])
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(report.ExplanationFormats(), ", ")
+	return cmd
+}
+
+// explain runs the command, from its flags to its explanation. A plan that a limit refuses
+// is explained, and is no error.
+func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
+	if !slices.Contains(report.ExplanationFormats(), f.output) {
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(report.ExplanationFormats(), ", "))
+	}
+	namespace := ""
+	if one := *f.filters.names["namespace"]; len(one) == 1 {
+		namespace = one[0]
+	}
+	question, err := reaper.ParseQuestion(subject, namespace)
+	if err != nil {
+		return err
+	}
+	found, lookErr := look(ctx, w, f)
+	if found == nil {
+		return lookErr
+	}
+	if limit := (*reaper.LimitError)(nil); errors.As(lookErr, &limit) {
+		lookErr = nil
+	}
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
+	x, err := reaper.Explain(*found, question, runCommand(w, f, found.Run.Context))
+	if err != nil {
+		return errors.Join(lookErr, err)
+	}
+	return errors.Join(lookErr, report.WriteExplanation(w.stdout, f.output, x))
+}
+
+// runCommand returns the words of a run on the same cluster, by the same policy. A run that
+// writes requires the context.
+func runCommand(w ioStreams, f lookFlags, contextName string) []string {
+	words := append(strings.Fields(w.name()), "run")
+	for _, one := range []struct{ flag, value string }{
+		{"--kubeconfig", f.kubeconfig}, {"--context", contextName}, {"--state-namespace", f.stateNamespace}, {"--policy", f.policy},
+	} {
+		if one.value != "" {
+			words = append(words, one.flag, one.value)
+		}
+	}
+	return words
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// filterFlags are the flags that narrow what a command reports and releases. Without any
+// of them, it is about all allocations.
+type filterFlags struct {
+	flags         *pflag.FlagSet
+	allNamespaces bool
+	names         map[string]*[]string // by the name of the flag
+}
+
+// filters are the flags that take names.
+var filters = []struct{ name, short, usage string }{
+	{"namespace", "n", "only allocations of pods of this `NAMESPACE`; by default all namespaces"},
+	{"pod", "", "only allocations of this `POD`: namespace/name, or a name together with -n"},
+	{"node", "", "only allocations of pods of this `NODE`"},
+	{"pool", "", "only allocations of this `POOL`, with or without its namespace"},
+	{"backend", "", "only allocations of this `BACKEND`"},
+}
+
+// add adds the flags to a command.
+func (f *filterFlags) add(flags *pflag.FlagSet) {
+	f.flags, f.names = flags, make(map[string]*[]string)
+	for _, one := range filters {
+		f.names[one.name] = flags.StringSliceP(one.name, one.short, nil, one.usage+"; repeatable")
+	}
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "allocations of all namespaces, which is the default")
+}
+
+// selection returns what the flags select, or the mistake in them. A name that is empty
+// is a mistake: a variable of a script that is not set must not select everything.
+func (f *filterFlags) selection(plugins []plugin.Plugin) (reaper.Selection, error) {
+	for _, one := range filters {
+		names := *f.names[one.name]
+		if f.flags.Changed(one.name) && (len(names) == 0 || slices.Contains(names, "")) {
+			return reaper.Selection{}, reaper.BadInput(fmt.Errorf("--%s: a name is empty", one.name), "leave the flag out to select all")
+		}
+	}
+	s := reaper.Selection{
+		Namespaces: *f.names["namespace"], Nodes: *f.names["node"], Pools: *f.names["pool"], Backends: *f.names["backend"],
+	}
+	if f.allNamespaces && len(s.Namespaces) > 0 {
+		return s, reaper.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
+	}
+	for _, pod := range *f.names["pod"] {
+		named, err := podNames(pod, s.Namespaces)
+		if err != nil {
+			return s, err
+		}
+		s.Pods = append(s.Pods, named...)
+	}
+	known := backendNames(plugins)
+	for _, name := range s.Backends {
+		if !slices.Contains(known, name) {
+			return s, reaper.BadInput(fmt.Errorf("--backend: there is no backend %q", name), "the backends are "+strings.Join(known, ", "))
+		}
+	}
+	return s, nil
+}
+
+// backendNames returns the names of the backends.
+func backendNames(plugins []plugin.Plugin) []string {
+	names := make([]string, len(plugins))
+	for i, p := range plugins {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// podNames returns the pods that --pod names, each as namespace/name. A bare name is in
+// each of the namespaces.
+func podNames(pod string, namespaces []string) ([]string, error) {
+	switch namespace, name, whole := strings.Cut(pod, "/"); {
+	case whole && (namespace == "" || name == "" || strings.Contains(name, "/")):
+		return nil, reaper.BadInput(fmt.Errorf("--pod: %q is not a pod", pod), "give namespace/name")
+	case whole && len(namespaces) > 0 && !slices.Contains(namespaces, namespace):
+		return nil, reaper.BadInput(fmt.Errorf("--pod: %s is not in the namespace %s", pod, strings.Join(namespaces, " or ")), "")
+	case whole:
+		return []string{pod}, nil
+	case len(namespaces) == 0:
+		return nil, reaper.BadInput(fmt.Errorf("--pod: the namespace of %q is not given", pod), "give namespace/name, or -n NAMESPACE")
+	}
+	var names []string
+	for _, namespace := range namespaces {
+		names = append(names, namespace+"/"+pod)
+	}
+	return names, nil
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+const historyAbout = `history lists the runs that have a journal, the latest first: when they began, who
+started them, and how many allocations of which pools they were about to release.
+With --run, it lists the allocations of one run, with their pods: of the one with this
+ID, or of the latest. It reads the journals in the state namespace, and no store.
+
+A journal is written before the releases. So it may have an allocation that the run
+did not release, because its owner came back. restore --run ID --dry-run compares it
+with the stores. The policy says how long journals are kept: journal.keep and
+journal.keepFor.
+`
+
+// historyFlags are the flags of the history command, and of restore --list.
+type historyFlags struct {
+	clusterFlags
+	out outputFlags
+	run string
+}
+
+func newHistory(w ioStreams) *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List the last runs that released, and what they released",
+		Long:  historyAbout,
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnv(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			return history(cmd.Context(), w, f)
+		},
+	}
+	f.add(cmd.Flags())
+	f.out.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in any case; latest is the last one")
+	return cmd
+}
+
+// history runs the command, from its flags to its report. It writes nothing.
+func history(ctx context.Context, w ioStreams, f historyFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.output == "html" {
+		return reaper.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(report.HistoryFormats()))
+	}
+	printing, err := f.out.options(w, f.output, false)
+	if err != nil {
+		return err
+	}
+	logger := newLogger(w, f.clusterFlags)
+	p, err := loadPolicy(w, f.policy)
+	if err != nil {
+		return err
+	}
+	conn, err := connect(ctx, w, f.clusterFlags, false, p, logger)
+	if err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	warnings, err := conn.checkState(timed, false, logger)
+	if err != nil {
+		return err
+	}
+	found := reaper.NewHistory(conn.address, conn.stateNamespace)
+	found.Warnings = warnings
+	partly, err := readHistory(timed, conn.journals, f.run, &found)
+	switch {
+	case errors.Is(err, reaper.ErrNoJournal):
+		return reaper.BadInput(err, strings.Join(append(warnings, w.name()+" history lists the runs that have one"), "; "))
+	case err != nil:
+		return err
+	}
+	by := reaper.RunInfo{Program: w.name(), Kubeconfig: f.kubeconfig, Context: conn.context, StateNamespace: conn.stateNamespace}
+	by.Policy.File = f.policy
+	return errors.Join(partly, report.WriteHistory(w.stdout, printing, found, by))
+}
+
+// latest is the value of --run that names the last run with a journal.
+const latest = "latest"
+
+// readHistory reads all runs, or one. partly is a *reaper.PartialError if its journal is
+// damaged. If there is no run, the latest is none either.
+func readHistory(ctx context.Context, journals *kube.Journals, run string, found *reaper.History) (partly, err error) {
+	if run == latest {
+		runs, unread, err := journals.List(ctx)
+		if err != nil || len(runs) == 0 {
+			found.Warnings = append(found.Warnings, unread...)
+			return nil, err
+		}
+		run = runs[0].ID
+	}
+	if run != "" {
+		journal, damage := journals.Read(ctx, run)
+		if damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged) {
+			return nil, damage
+		}
+		return found.AddJournal(journal, damage), nil
+	}
+	runs, unread, err := journals.List(ctx)
+	found.Runs, found.Warnings = append(found.Runs, runs...), append(found.Warnings, unread...)
+	return nil, err
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// lookFlags are the flags of the commands that decide as a dry run does, on a cluster or
+// on files, and print something else than its report.
+type lookFlags struct {
+	clusterFlags
+	overrides overrides
+	filters   filterFlags
+	from      []string
+	pods      string
+}
+
+// add adds the flags to a command.
+func (f *lookFlags) add(flags *pflag.FlagSet) {
+	f.clusterFlags.add(flags)
+	f.overrides.addTerms(flags)
+	f.filters.add(flags)
+	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` and contact nothing, as inspect does; - is stdin")
+	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods of the cluster, and its StatefulSets and nodes")
+}
+
+// look makes a dry run that writes nothing, anywhere. Its report has every allocation. It
+// is nil if there was an error before the first listing; otherwise it is true with any
+// error.
+func look(ctx context.Context, w ioStreams, f lookFlags) (*reaper.Report, error) {
+	if err := f.overrides.check(); err != nil {
+		return nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	selection, err := f.filters.selection(w.backends)
+	if err != nil {
+		return nil, err
+	}
+	p, err := loadPolicy(w, f.policy)
+	if err != nil {
+		return nil, err
+	}
+	f.overrides.apply(&p)
+	if len(f.from) > 0 {
+		return offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection}, f.pods, f.from)
+	}
+	dryRun := true
+	p.DryRun = &dryRun
+	logger := newLogger(w, f.clusterFlags)
+	conn, err := connect(ctx, w, f.clusterFlags, false, p, logger)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := conn.checkState(ctx, false, logger)
+	if err != nil {
+		return nil, err
+	}
+	o := options(w, runFlags{clusterFlags: f.clusterFlags}, p, conn, logger)
+	o.Selection = selection
+	found, err := reaper.Run(ctx, o)
+	found.Warnings = append(warnings, found.Warnings...)
+	return &found, err
+}
+
+// offline makes the report of a dry run on files. It is nil if there was an error before
+// the first listing. The options lack what files give.
+func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options, pods string, files []string) (*reaper.Report, error) {
+	read, err := dump.Read(ctx, w.stdin, files, pods)
+	if err != nil {
+		return nil, err
+	}
+	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
+	o.ID, o.Version, o.Policy, o.Backends = newID(), buildVersion(), p, stores
+	o.Now, o.Logger = time.Now, slog.New(slog.DiscardHandler)
+	if pods != "" {
+		o.Cluster = &read.Cluster
+	}
+	found, err := reaper.Inspect(ctx, o)
+	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
+	if len(stores) == 0 {
+		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
+	}
+	return &found, err
+}

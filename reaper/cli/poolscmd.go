@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+const poolsAbout = `pools shows how full the networks are, the fullest one first: how many addresses pods
+have, how many are leaked, and how many pods can still get. A network is an IPPool of
+Calico with all of its blocks, or a range of Whereabouts with all of its attachments. The
+capacity counts the addresses that pods can get, without those that are reserved, excluded
+or outside of what is handed out.
+
+pools decides as a dry run does, and writes nothing.
+`
+
+// poolsExamples is a format for the name of the program.
+const poolsExamples = `  %[1]s pools
+  %[1]s pools --top nodes
+  %[1]s pools --all -o json
+  %[1]s pools --from pools.yaml --pods pods.json`
+
+// poolsFlags are the flags of the pools command.
+type poolsFlags struct {
+	lookFlags
+	all   bool
+	top   string
+	limit int
+}
+
+func newPools(w ioStreams) *cobra.Command {
+	var f poolsFlags
+	cmd := &cobra.Command{
+		Use:     "pools",
+		Short:   "Show how full networks and pools are, and who leaks most",
+		Long:    poolsAbout,
+		Example: fmt.Sprintf(poolsExamples, w.name()),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnv(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			return pools(cmd.Context(), w, f)
+		},
+	}
+	flags := cmd.Flags()
+	f.add(flags)
+	flags.Lookup("output").Usage = "format: " + listOf(report.PoolsFormats())
+	flags.BoolVar(&f.all, "all", false, "show each pool under its network")
+	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(report.Tops()))
+	flags.IntVar(&f.limit, "limit", 10, "the `NUMBER` of rows of --top")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.PoolsFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("top", cobra.FixedCompletions(report.Tops(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	return cmd
+}
+
+// check returns the mistakes in the flags that can be found without a cluster.
+func (f poolsFlags) check() error {
+	switch {
+	case !slices.Contains(report.PoolsFormats(), f.output):
+		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(report.PoolsFormats()))
+	case f.top != "" && !slices.Contains(report.Tops(), f.top):
+		return reaper.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(report.Tops()))
+	case f.limit < 1:
+		return reaper.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
+	}
+	return nil
+}
+
+// pools runs the command. A plan that a limit refuses is no error of it.
+func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	found, err := look(ctx, w, f.lookFlags)
+	if found == nil {
+		return err
+	}
+	var refused *reaper.LimitError
+	if errors.As(err, &refused) {
+		err = nil
+	}
+	return errors.Join(err, report.WritePools(w.stdout, report.PoolsOptions{
+		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,
+	}, *found))
+}
+
+// listOf returns words for a sentence, such as "table, json or yaml".
+func listOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

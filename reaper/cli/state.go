@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// stateTimeout limits the look at the state namespace: it is advice, and a server that
+// does not answer is told of by the run.
+const stateTimeout = 5 * time.Second
+
+// maxOthers is the largest number of other state namespaces that a warning names.
+const maxOthers = 5
+
+// checkState returns an error if a command that writes has no state namespace, and
+// warnings for the report: another command has none, or ledgers and locks exist elsewhere.
+// What it may not read, it does not tell.
+func (c connection) checkState(ctx context.Context, writes bool, logger *slog.Logger) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	var missing error
+	var others []string
+	var unread error
+	var both sync.WaitGroup
+	both.Go(func() { missing = kube.CheckNamespace(ctx, c.core, c.stateNamespace) })
+	both.Go(func() { others, unread = kube.OtherStates(ctx, c.raw, c.stateNamespace) })
+	both.Wait()
+	if unread != nil {
+		logger.Debug("other state namespaces are not known", "err", unread)
+	}
+	var input *reaper.InputError
+	switch {
+	case missing != nil && writes:
+		return nil, missing
+	case errors.As(missing, &input):
+		warnings = append(warnings, fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, input.Hint))
+	}
+	if len(others) > 0 {
+		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in %s, and this command uses %s: "+
+			"name the right one with --state-namespace, and delete the others", namespacesOf(others), c.stateNamespace))
+	}
+	return warnings, nil
+}
+
+// whereJournals returns the hint for a run without a journal: which other namespaces may
+// have it.
+func (c connection) whereJournals(ctx context.Context, w ioStreams, logger *slog.Logger) string {
+	warnings, _ := c.checkState(ctx, false, logger) // a look has no error
+	return strings.Join(append(warnings, w.name()+" history lists the runs that have one"), "; ")
+}
+
+// namespacesOf names namespaces for a sentence.
+func namespacesOf(names []string) string {
+	more := ""
+	if n := len(names) - maxOthers; n > 0 {
+		names, more = names[:maxOthers], fmt.Sprintf(" and %d more", n)
+	}
+	kind := "namespace "
+	if len(names) > 1 {
+		kind = "the namespaces "
+	}
+	return kind + strings.Join(names, ", ") + more
+}

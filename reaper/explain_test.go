@@ -1,0 +1,163 @@
+package reaper_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestParseQuestion(t *testing.T) {
+	for _, tt := range []struct {
+		text, namespace string
+		want            reaper.Question
+		wrong           bool
+	}{
+		{"10.0.0.7", "", reaper.Question{Address: "10.0.0.7"}, false},
+		{"::ffff:10.0.0.7", "", reaper.Question{Address: "10.0.0.7"}, false},
+		{"fd00:0::1", "shop", reaper.Question{Address: "fd00::1"}, false},
+		{"shop/web", "", reaper.Question{Namespace: "shop", Pod: "web"}, false},
+		{"shop/web", "shop", reaper.Question{Namespace: "shop", Pod: "web"}, false},
+		{"shop/web", "cart", reaper.Question{}, true},
+		{"pod/web", "", reaper.Question{Pod: "web"}, false},
+		{"pod/web", "shop", reaper.Question{Namespace: "shop", Pod: "web"}, false},
+		{"node/n1", "", reaper.Question{Node: "n1"}, false},
+		{"web", "shop", reaper.Question{Namespace: "shop", Name: "web"}, false},
+		{"", "", reaper.Question{}, true},
+		{"node/", "", reaper.Question{}, true},
+		{"/web", "", reaper.Question{}, true},
+	} {
+		got, err := reaper.ParseQuestion(tt.text, tt.namespace)
+		mistake := (*reaper.InputError)(nil)
+		equal(t, "mistake in "+tt.text, errors.As(err, &mistake), tt.wrong)
+		equal(t, "question of "+tt.text, got, tt.want)
+	}
+}
+
+// explained returns the explanation of the address 10.0.0.1 by a dry run.
+func (s situation) explained(t *testing.T) reaper.Explanation {
+	t.Helper()
+	h := newHarness(fixedStore(s.pools))
+	h.pods.Add(s.pods...)
+	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.AddSets(s.sets...)
+	h.pods.AddNodes(s.nodes...)
+	h.policy = s.terms()
+	x, err := reaper.Explain(h.run(t), reaper.Question{Address: ip1.String()}, []string{"ip-reaper", "run", "--context", "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
+	allocation := func(change func(*reaper.Allocation)) []reaper.Pool {
+		a := webAllocation()
+		if change != nil {
+			change(&a)
+		}
+		return []reaper.Pool{poolOf(a)}
+	}
+	for _, tt := range []struct {
+		name      string
+		situation situation
+		rule      int
+		command   string // one of the commands; empty if there is none
+		says      string // a part of what the remedies say
+	}{
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 31, "ip-reaper run --context prod --remember", "no run has stored"},
+		{"its node is not ready", situation{
+			pools: allocation(func(a *reaper.Allocation) { a.Owner.Node = "n1" }), nodes: []reaper.Node{{Name: "n1"}},
+		}, 16, "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
+		{"a rule of the policy", situation{
+			pools: allocation(nil), policy: func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
+			},
+		}, 20, "", "rules[0] holds what it matches: pods w*"},
+		{"its namespace", situation{
+			pools: allocation(nil), policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"def*"} },
+		}, 19, "", "namespaces.exclude has def*"},
+		{"its age", situation{pools: allocation(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) })},
+			24, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
+		{"its pod is finished", situation{pools: allocation(nil), pods: []reaper.Pod{finished(showing(web, ip1))}},
+			12, "kubectl delete pod -n default web", "pods.finished"},
+		{"its pod lives", situation{pools: allocation(nil), pods: []reaper.Pod{showing(web, ip1)}},
+			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
+		{"it is excluded", situation{pools: allocation(func(a *reaper.Allocation) { a.Protected = "excluded by shop/lan" })},
+			18, "", "excluded by shop/lan"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := tt.situation.explained(t)
+			equal(t, "found", len(x.Found), 1)
+			e := x.Found[0]
+			equal(t, "rule", e.Rule, tt.rule)
+			equal(t, "rules that were asked", len(e.Asked), tt.rule)
+			equal(t, "the last one", e.Asked[tt.rule-1], reaper.AskedRule{
+				Number: tt.rule, Reason: reaper.Rules()[tt.rule-1].Reason, Doc: reaper.Rules()[tt.rule-1].Doc, Matched: true,
+			})
+			equal(t, "reason", e.Asked[tt.rule-1].Reason, e.Reason)
+			var says, commands []string
+			for _, r := range e.Remedies {
+				says = append(says, r.Says)
+				if r.Command != "" {
+					commands = append(commands, r.Command)
+				}
+			}
+			if !strings.Contains(strings.Join(says, "\n"), tt.says) {
+				t.Errorf("remedies say %q, want %q", says, tt.says)
+			}
+			if !strings.Contains("\n"+strings.Join(commands, "\n")+"\n", "\n"+tt.command+"\n") && (tt.command != "" || len(commands) > 0) {
+				t.Errorf("commands are %q, want %q", commands, tt.command)
+			}
+		})
+	}
+}
+
+// A store may say anything, and the operator pastes the command.
+func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
+	for _, name := range []string{"--all", "-n", "x; reboot", "$(reboot)", "a b", "`x`", "a'b", "a\nb", "x&", ""} {
+		a := webAllocation()
+		a.Owner.Pod.Name = name
+		a.Owner.Node = name
+		x := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{showing(a.Owner.Pod, ip1)}, nodes: []reaper.Node{{Name: name}}}.explained(t)
+		for _, r := range x.Found[0].Remedies {
+			if strings.HasPrefix(r.Command, "kubectl") {
+				t.Errorf("the name %q is in %q", name, r.Command)
+			}
+		}
+	}
+}
+
+func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
+	on := func(key, ip string, pod reaper.PodRef) reaper.Allocation {
+		a := webAllocation()
+		a.Key, a.Owner.Pod, a.Owner.Node = key, pod, "n1"
+		a.IP = a.IP.Next()
+		if ip == "10.0.0.1" {
+			a.IP = ip1
+		}
+		return a
+	}
+	h := newHarness(fixedStore{poolOf(on("1", "10.0.0.1", web), on("2", "10.0.0.2", other))})
+	h.pods.Add(showing(other, ip2))
+	h.policy.DryRun = new(true)
+	report := h.run(t)
+	x, err := reaper.Explain(report, reaper.Question{Name: "n1"}, nil)
+	equal(t, "error", err, nil)
+	equal(t, "question", x.Question, reaper.Question{Node: "n1"})
+	equal(t, "explained", len(x.Found), 1)
+	equal(t, "others", x.Others, 1)
+	equal(t, "leaked", x.Leaked.Total, 1)
+	equal(t, "found in the store", *x.Stores[0].Found, 2)
+
+	x, err = reaper.Explain(report, reaper.Question{Name: "nothing"}, nil)
+	equal(t, "error", err, nil)
+	equal(t, "found in the store", *x.Stores[0].Found, 0)
+	report.Entries[0].Owner.Pod = "n1"
+	if _, err = reaper.Explain(report, reaper.Question{Name: "n1"}, nil); err == nil {
+		t.Error("a name of a pod and of a node is no mistake")
+	}
+}

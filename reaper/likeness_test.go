@@ -1,0 +1,89 @@
+package reaper_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 7. A flood of equal failures is one sentence in the error, and two lines in the
+// log. The report names each.
+func TestEqualFailuresAreCounted(t *testing.T) {
+	const pools = 40
+	var steps []step
+	for i := range pools {
+		pool := fmt.Sprintf("pool-%c", 'a'+i)
+		steps = append(steps, step{err: &reaper.PoolError{Pool: pool, Err: fmt.Errorf("pools %q is forbidden: uid %d", pool, 1000+i)}})
+	}
+	var log bytes.Buffer
+	h := newHarness(scriptedStore{"store", append(steps, step{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}})})
+	h.pods.Add(reaper.Pod{Ref: other})
+	o := h.options()
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	report, err := reaper.Run(t.Context(), o)
+	const want = `40 failures, the first: store: pool-a: pools "pool-a" is forbidden: uid 1000; store: torn: no range`
+	if err == nil || err.Error() != want {
+		t.Errorf("run: %v\nwant %s", err, want)
+	}
+	if lines := strings.Count(log.String(), "forbidden"); lines != 2 {
+		t.Errorf("the log has %d lines about it, want 2:\n%s", lines, log.String())
+	}
+	if !strings.Contains(log.String(), "count=40") {
+		t.Errorf("the log does not count:\n%s", log.String())
+	}
+	var failures []string
+	for _, st := range steps {
+		failures = append(failures, st.err.Error())
+	}
+	equal(t, "failures of the report", report.Backends[0].Failures, append(failures, "torn: no range"))
+}
+
+func TestErrorTellsFewKindsOfFailures(t *testing.T) {
+	var steps []step
+	for _, word := range strings.Fields("one two three four five six seven") {
+		steps = append(steps, step{err: &reaper.PoolError{Pool: "p", Err: errors.New(word)}})
+	}
+	h := newHarness(scriptedStore{"store", steps})
+	h.pods.Add(reaper.Pod{Ref: other})
+	_, err := reaper.Run(t.Context(), h.options())
+	if want := "store: p: one; store: p: two; store: p: three; store: p: four; store: p: five; and 2 other kinds of failures: -o json names each"; err == nil || err.Error() != want {
+		t.Errorf("run: %v\nwant %s", err, want)
+	}
+}
+
+// A release is in the report. The log has it at the debug level only.
+func TestSingleReleasesAreLoggedAtDebugLevel(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
+	var log bytes.Buffer
+	o := h.options()
+	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	report, err := reaper.Run(t.Context(), o)
+	if err != nil || report.Summary.Released != 1 {
+		t.Fatalf("run: %+v, %v", report.Summary, err)
+	}
+	if strings.Contains(log.String(), "gone-1") {
+		t.Errorf("the log has the release:\n%s", log.String())
+	}
+}
+
+func TestErrorsSpeakPlainly(t *testing.T) {
+	for text, want := range map[string]string{
+		"census: list pods: " + context.Canceled.Error():                                              "census: list pods: interrupted",
+		"census: list pods: " + context.DeadlineExceeded.Error():                                      "census: list pods: the time is over",
+		`Get "https://a": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`: `Get "https://a": no answer in time`,
+		"forbidden": "forbidden",
+	} {
+		if got := reaper.Plain(text); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package metrics
+
+import "github.com/ip-reaper/ip-reaper/reaper"
+
+// networks adds the metrics of the networks. A closed network gives no addresses, so it
+// has neither a capacity nor free addresses.
+func (g gauges) networks(r reaper.Report) {
+	const many = " For a backend with more than 100 networks there is only the sum of each IP family, as network (all)."
+	family := func(name, help string) family {
+		return g.family(name, help+many, labelBackend, labelNetwork, labelRange)
+	}
+	capacity := family("network_capacity",
+		"Addresses that pods can get of the network, taken or not. Left out if the number is unknown, and for a closed network.")
+	allocated := family("network_allocated",
+		"Addresses of the network that are allocated after the last run.")
+	leaked := family("network_leaked",
+		"Addresses of the network that have no owner after the last run, and that nothing protects. Left out if pods could not be listed.")
+	free := family("network_free",
+		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
+
+	networks := make(map[string]int, len(r.Backends))
+	for _, n := range r.Networks {
+		networks[n.Backend]++
+	}
+	row := func(n reaper.NetworkReport) [3]string {
+		return rowOf(reaper.PoolReport{Backend: n.Backend, Name: n.Name, Range: n.Range}, networks)
+	}
+	unknown := make(map[[3]string]bool) // rows with a network of unknown free addresses
+	for _, n := range r.Networks {
+		if n.Closed == "" && n.Free == nil {
+			unknown[row(n)] = true
+		}
+	}
+	for _, n := range r.Networks {
+		labels := row(n)
+		allocated.add(float64(n.Used), labels[:]...)
+		if judged(r) {
+			leaked.add(float64(n.Leaked), labels[:]...)
+		}
+		if n.Closed == "" && n.Capacity != nil && (!unknown[labels] || labels[1] != allPools) {
+			capacity.add(float(n.Capacity), labels[:]...)
+		}
+		if n.Closed == "" && !unknown[labels] {
+			free.add(float(n.Free), labels[:]...)
+		}
+	}
+}
+
+// leaked adds the bottom line.
+func (g gauges) leaked(r reaper.Report) {
+	leaked := g.family("leaked",
+		"Allocations that have no owner, by what becomes of them: due, waiting, held, or released by the last run. Left out if pods could not be listed, or no store.", labelStatus)
+	if r.Leaked == nil {
+		return
+	}
+	leaked.add(float64(r.Leaked.Due), "due")
+	leaked.add(float64(r.Leaked.Waiting), "waiting")
+	leaked.add(float64(r.Leaked.Held), "held")
+	leaked.add(float64(r.Leaked.Released), "released")
+}

@@ -1,0 +1,113 @@
+package reaper
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A Surveyor is a Backend that knows which addresses its store can give to pods.
+type Surveyor interface {
+	Backend
+
+	// Survey returns the networks of the pools, which List just yielded, and the
+	// networks that have no pool yet. Each pool is in one network at most. With an
+	// error, it returns the networks that it knows nevertheless. The error is a warning
+	// in the report. No verdict rests on a network.
+	Survey(ctx context.Context, pools []Pool) ([]Network, error)
+}
+
+// A Network is a part of a store from which pods get addresses: a Calico IPPool, or one
+// range of Whereabouts with all of its attachments.
+type Network struct {
+	Name string // unique within the backend
+
+	// Range is the prefix of the network. It is not valid if the network has none.
+	Range netip.Prefix
+
+	// Known is set if Usable is known.
+	Known bool
+
+	// Usable are the addresses that the store gives to pods, whether they are taken or
+	// not: without those that are excluded, reserved, or outside of the range that is
+	// handed out.
+	Usable Spans
+
+	// Closed says why pods get no address of the network now, such as "disabled"; empty
+	// if they do.
+	Closed string
+
+	// Pools are the names of its pools.
+	Pools []string
+}
+
+// surveyTimeout is how long the survey of one backend may take. A run goes on without it.
+const surveyTimeout = 20 * time.Second
+
+// survey adds the networks of the stores that were listed to the report.
+func (r *run) survey(ctx context.Context, inv Inventory) {
+	for _, l := range inv.Listings {
+		i := slices.IndexFunc(r.Backends, func(b Backend) bool { return b.Name() == l.Backend })
+		if i < 0 || l.Status == StatusFailed || l.Status == StatusSkipped {
+			continue
+		}
+		s, ok := r.Backends[i].(Surveyor)
+		if !ok {
+			continue
+		}
+		timed, cancel := context.WithTimeout(ctx, surveyTimeout)
+		networks, err := s.Survey(timed, l.Pools)
+		cancel()
+		if err != nil {
+			r.warn(l.Backend + ": how full some networks are is unknown: " + textOf(err))
+		}
+		for _, n := range networks {
+			r.report.addNetwork(l, n)
+		}
+	}
+}
+
+// addNetwork adds a network, and narrows the capacity of its pools to the addresses that
+// pods can get.
+func (r *Report) addNetwork(l Listing, n Network) {
+	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.whole, Pools: []string{}}
+	if n.Range.IsValid() {
+		report.Range = n.Range.String()
+	}
+	in := make(map[string]bool, len(n.Pools))
+	for _, name := range n.Pools {
+		in[name] = true
+	}
+	ranges := make(map[string]netip.Prefix, len(n.Pools))
+	for _, p := range l.Pools {
+		if in[p.Name] && p.Range.IsValid() {
+			ranges[p.Name] = p.Range
+		}
+	}
+	if n.Known {
+		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
+	}
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		prefix, ok := ranges[p.Name]
+		if !ok || p.Backend != l.Backend {
+			continue
+		}
+		report.Pools = append(report.Pools, p.Name)
+		p.Capacity = nil
+		if n.Known {
+			p.Capacity = n.Usable.Within(shownPrefix(prefix)).Count()
+		}
+	}
+	r.Networks = append(r.Networks, report)
+}
+
+// shownPrefix returns a prefix in the form of the addresses that pods show.
+func shownPrefix(p netip.Prefix) netip.Prefix {
+	const inIPv6 = 96 // the bits of an IPv6 address before the IPv4 address in it
+	if p.Addr().Is4In6() && p.Bits() >= inIPv6 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-inIPv6)
+	}
+	return p
+}

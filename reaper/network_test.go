@@ -1,0 +1,146 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/big"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A surveyor is a store with fixed pools and networks.
+type surveyor struct {
+	reaper.Backend
+	networks []reaper.Network
+	err      error
+}
+
+func (s surveyor) Survey(context.Context, []reaper.Pool) ([]reaper.Network, error) {
+	return s.networks, s.err
+}
+
+// A partialStore is a fixedStore with a pool that cannot be read.
+type partialStore struct {
+	fixedStore
+	err error
+}
+
+func (s partialStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		if yield(reaper.Pool{}, s.err) {
+			s.fixedStore.List(ctx)(yield)
+		}
+	}
+}
+
+// spansOf returns the addresses from first to last.
+func spansOf(first, last string) reaper.Spans {
+	return reaper.NewSpans(reaper.Span{First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last)})
+}
+
+// overlapping are the pools 10.0.0.0/29 and 10.0.0.0/28, which overlap. The live pod web has
+// 10.0.0.1. The others are leaked; 10.0.0.2 is in both pools.
+func overlapping() []reaper.Pool {
+	at := func(key, ip string) reaper.Allocation {
+		a := webAllocation()
+		a.Key, a.IP, a.Token = key, netip.MustParseAddr(ip), "t"+key
+		if key != "1" {
+			a.Owner.Pod = other
+		}
+		return a
+	}
+	pool := func(name, in string, all ...reaper.Allocation) reaper.Pool {
+		return reaper.Pool{Name: name, Range: netip.MustParsePrefix(in), Capacity: big.NewInt(8), Allocations: all}
+	}
+	return []reaper.Pool{
+		pool("small", "10.0.0.0/29", at("1", "10.0.0.1"), at("2", "10.0.0.2"), at("7", "10.0.0.7")),
+		pool("large", "10.0.0.0/28", at("2", "10.0.0.2"), at("9", "10.0.0.9")),
+	}
+}
+
+// dryRun makes a dry run over the pools of a store that says this of its networks.
+func dryRun(t *testing.T, networks []reaper.Network, failure error) reaper.Report {
+	t.Helper()
+	h := newHarness(surveyor{fixedStore(overlapping()), networks, failure})
+	h.pods.Add(showing(web, ip1))
+	h.policy.DryRun = new(true)
+	return h.run(t)
+}
+
+// A network counts the addresses of its pools, each one once. Free are those that pods
+// get and no pool has; its pools have their part of them.
+func TestNetworksCountTheAddressesThatPodsGet(t *testing.T) {
+	got := dryRun(t, []reaper.Network{{
+		Name: "net", Range: netip.MustParsePrefix("10.0.0.0/28"), Known: true,
+		Usable: spansOf("10.0.0.1", "10.0.0.9").Without(spansOf("10.0.0.7", "10.0.0.7")), Pools: []string{"small", "large", "no such pool"},
+	}}, nil)
+	usage := func(capacity int64, used, live, leaked int, free int64) reaper.Usage {
+		return reaper.Usage{Capacity: big.NewInt(capacity), Used: used, Live: live, Leaked: leaked, Free: big.NewInt(free)}
+	}
+	asNumbers := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
+	equal(t, "networks", got.Networks, []reaper.NetworkReport{{
+		Backend: "fixed", Name: "net", Range: "10.0.0.0/28", Usage: usage(8, 4, 1, 3, 5), Pools: []string{"small", "large"},
+	}}, asNumbers, cmpopts.IgnoreFields(reaper.NetworkReport{}, "Usable"))
+	equal(t, "small", got.Pools[0].Usage, usage(6, 3, 1, 2, 4), asNumbers)
+	equal(t, "large", got.Pools[1].Usage, usage(8, 2, 0, 2, 6), asNumbers)
+}
+
+// What is not known is null, and what is closed has nothing free (promise 11).
+func TestNetworksAreNotFreeWithoutProof(t *testing.T) {
+	known := reaper.Network{Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"}}
+	for _, tt := range []struct {
+		name     string
+		change   func(*reaper.Network)
+		capacity string
+		free     string
+	}{
+		{"known", func(*reaper.Network) {}, "16", "12"},
+		{"unknown", func(n *reaper.Network) { n.Known = false }, "<nil>", "<nil>"},
+		{"no address", func(n *reaper.Network) { n.Usable = nil }, "0", "0"},
+		{"closed", func(n *reaper.Network) { n.Closed = "disabled" }, "16", "0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := known
+			tt.change(&n)
+			got := dryRun(t, []reaper.Network{n}, nil)
+			one := got.Networks[0]
+			equal(t, "capacity, free", [2]string{one.Capacity.String(), one.Free.String()}, [2]string{tt.capacity, tt.free})
+			equal(t, "used", one.Used, 4)
+			if tt.capacity == "<nil>" && (got.Pools[0].Capacity != nil || got.Pools[0].Free != nil) {
+				t.Errorf("the pools of an unknown network have %v of %v free", got.Pools[0].Free, got.Pools[0].Capacity)
+			}
+		})
+	}
+}
+
+// A network may have more addresses in a pool that could not be read (promise 11).
+func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
+	broken := errors.New("broken")
+	h := newHarness(surveyor{partialStore{overlapping(), &reaper.PoolError{Pool: "third", Err: broken}}, []reaper.Network{{
+		Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"},
+	}}, nil})
+	h.pods.Add(showing(web, ip1))
+	h.policy.DryRun = new(true)
+	report, err := reaper.Run(t.Context(), h.options())
+	if err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Fatalf("the run ended with %v, want the error of the pool", err)
+	}
+	if n := report.Networks[0]; !n.Partial || n.Free != nil || n.Capacity.Int64() != 16 {
+		t.Errorf("partial is %v, and %v of %v are free, want that to be unknown", n.Partial, n.Free, n.Capacity)
+	}
+}
+
+// Promise 9. No release waits for a survey that works.
+func TestSurveyThatFailsIsAWarning(t *testing.T) {
+	got := dryRun(t, nil, errors.New("ippools is forbidden"))
+	equal(t, "warnings", got.Warnings, []string{"fixed: how full some networks are is unknown: ippools is forbidden"})
+	equal(t, "networks", got.Networks, []reaper.NetworkReport{})
+	equal(t, "planned", got.Summary.Planned, 4)
+}

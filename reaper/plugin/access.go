@@ -1,0 +1,33 @@
+package plugin
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// An Outsider is a backend that may turn out, when it is opened, to have its store outside
+// of the API server. Then it needs no right there, whatever its Access says.
+type Outsider interface {
+	// OutsideAPIServer reports whether the store is outside of the API server.
+	OutsideAPIServer() bool
+}
+
+// Needs returns the rules of the opened backends for one right, by their names, with the
+// settings of a policy. A rule that has several API groups needs one of them.
+func Needs(plugins []Plugin, opened []reaper.Backend, p policy.Policy, right Right) map[string][]rbacv1.PolicyRule {
+	settings := settingsOf(plugins, p)
+	needs := make(map[string][]rbacv1.PolicyRule)
+	for _, b := range opened {
+		if o, ok := b.(Outsider); ok && o.OutsideAPIServer() {
+			continue
+		}
+		for _, one := range plugins {
+			if one.Name == b.Name() && one.Access != nil {
+				needs[one.Name] = one.Access(settings(one.Name))[right]
+			}
+		}
+	}
+	return needs
+}

@@ -1,0 +1,94 @@
+package reaper_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 7. A time that the next run does not know is not printed.
+func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		before           bool // an earlier run stored a ledger
+		dryRun, remember bool
+		ledgers          func(*memoryLedgers)
+		want             bool
+	}{
+		{"a dry run that is the first", false, true, false, nil, false},
+		{"a dry run that remembers", false, true, true, nil, true},
+		{"a dry run after one that remembered", true, true, false, nil, true},
+		{"a run that releases", false, false, false, nil, true},
+		{"a dry run that cannot read the ledger", true, true, false, func(l *memoryLedgers) { l.onLoad = func() error { return errForbidden } }, false},
+		{"a run that cannot save the first ledger", false, false, false, func(l *memoryLedgers) { l.onSave = func() error { return errForbidden } }, false},
+		{"a run that cannot save another ledger", true, false, false, func(l *memoryLedgers) { l.onSave = func() error { return errForbidden } }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := backendtest.NewMemory("memory")
+			h := newHarness(m.Backend())
+			h.addPods(t, m, "live-1", "gone-1")
+			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+			if tt.before {
+				h.run(t)
+				h.addPods(t, m, "gone-2") // so that there is something to save
+			}
+			h.policy.DryRun = &tt.dryRun
+			h.change = func(o *reaper.Options) { o.Remember = tt.remember }
+			if tt.ledgers != nil {
+				tt.ledgers(h.ledgers)
+			}
+			report, _ := reaper.Run(t.Context(), h.options())
+			e := entryOf(t, report, "2")
+			equal(t, "verdict", e.Verdict, reaper.Suspected)
+			equal(t, "memory", report.Run.Memory, tt.want)
+			equal(t, "first seen is known", e.FirstSeen != nil, tt.want)
+			equal(t, "due is known", e.Due != nil, tt.want)
+			hint := strings.Contains(strings.Join(report.Warnings, "\n"), "run with --remember, or let the CronJob run")
+			equal(t, "hint", hint, !tt.want && tt.dryRun)
+		})
+	}
+}
+
+// A dry run with another grace period or another minimum age answers "what if" by the times
+// that earlier runs stored.
+func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, "live-1", "gone-1")
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	h.run(t)
+	h.now = noon.Add(20 * time.Minute)
+	stored := string(h.ledgers.stored)
+	h.policy.DryRun = new(true)
+	for grace, want := range map[time.Duration]reaper.Outcome{
+		time.Hour: reaper.Kept, 30 * time.Minute: reaper.Kept, 10 * time.Minute: reaper.Planned, 0: reaper.Planned,
+	} {
+		h.policy.GracePeriod = &policy.Duration{Duration: grace}
+		e := entryOf(t, h.run(t), "2")
+		equal(t, "outcome with "+grace.String(), e.Outcome, want)
+		equal(t, "first seen", *e.FirstSeen, noon)
+		equal(t, "due with "+grace.String(), *e.Due, noon.Add(grace))
+	}
+	equal(t, "ledger", string(h.ledgers.stored), stored)
+}
+
+func TestDryRunAnswersWhatIfTheMinimumAgeWasLower(t *testing.T) {
+	a := webAllocation()
+	a.Created = noon.Add(-time.Minute)
+	h := newHarness(fixedStore{poolOf(a)})
+	h.pods.Add(reaper.Pod{Ref: other})
+	h.policy.DryRun = new(true)
+	for age, want := range map[time.Duration]decision{
+		time.Hour:        {reaper.Held, reaper.TooYoung, ""},
+		30 * time.Second: {reaper.Orphaned, reaper.PodAbsent, ""},
+	} {
+		h.policy.MinAge = &policy.Duration{Duration: age}
+		got := reported(t, h.run(t), "1")
+		got.Note = ""
+		equal(t, "decision with "+age.String(), got, want)
+	}
+}

@@ -1,0 +1,30 @@
+package report
+
+// ownWords are the headings of the columns whose cells are words of this program. A word of
+// a store may look like one of them, and has no colour.
+var ownWords = map[string]bool{"STATUS": true, "VERDICT": true, "OUTCOME": true}
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	dim    = "\x1b[2m"
+	alarm  = "\x1b[1;31m"
+	reset  = "\x1b[0m"
+)
+
+// palette has the colours of our words.
+var palette = map[string]string{
+	refusedLabel: alarm, failedLabel: alarm, "warning:": yellow,
+	"failed": red, "partial": yellow, "ok": green, "skipped": dim,
+	"released": green, "restored": green, "planned": yellow, "orphan": yellow, "suspected": yellow,
+	"refused": red, "changed": yellow, "returned": yellow, "taken": yellow, "kept": dim, "present": dim,
+}
+
+// paint returns a word in its colour, if it has one and colours are wanted.
+func paint(word string, color bool) string {
+	if code := palette[word]; color && code != "" {
+		return code + word + reset
+	}
+	return word
+}

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A customColumn is a heading and the path of its cells within an entry.
+type customColumn struct {
+	heading string
+	path    *jsonpath.JSONPath
+}
+
+// parseColumns returns a printer of columns that the user chose, such as
+// IP:.ip,POD:.owner.pod. It prints one row for each of the report's entries.
+func parseColumns(spec string) (printer, error) {
+	var columns []customColumn
+	for part := range strings.SplitSeq(spec, ",") {
+		heading, text, ok := strings.Cut(part, ":")
+		if !ok || heading == "" || text == "" {
+			return nil, fmt.Errorf("%q is no column: write HEADING:PATH, such as IP:.ip", part)
+		}
+		path, err := pathOf(braced(text))
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", heading, err)
+		}
+		columns = append(columns, customColumn{heading, path})
+	}
+	return func(w io.Writer, v reportView) error { return printColumns(w, v, columns) }, nil
+}
+
+// braced returns a path as JSONPath has it: kubectl accepts .ip, ip and {.ip}.
+func braced(path string) string {
+	if strings.HasPrefix(path, "{") {
+		return path
+	}
+	return "{." + strings.TrimPrefix(path, ".") + "}"
+}
+
+// printColumns prints a heading, and a row for each entry of the report.
+func printColumns(w io.Writer, v reportView, columns []customColumn) error {
+	value, err := plain(v.value)
+	if err != nil {
+		return err
+	}
+	var t table
+	for _, c := range columns {
+		t.heading = append(t.heading, c.heading)
+	}
+	report, _ := value.(map[string]any)
+	entries, _ := report["entries"].([]any)
+	for _, e := range entries {
+		row := make([]string, len(columns))
+		for i, c := range columns {
+			if row[i], err = c.cell(e); err != nil {
+				return err
+			}
+		}
+		t.rows = append(t.rows, row)
+	}
+	for _, line := range layOut(t, fitting{}, false) {
+		if _, err := fmt.Fprintln(w, printable.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cell returns the cell of one entry. As with kubectl, <none> stands for no value, and a
+// comma between several values.
+func (c customColumn) cell(entry any) (string, error) {
+	found, err := c.path.FindResults(entry)
+	if err != nil {
+		return "", fmt.Errorf("column %s: %w", c.heading, err)
+	}
+	var values []string
+	for _, results := range found {
+		for i := range results {
+			var text bytes.Buffer
+			if err := c.path.PrintResults(&text, results[i:i+1]); err != nil {
+				return "", fmt.Errorf("column %s: %w", c.heading, err)
+			}
+			values = append(values, text.String())
+		}
+	}
+	if len(values) == 0 {
+		return "<none>", nil
+	}
+	return strings.Join(values, ","), nil
+}

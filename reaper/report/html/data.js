@@ -1,0 +1,144 @@
+
+// The report. Each text of it may be hostile, so it gets into the page by text nodes and
+// attributes without effect only, after shown() escaped it.
+const data = JSON.parse(document.getElementById('data').textContent);
+const report = data.report;
+const isRestore = report.kind === 'RestoreReport';
+const asOf = Date.parse(report.run.finishedAt) > 0 ? report.run.finishedAt : report.run.startedAt;
+
+// STATES are the ways to draw an entry, the most urgent one first.
+const STATES = [
+  { key: 'f', name: 'failed', label: 'failed', about: 'it is not known whether the write happened' },
+  { key: 'd', name: 'due', label: 'due', about: 'no owner, and the grace period is over' },
+  { key: 'w', name: 'waiting', label: 'waiting', about: 'no owner, and the grace period is not over' },
+  { key: 'h', name: 'held', label: 'held', about: 'no owner, and kept for another reason' },
+  { key: 'p', name: 'protected', label: 'protected', about: 'no owner, and something outside keeps the address' },
+  { key: 'r', name: 'released', label: 'released', about: 'released by this run' },
+  { key: 'T', name: 'held', label: 'taken', about: 'its place has another owner, nothing was written' },
+  { key: 'P', name: 'waiting', label: 'planned', about: 'a real restore would try to put it back' },
+  { key: 'R', name: 'released', label: 'restored', about: 'the store holds it again' },
+  { key: 'S', name: 'inuse', label: 'present', about: 'the store held it already' },
+  { key: 'u', name: 'other', label: 'other', about: 'not a pod’s, not decided, or changed during the run' },
+  { key: 'i', name: 'inuse', label: 'in use', about: 'a pod has the address' },
+  { key: '-', name: 'free', label: 'not allocated', about: 'the pool holds no entry for the address' },
+];
+const FREE = STATES.length - 1;
+const stateIndex = new Map(STATES.map((state, index) => [state.key, index]));
+
+// entries have what the page filters and sorts by beside the entry itself.
+const entries = (report.entries || []).map((e, index) => ({
+  e,
+  state: stateIndex.get(data.states[index]),
+  order: addressKey(e.ip) || '9' + e.key,
+  pod: [e.owner.namespace, e.owner.pod].filter(Boolean).join('/'),
+  namespace: e.owner.namespace || '',
+  node: e.owner.node || '',
+  reason: e.reason || '',
+  due: e.due || '',
+}));
+
+// hidden are the characters that control, reorder or take up no room.
+const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/gu;
+
+// shown returns a text in one line, with escapes as ip-reaper prints them.
+function shown(text, limit = 4096) {
+  const all = String(text);
+  const line = all.length > limit ? all.slice(0, limit) + '…' : all;
+  return line.replace(hidden, (c) => {
+    if (c === '\n') return '\\n';
+    if (c === '\t') return '\\t';
+    const code = c.codePointAt(0).toString(16);
+    return code.length > 4 ? '\\U' + code.padStart(8, '0') : code.length > 2 ? '\\u' + code.padStart(4, '0') : '\\x' + code.padStart(2, '0');
+  });
+}
+
+// el makes an element. Children that are texts become text nodes.
+function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== false) node.setAttribute(key, value === true ? '' : shown(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== undefined && child !== '') node.append(child instanceof Node ? child : shown(child));
+  }
+  return node;
+}
+
+// number writes a number with commas, and a very large one by its power of ten.
+function number(n) {
+  if (n === null || n === undefined) return 'unknown';
+  if (n < 1e15) return n.toLocaleString('en-US');
+  const [digits, power] = n.toExponential(1).split('e+');
+  return '≈ ' + digits + ' × 10' + power.replace(/\d/g, (d) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[d]);
+}
+
+// many writes a number with its noun.
+function many(n, one, several = one + 's') {
+  return number(n) + ' ' + (n === 1 ? one : several);
+}
+
+// clock writes a time in UTC.
+function clock(time) {
+  return time ? time.slice(0, 19).replace('T', ' ') + ' UTC' : '';
+}
+
+// distance says how far a time is from the report's, such as "in 15 min" or "3 h ago".
+function distance(time) {
+  const seconds = Math.round((Date.parse(time) - Date.parse(asOf)) / 1000);
+  const ago = Math.abs(seconds);
+  const text = ago < 90 ? ago + ' s' : ago < 5400 ? Math.round(ago / 60) + ' min'
+    : ago < 172800 ? Math.round(ago / 3600) + ' h' : Math.round(ago / 86400) + ' d';
+  return seconds > 0 ? 'in ' + text : text + ' ago';
+}
+
+// addressKey returns a text that sorts as the address, or nothing for no address.
+function addressKey(ip) {
+  const key = digits(ip || '');
+  return /^(4[0-9a-f]{8}|6[0-9a-f]{32})$/.test(key) ? key : '';
+}
+
+// digits returns the family of an address and its hexadecimal digits.
+function digits(ip) {
+  if (!ip.includes(':')) {
+    const parts = ip.split('.').map(Number);
+    return '4' + parts.map((part) => part.toString(16).padStart(2, '0')).join('');
+  }
+  let text = ip.split('%')[0];
+  const dotted = text.lastIndexOf(':');
+  if (text.includes('.')) {
+    const [a, b, c, d] = text.slice(dotted + 1).split('.').map(Number);
+    text = text.slice(0, dotted + 1) + (a * 256 + b).toString(16) + ':' + (c * 256 + d).toString(16);
+  }
+  const [head, tail] = text.split('::').map((half) => half.split(':').filter(Boolean));
+  const zeros = tail ? Array(Math.max(0, 8 - head.length - tail.length)).fill('0') : [];
+  return '6' + [...head, ...zeros, ...(tail || [])].map((part) => part.padStart(4, '0')).join('');
+}
+
+// rangeOf returns the first address of a prefix and the number of its addresses.
+function rangeOf(prefix) {
+  const [ip, bits] = prefix.split('/');
+  const key = addressKey(ip);
+  const hostBits = (key[0] === '4' ? 32 : 128) - Number(bits);
+  if (!key || !(hostBits >= 0 && hostBits <= 128)) return null;
+  const base = BigInt('0x' + key.slice(1)) >> BigInt(hostBits) << BigInt(hostBits);
+  return { family: key[0], base, size: hostBits > 52 ? Infinity : 2 ** hostBits };
+}
+
+// addressAt returns the address at an offset of a range.
+function addressAt(range, offset) {
+  const value = range.base + BigInt(offset);
+  if (range.family === '4') return [24n, 16n, 8n, 0n].map((shift) => String(value >> shift & 255n)).join('.');
+  const parts = value.toString(16).padStart(32, '0').match(/.{4}/g).map((part) => part.replace(/^0+(?=.)/, ''));
+  const zeros = parts.join(':').match(/\b0(:0)+\b/g);
+  if (!zeros) return parts.join(':');
+  const longest = zeros.reduce((a, b) => (b.length > a.length ? b : a));
+  return parts.join(':').replace(longest, '::').replace(/:{3,}/, '::');
+}
+
+// countStates returns how many of the entries have each state.
+function countStates(list) {
+  const counts = STATES.map(() => 0);
+  for (const entry of list) counts[entry.state]++;
+  return counts;
+}

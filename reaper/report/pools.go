@@ -1,0 +1,234 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// PoolsOptions say what WritePools prints.
+type PoolsOptions struct {
+	Format string // one of PoolsFormats
+	All    bool   // the table has every pool, under its network
+	Top    string // one of Tops; empty for none
+	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
+}
+
+// PoolsFormats returns the formats of WritePools.
+func PoolsFormats() []string { return []string{"table", "json", "yaml"} }
+
+// A poolsReport is a report about pools. Its JSON form is a contract that users script
+// against.
+type poolsReport struct {
+	APIVersion string                 `json:"apiVersion"`
+	Kind       string                 `json:"kind"`
+	Run        reaper.RunInfo         `json:"run"`
+	Leaked     *reaper.Leaked         `json:"leaked"`
+	Backends   []reaper.BackendReport `json:"backends"`
+	Networks   []reaper.NetworkReport `json:"networks"` // the fullest one first
+	Pools      []reaper.PoolReport    `json:"pools"`    // the fullest one first
+	Top        *ranking               `json:"top,omitempty"`
+	Warnings   []string               `json:"warnings,omitempty"`
+}
+
+// WritePools prints how full the networks and the pools of a report are.
+func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
+	p := poolsReport{
+		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
+		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Warnings: r.Warnings,
+	}
+	slices.SortStableFunc(p.Networks, func(a, b reaper.NetworkReport) int {
+		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
+	})
+	closed := make(map[[2]string]bool)
+	for _, n := range p.Networks {
+		for _, pool := range n.Pools {
+			closed[[2]string{n.Backend, pool}] = n.Closed != ""
+		}
+	}
+	slices.SortStableFunc(p.Pools, func(a, b reaper.PoolReport) int {
+		return byFullness(a.Usage, b.Usage, closed[[2]string{a.Backend, a.Name}], closed[[2]string{b.Backend, b.Name}])
+	})
+	if o.Top != "" {
+		top := rank(r, o.Top)
+		p.Top = &top
+	}
+	switch o.Format {
+	case "json":
+		return printJSON(w, reportView{value: p})
+	case "yaml":
+		return printYAML(w, reportView{value: p})
+	case "table":
+		return printPools(w, o, p, r.BottomLine())
+	}
+	return errors.New("unknown format " + strconv.Quote(o.Format))
+}
+
+// byFullness orders the fullest first, then what is not known, and then what is closed.
+func byFullness(a, b reaper.Usage, aClosed, bClosed bool) int {
+	rank := func(u reaper.Usage, closed bool) int {
+		switch {
+		case closed:
+			return 2
+		case u.Capacity == nil || u.Free == nil:
+			return 1
+		}
+		return 0
+	}
+	if order := cmp.Compare(rank(a, aClosed), rank(b, bClosed)); order != 0 || rank(a, aClosed) > 0 {
+		return cmp.Or(order, cmp.Compare(b.Used, a.Used))
+	}
+	// The free part of each one: a.Free/a.Capacity against b.Free/b.Capacity.
+	left := new(big.Int).Mul(a.Free, orOne(b.Capacity))
+	right := new(big.Int).Mul(b.Free, orOne(a.Capacity))
+	return cmp.Or(left.Cmp(right), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
+}
+
+// orOne returns a number, or 1 for 0. What has no address is full, and none of it is free.
+func orOne(n *big.Int) *big.Int {
+	if n.Sign() == 0 {
+		return big.NewInt(1)
+	}
+	return n
+}
+
+// printPools prints a table of the networks, and one of the ranking, for people.
+func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) error {
+	lines := []string{bottomLine, where(p.Run), ""}
+	rows, left := poolRows(o, p)
+	if len(rows) == 0 {
+		lines = append(lines, "no networks and no pools are known")
+	} else {
+		lines = append(lines, align([]string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}, rows, 3, 11)...)
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
+	}
+	if p.Top != nil {
+		lines = append(append(lines, ""), p.Top.lines(o.Limit)...)
+	}
+	if notes := poolNotes(p); len(notes) > 0 {
+		lines = append(append(lines, ""), notes...)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(printable.Line(line), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// where says on which cluster, and when, the report was made.
+func where(run reaper.RunInfo) string {
+	at := run.StartedAt.UTC().Format(time.RFC3339)
+	switch {
+	case run.Cluster == "":
+		return "from files"
+	case run.Context == "":
+		return "cluster " + run.Cluster + ", at " + at
+	}
+	return "cluster " + run.Cluster + ", context " + run.Context + ", at " + at
+}
+
+// poolRows returns a row for each network, with all also for each of its pools below it.
+// Then come the pools without a network, and the number of those that are left out.
+func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
+	judged := p.Leaked != nil
+	of := make(map[[2]string]bool)
+	for _, n := range p.Networks {
+		note := ""
+		switch {
+		case n.Closed != "":
+			note = "closed: " + n.Closed
+		case n.Partial:
+			note = "a pool of the backend could not be read"
+		}
+		rows = append(rows, usageRow(n.Backend, n.Name, n.Range, n.Usage, judged, n.Closed != "", note))
+		for _, pool := range n.Pools {
+			of[[2]string{n.Backend, pool}] = true
+		}
+		for _, pool := range p.Pools {
+			if o.All && pool.Backend == n.Backend && slices.Contains(n.Pools, pool.Name) {
+				rows = append(rows, usageRow("", "  "+pool.Name, pool.Range, pool.Usage, judged, n.Closed != "", pool.ProtectedBy))
+			}
+		}
+	}
+	shown := 0
+	for _, pool := range p.Pools {
+		if of[[2]string{pool.Backend, pool.Name}] {
+			continue
+		}
+		if !o.All && shown == o.Limit {
+			left++
+			continue
+		}
+		shown++
+		rows = append(rows, usageRow(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, judged, false, pool.ProtectedBy))
+	}
+	return rows, left
+}
+
+// unknown stands for a figure that is not known. It is never 0.
+const unknown = "unknown"
+
+// usageRow returns the row of a network or of a pool. If the pods are not known, neither
+// is what has an address.
+func usageRow(backend, name, in string, u reaper.Usage, judged, closed bool, note string) []string {
+	by := []string{unknown, unknown, unknown, unknown}
+	if judged {
+		by = []string{strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other)}
+	}
+	full := percent(u)
+	if closed {
+		full = "closed"
+	}
+	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
+	return append(append(row, by...), number(u.Free), number(u.Capacity), note)
+}
+
+// percent returns how full it is. It is 100% only if nothing is free.
+func percent(u reaper.Usage) string {
+	switch {
+	case u.Capacity == nil || u.Free == nil:
+		return unknown
+	case u.Free.Sign() == 0:
+		return "100%"
+	}
+	taken := new(big.Int).Sub(u.Capacity, u.Free)
+	taken.Mul(taken, big.NewInt(100)).Div(taken, u.Capacity)
+	return taken.String() + "%"
+}
+
+// number returns a number. One of more than 15 digits, of IPv6, is short.
+func number(n *big.Int) string {
+	switch {
+	case n == nil:
+		return unknown
+	case len(n.String()) <= 15:
+		return n.String()
+	}
+	return new(big.Float).SetInt(n).Text('g', 3)
+}
+
+// poolNotes returns the stores that are not in the table, and the warnings.
+func poolNotes(p poolsReport) []string {
+	var notes []string
+	for _, b := range p.Backends {
+		if b.Status == reaper.StatusFailed {
+			notes = append(notes, "unknown: "+b.Name+" could not be listed: "+b.Message)
+		}
+	}
+	for _, warning := range p.Warnings {
+		notes = append(notes, "warning: "+warning)
+	}
+	return notes
+}

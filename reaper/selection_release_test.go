@@ -1,0 +1,123 @@
+package reaper_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The allocations that one ADD made are released together or not at all, so they are
+// selected together.
+func TestGroupIsSelectedAsAWhole(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		m := backendtest.NewHandled("handled")
+		m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+		h := newHarness(m.Backend()).selecting(reaper.Selection{Pools: []string{"a"}})
+		h.pods.Add(reaper.Pod{Ref: other})
+		for pool, name := range map[string]string{"a": "gone-1", "b": "gone-1", "c": "gone-2"} {
+			a, err := m.Reserve(pool, app(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pool == "b" && live {
+				h.pods.Add(showing(other, a.IP))
+			}
+		}
+		report := h.run(t)
+		released := 2
+		if live {
+			released = 0
+		}
+		equal(t, "released", report.Summary.Released, released)
+		equal(t, "entries", report.Summary.Entries, 2)
+		equal(t, "allocations left", len(contentsOf(t, m)), 3-released)
+	}
+}
+
+// An address is free only if no store has it. So the reservation of an address is
+// selected with the entry of its pool.
+func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
+	m, two := backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step")
+	h := newHarness(m.Backend(), two.Backend()).selecting(reaper.Selection{Pools: []string{"a"}})
+	h.addPods(t, m, "live-1", "gone-1")
+	h.addPods(t, two, "live-1", "gone-1", "gone-2")
+	report := h.run(t)
+	equal(t, "released", outcomes(report), map[string]reaper.Outcome{
+		"1": reaper.Kept, "2": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
+	})
+	equal(t, "reservations left", len(contentsOf(t, two)), 2)
+}
+
+// Promise 1, 2. An object that protects an address stays with it, also if only the object
+// is selected.
+func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
+	for _, dryRun := range []bool{false, true} {
+		h, m, s := protectedHarness(t, deletable(protectingPod("a", hours(0), "gone-1")))
+		h.selecting(reaper.Selection{Backends: []string{reservedIPsName}})
+		h.policy.DryRun = &dryRun
+		before := contentsOf(t, m)
+		e := entryOf(t, h.run(t), "ns/a")
+		equal(t, "outcome", e.Outcome, reaper.Kept)
+		equal(t, "error", e.Error, "an allocation that it protects is not selected")
+		equal(t, "objects left", s.keys(), []string{"ns/a"})
+		equal(t, "store", contentsOf(t, m), before)
+	}
+	h, _, s := protectedHarness(t, deletable(protectingPod("a", hours(0), "gone-1")))
+	h.selecting(onePod("gone-1")).run(t)
+	equal(t, "objects left where both are selected", len(s.keys()), 0)
+}
+
+// Promise 1, 8. A release that was cut short is not undone because the next run selects
+// something else. But what must not go on is given back by any run, because a live pod may
+// have the address.
+func TestInterruptedAllocationThatIsNotSelected(t *testing.T) {
+	h, m := interruptedHarness(t)
+	before := contentsOf(t, m)
+	report := h.selecting(onePod("live-1")).run(t)
+	equal(t, "store", contentsOf(t, m), before)
+	equal(t, "entries", report.Summary.Entries, 1)
+
+	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+	report = h.run(t)
+	equal(t, "what was written is reported", outcomes(report), map[string]reaper.Outcome{"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Returned})
+	if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); a.Interrupted {
+		t.Error("its owner is back, and it is not given back")
+	}
+}
+
+func TestRunWaitsOnlyForWhatIsSelected(t *testing.T) {
+	for pod, want := range map[string]time.Duration{"gone-1": 5 * time.Minute, "gone-2": 15 * time.Minute} {
+		h, m := waitingHarness(t)
+		shortenGrace(h, 5*time.Minute)
+		sleep := (&fakeSleep{}).attach(h.selecting(onePod(pod)))
+		report := h.run(t)
+		equal(t, "slept for "+pod, sleep.slept, []time.Duration{want + time.Second})
+		equal(t, "released", report.Summary, reaper.Counts{Entries: 1, Planned: 1, Released: 1})
+		equal(t, "allocations left", len(contentsOf(t, m)), 2)
+	}
+}
+
+// The last allocation of a pool may be released by an earlier look of the same run.
+func TestPoolThatEndsDuringTheRunIsNoMistake(t *testing.T) {
+	two := backendtest.NewTwoStep("two-step")
+	h := newHarness(two.Backend())
+	h.addPods(t, two, "gone-1", "gone-2", "live-1")
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	shortenGrace(h, 0)
+	sleep := (&fakeSleep{}).attach(h.selecting(reaper.Selection{Pools: []string{"10.0.0.1", "10.0.0.2"}}))
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	equal(t, "sleeps", len(sleep.slept), 1)
+}
+
+// What is not selected is none of the operator's concern now.
+func TestWarningsAreAboutWhatIsSelected(t *testing.T) {
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	as := h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	h.pods.Add(reaper.Pod{Ref: other, Addresses: showing(other, as[1].IP).Addresses, Interfaces: showing(other, as[1].IP).Interfaces})
+	equal(t, "warnings without a selection", len(h.run(t).Warnings), 1)
+	equal(t, "warnings of another pod", len(h.selecting(onePod("live-1")).run(t).Warnings), 0)
+}
