@@ -158,9 +158,13 @@ type Census struct {
 // A population is an index of a list of pods.
 type population struct {
 	began     time.Time // when the reading of the list began
+	version   uint64    // of the list; 0 if it is not known. See Follower
 	pods      map[PodRef]Pod
 	byAddress map[netip.Addr][]PodRef
-	sandboxes map[string]PodRef // a pod that shows the sandbox
+	sandboxes map[string]PodRef   // a pod that shows the sandbox
+	twice     map[string][]PodRef // the other pods that show the same sandbox
+
+	changed *changes // overrides the list; nil if the pods are not followed
 
 	unfinished int // the pods that are not finished
 
@@ -168,7 +172,8 @@ type population struct {
 	// node, and are not hidden. The veiled ones are hidden too.
 	hidden   int
 	starting map[string]int
-	veiled   []PodRef
+	veiled   []PodRef // of the list
+	behind   int      // how many are veiled, with the changes
 
 	// The pods that show too much: those that are not finished, and those that are.
 	crowded, crowdedEnded excess
@@ -223,33 +228,59 @@ func newPopulation(began time.Time, pods []Pod) population {
 		starting:  make(map[string]int),
 	}
 	for _, pod := range pods {
-		switch {
-		case pod.TooMuch && pod.Finished:
-			p.crowdedEnded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
-		case pod.TooMuch:
-			p.crowded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
-		}
+		p.addCrowded(pod)
 		p.pods[pod.Ref] = pod
 		for _, ip := range pod.Addresses {
 			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)
 		}
 		if pod.Sandbox != "" {
-			p.sandboxes[pod.Sandbox] = pod.Ref
-		}
-		if !pod.Finished {
-			p.unfinished++
+			p.addSandbox(pod)
 		}
 		if pod.veiled() && !pod.Finished {
 			p.veiled = append(p.veiled, pod.Ref)
 		}
-		switch {
-		case pod.AddressUnknown && pod.Starting:
-			p.starting[pod.Node]++
-		case pod.AddressUnknown && !pod.Finished:
-			p.hidden++
-		}
+		p.count(pod, 1)
 	}
 	return p
+}
+
+// addSandbox indexes the sandbox of a pod of the list.
+func (p *population) addSandbox(pod Pod) {
+	if other, shown := p.sandboxes[pod.Sandbox]; shown {
+		if p.twice == nil {
+			p.twice = make(map[string][]PodRef)
+		}
+		p.twice[pod.Sandbox] = append(p.twice[pod.Sandbox], other)
+	}
+	p.sandboxes[pod.Sandbox] = pod.Ref
+}
+
+// addCrowded adds the pod to those that show too much, if it does.
+func (p *population) addCrowded(pod Pod) {
+	switch {
+	case pod.TooMuch && pod.Finished:
+		p.crowdedEnded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
+	case pod.TooMuch:
+		p.crowded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
+	}
+}
+
+// count adds a pod to the numbers of pods, or subtracts it: by is 1 or -1.
+func (p *population) count(pod Pod, by int) {
+	if !pod.Finished {
+		p.unfinished += by
+	}
+	if pod.veiled() && !pod.Finished {
+		p.behind += by
+	}
+	switch {
+	case pod.AddressUnknown && pod.Starting:
+		if p.starting[pod.Node] += by; p.starting[pod.Node] == 0 {
+			delete(p.starting, pod.Node)
+		}
+	case pod.AddressUnknown && !pod.Finished:
+		p.hidden += by
+	}
 }
 
 // A Scope says which lists a census has beside those of the pods and the virtual
@@ -263,7 +294,7 @@ type Scope struct {
 // fails, there is no census.
 func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
-	pods, err := cluster.Pods(ctx)
+	pods, version, err := podsAt(ctx, cluster)
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
@@ -286,7 +317,9 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 			nodes = []Node{} // read, and there are none
 		}
 	}
-	return NewCensus(began, pods, sets, nodes...).withMachines(machines), nil
+	census := NewCensus(began, pods, sets, nodes...).withMachines(machines)
+	census.version = version
+	return census, nil
 }
 
 // Size returns the number of pods.
@@ -305,7 +338,7 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.pod, l.presence
 	}
-	if p, ok := c.pods[ref]; ok {
+	if p, ok := c.current(ref); ok {
 		return p, Present
 	}
 	return Pod{}, Absent
@@ -367,9 +400,10 @@ func (c Census) hiding() int {
 // showing returns the pods that show the address.
 func (c Census) showing(ip netip.Addr) []Pod {
 	var pods []Pod
-	for _, ref := range c.byAddress[ip] {
+	for _, ref := range c.refsShowing(ip) {
 		if c.fresh[ref].presence == Unknown {
-			pods = append(pods, c.pods[ref])
+			pod, _ := c.current(ref)
+			pods = append(pods, pod)
 		}
 	}
 	for _, p := range c.fresh {

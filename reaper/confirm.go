@@ -3,36 +3,56 @@ package reaper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 )
 
 // The second look reads few owners one by one. For many owners, it lists all pods if
 // that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
-// one pod.
+// one pod. In a large cluster, a list takes too long: there it follows the pods, for many
+// owners and for those that need a list.
 const (
-	fewDue      = 50 // up to this many orphans: read one by one
-	podsPerRead = 20 // more orphans: list, if there are at most this many pods for each
+	fewDue      = 50   // up to this many orphans: read one by one
+	podsPerRead = 20   // more orphans: list, if there are at most this many pods for each
+	fewPods     = 2000 // more pods: follow them
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
 // concurrent use. Concurrent callers share one list.
 type Confirmer struct {
 	cluster Cluster
-	census  Census // of the first look
-	bulk    bool   // a list is cheaper than single reads
+	census  Census    // of the first look
+	many    bool      // more than few are due
+	bulk    bool      // a list is cheaper than single reads
+	pods    *follower // nil if the pods are not followed
 
-	mu   sync.Mutex
-	last *listing // the latest; nil if there is none to share
-	slow bool     // a list failed, or took longer than it may be shared
+	mu     sync.Mutex
+	last   *listing  // the latest; nil if there is none to share
+	slow   bool      // a list failed, or took longer than it may be shared
+	forgot time.Time // when Forget was called last
 }
 
 // NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
-// the census.
+// the census. The caller must Close it.
 func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
-	return &Confirmer{
+	c := &Confirmer{
 		cluster: cluster,
 		census:  census,
+		many:    due > fewDue,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
+	}
+	if census.Size() > fewPods {
+		c.pods = newFollower(cluster, census)
+	}
+	return c
+}
+
+// Close ends the requests that go on between two calls of Confirm. It is called once, after
+// the last use of the Confirmer and its warrants.
+func (c *Confirmer) Close() {
+	if c.pods != nil {
+		c.pods.end()
 	}
 }
 
@@ -48,6 +68,13 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 // returns while the other warrants are still valid.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
+	if c.follow(ctx, orphans, c.forgotten(), func(second *secondLook) {
+		for i, o := range orphans {
+			warrants[i], errs[i] = c.warrant(o, second)
+		}
+	}) {
+		return warrants, errs
+	}
 	list, read := c.look(ctx, orphans)
 	for i, o := range orphans {
 		l := read
@@ -61,6 +88,16 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 		warrants[i], errs[i] = c.warrant(o, l.second)
 	}
 	return warrants, errs
+}
+
+// follow calls judge with a second look at all pods that began at the given time or later. It
+// reports false if the pods are not followed, if the orphans need no such look, or if none
+// comes.
+func (c *Confirmer) follow(ctx context.Context, orphans []Orphan, after time.Time, judge func(*secondLook)) bool {
+	if c.pods == nil || !c.many && !slices.ContainsFunc(orphans, needsList) {
+		return false
+	}
+	return c.pods.look(ctx, after, func(census Census) { judge(newSecondLook(census)) })
 }
 
 // warrant decides again on the orphan and its siblings, by the second look.
@@ -84,11 +121,18 @@ func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
 }
 
-// Forget makes the next Confirm list the pods again.
+// Forget makes the next Confirm look at the pods again.
 func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = nil
+	c.last, c.forgot = nil, time.Now()
+}
+
+// forgotten returns when Forget was called last.
+func (c *Confirmer) forgotten() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forgot
 }
 
 // renew implements Warrant.Renew. It always looks again. If the store names the pod, it
@@ -96,6 +140,11 @@ func (c *Confirmer) Forget() {
 func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
 	if !needsList(o) {
 		return c.warrant(o, newSecondLook(c.census.with(c.read(ctx, []Orphan{o}))))
+	}
+	var w Warrant
+	var err error
+	if c.follow(ctx, []Orphan{o}, time.Now(), func(second *secondLook) { w, err = c.warrant(o, second) }) {
+		return w, err
 	}
 	census, err := c.list(ctx)
 	if err != nil {

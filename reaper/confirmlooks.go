@@ -115,7 +115,11 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
-		return Census{}, fmt.Errorf("list pods: %w", lookError(ctx, err))
+		err = fmt.Errorf("list pods: %w", lookError(ctx, err))
+		if c.pods != nil && c.pods.why() != nil {
+			err = fmt.Errorf("%w; they are not followed either: %v", err, c.pods.why())
+		}
+		return Census{}, err
 	}
 	return c.census.relisted(began, pods), nil
 }

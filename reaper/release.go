@@ -19,6 +19,7 @@ var errNoAnswer = errors.New("the backend did not answer for every allocation")
 // concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
 	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
+	defer confirmer.Close()
 	settled := r.newMeter("settled", len(plan.due))
 	for _, b := range r.Backends {
 		r.releaseBackend(ctx, b, plan, confirmer, settled)
