@@ -111,36 +111,36 @@ type Allocation struct {
 
 // id is the identity that the ledger remembers. It contains the token, so an
 // allocation that changed hands is a new one.
-func (a Allocation) id() string {
+func (a *Allocation) id() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
 }
 
 // place identifies the allocation by pool, key and pod. It is the same for all
 // sandboxes of the pod.
-func (a Allocation) place() string {
+func (a *Allocation) place() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Owner.Pod.String()
 }
 
 // spot identifies the allocation by pool and key, for any owner.
-func (a Allocation) spot() string { return a.Backend + "\x00" + a.Pool + "\x00" + a.Key }
+func (a *Allocation) spot() string { return a.Backend + "\x00" + a.Pool + "\x00" + a.Key }
 
 // namesPod reports whether the allocation names a pod by namespace and name.
-func (a Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
+func (a *Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
 
 // provesOwner reports whether the store itself says that the named pod has the
 // address. Decisions on other allocations may rest on that.
-func (a Allocation) provesOwner() bool {
+func (a *Allocation) provesOwner() bool {
 	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.holdsAddress()
 }
 
 // holdsAddress reports whether the allocation takes an address of a store.
-func (a Allocation) holdsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
+func (a *Allocation) holdsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
 
 // name names an allocation that has no address, such as an object that protects others.
-func (a Allocation) name() string { return a.Pool + " " + a.Key }
+func (a *Allocation) name() string { return a.Pool + " " + a.Key }
 
 // label names the allocation for people: by its address if it has one.
-func (a Allocation) label() string {
+func (a *Allocation) label() string {
 	if a.IP.IsValid() {
 		return a.IP.String()
 	}

@@ -7,42 +7,9 @@ import (
 	"iter"
 	"net/netip"
 	"testing"
-	"time"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
-
-// BenchmarkJudge judges 30,000 allocations in pools of 1,000 against as many
-// pods, half of which are gone.
-func BenchmarkJudge(b *testing.B) {
-	const n = 30_000
-	store := make(fixedStore, 0, n/1000)
-	pods := make([]reaper.Pod, 0, n/2)
-	for i := range n {
-		if i%1000 == 0 {
-			store = append(store, reaper.Pool{Name: fmt.Sprintf("pool-%d", i/1000), Network: "-"})
-		}
-		ip := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		ref := reaper.PodRef{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}
-		pool := &store[len(store)-1]
-		pool.Allocations = append(pool.Allocations, reaper.Allocation{
-			Key: fmt.Sprint(i), IP: ip, Owner: reaper.Owner{Pod: ref, Interface: "net1"}, Token: ref.Name,
-		})
-		if i%2 == 0 {
-			pods = append(pods, reaper.Pod{Ref: ref, Addresses: []netip.Addr{ip}})
-		}
-	}
-	inv := reaper.TakeInventory(b.Context(), []reaper.Backend{store}, func(string) bool { return true })
-	census := reaper.NewCensus(time.Now(), pods, nil)
-	p, now := policy.Default(), time.Now()
-	b.ReportAllocs()
-	for b.Loop() {
-		if got := len(reaper.Judge(now, p, inv, census, reaper.Ledger{})); got != n {
-			b.Fatalf("%d verdicts, want %d", got, n)
-		}
-	}
-}
 
 // A fixedStore lists its pools and releases nothing.
 type fixedStore []reaper.Pool

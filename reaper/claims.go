@@ -35,7 +35,7 @@ func claimsOf(decisions []Decision) []claim {
 	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
-		a := &d.Allocation
+		a := d.Allocation
 		pods, hides := d.claimants()
 		if len(pods) == 0 {
 			continue
@@ -44,7 +44,7 @@ func claimsOf(decisions []Decision) []claim {
 			without := *d.facts
 			without.unclaimed, unclaimed = true, &without
 		}
-		if !unclaimed.ask(a).waits() {
+		if without := unclaimed.ask(a); !without.waits() {
 			continue
 		}
 		for _, pod := range pods {
@@ -70,7 +70,7 @@ func claimsOf(decisions []Decision) []claim {
 // claimants returns the pods whose annotations may be the only reason of the decision. It
 // reports whether they hide addresses.
 func (d *Decision) claimants() (pods []PodRef, hides bool) {
-	a, f := &d.Allocation, d.facts
+	a, f := d.Allocation, d.facts
 	switch {
 	case a.EmptyHandle:
 		return nil, false

@@ -2,10 +2,10 @@ package reaper
 
 import "fmt"
 
-// tally counts the report's entries. It also sets the status of the backends whose
-// releases failed.
-func (r *Report) tally() {
-	r.count()
+// tally counts the report's entries, and the allocations in use that have none. It also sets
+// the status of the backends whose releases failed.
+func (r *Report) tally(left []*Allocation) {
+	r.count(left)
 	gone := make(map[[2]string]int, len(r.Pools))
 	unfinished := make(map[string]int)
 	for _, e := range r.Entries {
@@ -31,25 +31,32 @@ func (r *Report) tally() {
 		p.AllocatedAfter = p.AllocatedBefore - gone[[2]string{p.Backend, p.Name}]
 	}
 	r.Leaked = leakedOf(*r)
-	r.measure()
+	r.measure(left)
 }
 
-// count counts the entries, together and by backend.
-func (r *Report) count() {
+// count counts the entries and the allocations in use that have none, together and by
+// backend.
+func (r *Report) count(left []*Allocation) {
 	r.Summary = Counts{}
 	backends := make(map[string]*Counts, len(r.Backends))
 	for i := range r.Backends {
 		r.Backends[i].Counts = Counts{}
 		backends[r.Backends[i].Name] = &r.Backends[i].Counts
 	}
-	for _, e := range r.Entries {
+	for i := range r.Entries {
+		e := &r.Entries[i]
 		r.Summary.add(e)
 		backends[e.Backend].add(e)
+	}
+	inUse := Entry{Verdict: InUse}
+	for _, a := range left {
+		r.Summary.add(&inUse)
+		backends[a.Backend].add(&inUse)
 	}
 }
 
 // add counts one entry.
-func (c *Counts) add(e Entry) {
+func (c *Counts) add(e *Entry) {
 	c.Entries++
 	switch e.Verdict {
 	case InUse:

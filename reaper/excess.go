@@ -51,7 +51,7 @@ func (f *Facts) mayHave(a *Allocation) string {
 }
 
 // tooMuch matches if the address may be one of those that were not read.
-func tooMuch(f *Facts, a *Allocation) (Decision, bool) {
+func tooMuch(f *Facts, a *Allocation) (Ruling, bool) {
 	if !a.holdsAddress() && a.Protects == nil {
 		return noMatch()
 	}

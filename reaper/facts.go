@@ -24,27 +24,17 @@ type Facts struct {
 	// and hides nothing. Then a decision tells what claims of other pods change.
 	unclaimed bool
 
-	// The allocations that prove an owner, by sandbox and by group, of all stores.
-	sandboxes map[string][]*Allocation
-	groups    map[string][]*Allocation
+	owned index // the allocations that prove an owner, of all stores
 }
 
 // A store is an index of what one backend listed.
 type store struct {
-	pools  map[string]*Pool       // by name
-	owners map[netip.Addr][]owned // the allocations that prove an owner, by address
-
-	nodes map[string]bool // the nodes of allocations that exist by that name
+	pools map[string]*Pool // by name
+	nodes map[string]bool  // the nodes of allocations that exist by that name
 
 	// renames is set if a pod shows an address that is on another node by the store's
 	// name for it.
 	renames bool
-}
-
-// An owned is an allocation that proves its owner, and the network of its pool.
-type owned struct {
-	*Allocation
-	network string
 }
 
 // newFacts indexes the inventory. A census that began before the listing was complete
@@ -54,12 +44,10 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 	if inv.ended.IsZero() || c.began.Before(inv.ended) {
 		c = Census{}
 	}
-	f := &Facts{
-		now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)),
-		sandboxes: make(map[string][]*Allocation), groups: make(map[string][]*Allocation),
-	}
+	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings))}
+	owned := make([]*Allocation, 0, inv.size())
 	for _, l := range inv.Listings {
-		s := store{pools: make(map[string]*Pool, len(l.Pools)), owners: make(map[netip.Addr][]owned), nodes: make(map[string]bool)}
+		s := store{pools: make(map[string]*Pool, len(l.Pools)), nodes: make(map[string]bool)}
 		for i := range l.Pools {
 			pool := &l.Pools[i]
 			s.pools[pool.Name] = pool
@@ -68,24 +56,23 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				if !a.provesOwner() {
 					continue
 				}
-				s.owners[a.IP] = append(s.owners[a.IP], owned{a, pool.Network})
-				if a.Owner.Sandbox != "" {
-					f.sandboxes[a.Owner.Sandbox] = append(f.sandboxes[a.Owner.Sandbox], a)
-				}
-				if a.Group != "" {
-					f.groups[a.Group] = append(f.groups[a.Group], a)
-				}
+				owned = append(owned, a)
 				if _, exists := c.nodes[a.Owner.Node]; exists {
 					s.nodes[a.Owner.Node] = true
 				}
-				pod := c.pods[a.Owner.Pod]
-				elsewhere := a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node
-				s.renames = s.renames || elsewhere && pod.shows(a.IP)
+				s.renames = s.renames || a.Owner.Node != "" && c.pods[a.Owner.Pod].isElsewhere(a)
 			}
 		}
 		f.stores[l.Backend] = s
 	}
+	f.owned = newIndex(owned)
 	return f
+}
+
+// isElsewhere reports whether the pod shows the address of the allocation, and is on another
+// node than the store says.
+func (p Pod) isElsewhere(a *Allocation) bool {
+	return p.Node != "" && p.Node != a.Owner.Node && p.shows(a.IP)
 }
 
 // again returns the same facts with another census.
@@ -174,10 +161,15 @@ func (f *Facts) othersShowing(a *Allocation) []Pod {
 // another network.
 func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 	here := f.pool(a).Network
-	return slices.ContainsFunc(f.stores[a.Backend].owners[a.IP], func(o owned) bool {
-		known := o.network != "" && here != ""
-		return o.Owner.Pod == pod && o.Pool != a.Pool && known && o.network != here
-	})
+	for o := range f.owned.of(a.IP, pod) {
+		if o.Backend != a.Backend || o.Pool == a.Pool {
+			continue
+		}
+		if there := f.pool(o).Network; there != "" && here != "" && there != here {
+			return true
+		}
+	}
+	return false
 }
 
 // stillThere reports whether the pod that the allocation names exists, and is neither
@@ -238,8 +230,8 @@ func (f *Facts) moved(a *Allocation) bool {
 		return false
 	}
 	for _, ip := range pod.status() {
-		for _, o := range f.stores[a.Backend].owners[ip] {
-			if o.Owner.Pod == pod.Ref && o.Owner.Node != "" && o.Owner.Node != pod.Node {
+		for o := range f.owned.of(ip, pod.Ref) {
+			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}
 		}

@@ -1,8 +1,10 @@
 package reaper
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -119,6 +121,9 @@ func (r *run) progress(format string, args ...any) {
 
 // logDecisions logs one line for each decision.
 func (r *run) logDecisions(decisions []Decision) {
+	if !r.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		return // a line for each of many
+	}
 	for _, d := range decisions {
 		r.Logger.Debug("judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
 			"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,

@@ -5,10 +5,15 @@ import "time"
 // keepGroups decides on the allocations of each group together. If one of them is
 // kept, its siblings are kept. If one of them has to wait, its siblings wait with it.
 func keepGroups(decisions []Decision) []Decision {
-	groups := make(map[string][]int)
+	groups := make(map[string][]int) // those of which any allocation waits
+	for _, d := range decisions {
+		if group := d.Allocation.Group; group != "" && d.waits() {
+			groups[group] = nil
+		}
+	}
 	for i, d := range decisions {
-		if group := d.Allocation.Group; group != "" {
-			groups[group] = append(groups[group], i)
+		if _, waits := groups[d.Allocation.Group]; waits {
+			groups[d.Allocation.Group] = append(groups[d.Allocation.Group], i)
 		}
 	}
 	by := make(map[int]Decision)
@@ -37,10 +42,11 @@ func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
 	}
 	for _, i := range members {
 		d := decisions[i]
-		if d.Verdict != verdict || !d.Due.Equal(due) {
-			d.ChangedBy = byGroup
+		if d.Verdict == verdict && d.Due.Equal(due) {
+			continue
 		}
-		d.Verdict, d.Due = verdict, due
+		d = d.revised()
+		d.Verdict, d.Due, d.ChangedBy = verdict, due, byGroup
 		by[i] = d
 	}
 }
@@ -54,6 +60,7 @@ func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int
 		if !d.waits() {
 			continue
 		}
+		d = d.revised()
 		d.Verdict, d.Reason, d.remember, d.keepSeen = Held, SiblingKept, kept.remember, kept.keepSeen
 		d.ChangedBy = byGroup
 		d.Note = "its sibling " + kept.Allocation.label() + " is kept: " + string(kept.Reason)

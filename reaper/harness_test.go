@@ -123,6 +123,11 @@ func early(grace time.Duration) time.Duration {
 // decisionOf returns those fields.
 func decisionOf(d reaper.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
 
+// decided returns a decision that other code than Judge made.
+func decided(v reaper.Verdict, a reaper.Allocation) reaper.Decision {
+	return reaper.Decision{Allocation: &a, Ruling: &reaper.Ruling{Verdict: v, Reason: reaper.PodAbsent}}
+}
+
 // A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps the stored
 // form.
 type memoryLedgers struct {

@@ -34,17 +34,20 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	waiting := Judge(now, o.Policy, inv, census, Ledger{})
 	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
 	for i := range decisions {
-		decisions[i].FirstSeen, decisions[i].Due = time.Time{}, time.Time{}
+		if d := &decisions[i]; !d.FirstSeen.IsZero() || !d.Due.IsZero() {
+			*d = d.revised()
+			d.FirstSeen, d.Due = time.Time{}, time.Time{}
+		}
 	}
-	r.decided(decisions)
+	entries := r.decided(decisions)
 	if err := r.seekOnce(inv, census, decisions); err != nil {
 		r.finish()
 		return r.report, err
 	}
 	r.logDecisions(decisions)
-	r.warnOfClaims(r.selectedOf(decisions))
-	r.noteProtectedPools(inv, r.selectedOf(decisions))
-	plan := MakePlan(decisions).within(r.selected)
+	r.warnOfClaims(r.selectedOf(entries))
+	r.noteProtectedPools(inv, r.selectedOf(entries))
+	plan := MakePlan(entries).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned

@@ -33,11 +33,23 @@ func (v Verdict) String() string {
 	}
 }
 
-// A Decision is the verdict on one allocation, its reason and its evidence.
+// A Decision is a ruling on one allocation.
 type Decision struct {
-	Allocation Allocation
-	Verdict    Verdict
-	Reason     Reason
+	// Allocation is the allocation with what the rules knew of it beside its store. One in
+	// use is as it was listed, but for its pod: see completed.
+	Allocation *Allocation
+
+	*Ruling
+	facts *Facts
+	known *knowledge // for the ledger; never nil
+}
+
+// A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
+// Decisions share equal rulings, so a Ruling never changes. A step that decides anew gives
+// its decision another one (revised).
+type Ruling struct {
+	Verdict Verdict
+	Reason  Reason
 
 	// Rule is the number of the rule that matched, as docs/verdicts.md counts them; 0 if
 	// none did.
@@ -64,12 +76,10 @@ type Decision struct {
 	FirstSeen time.Time
 	Due       time.Time
 
-	facts     *Facts
-	ownerless bool      // the allocation has no owner, whether it is kept or not
-	remember  bool      // the ledger keeps FirstSeen
-	keepSeen  bool      // the ledger keeps the time that it has, if it has one
-	known     knowledge // for the ledger
-	after     []int     // the decisions whose allocations must be released first
+	ownerless bool  // the allocation has no owner, whether it is kept or not
+	remember  bool  // the ledger keeps FirstSeen
+	keepSeen  bool  // the ledger keeps the time that it has, if it has one
+	after     []int // the decisions whose allocations must be released first
 }
 
 // Judge makes one decision for every allocation of the inventory, in the order of the
@@ -83,10 +93,11 @@ type Decision struct {
 func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Decision {
 	f := newFacts(now, p, inv, c, l)
 	decisions := make([]Decision, 0, inv.size())
+	equal := newSharing()
 	for _, listing := range inv.Listings {
 		for _, pool := range listing.Pools {
 			for i := range pool.Allocations {
-				decisions = append(decisions, f.decide(&pool.Allocations[i]))
+				decisions = append(decisions, f.decide(&pool.Allocations[i], equal))
 			}
 		}
 	}
@@ -105,60 +116,62 @@ const (
 var table = Rules()
 
 // decide locates the allocation and asks the rules.
-func (f *Facts) decide(a *Allocation) Decision {
-	a, known := f.locate(a)
-	d := f.ask(a)
-	d.known = known
-	if d.Verdict == InUse {
-		d.known.restored = time.Time{} // the restore was right, and is over
+func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
+	located, known := f.locate(a)
+	ruling := f.ask(located)
+	if ruling.Verdict == InUse {
+		known.restored = time.Time{} // the restore was right, and is over
 	}
-	return d
+	if ruling.plain() && located.Owner.Pod == a.Owner.Pod {
+		located = a // completed finds the rest again
+	}
+	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: equal.knowledge(known)}
 }
 
 // ask asks the rules one after the other. If no rule matches, the allocation is kept.
-func (f *Facts) ask(a *Allocation) Decision {
+func (f *Facts) ask(a *Allocation) Ruling {
 	for i := range table {
 		rule := &table[i]
-		if d, ok := rule.Match(f, a); ok {
-			d.Allocation, d.Reason, d.ownerless, d.facts = *a, rule.Reason, rule.Ownerless, f
+		if r, ok := rule.Match(f, a); ok {
+			r.Reason, r.ownerless = rule.Reason, rule.Ownerless
 			if rule.Gives != Orphaned { // else Match has set it, by the grace period
-				d.Verdict = rule.Gives
+				r.Verdict = rule.Gives
 			}
-			d.Rule, d.keepSeen = i+1, rule.keepsTime()
-			return d
+			r.Rule, r.keepSeen = i+1, rule.keepsTime()
+			return r
 		}
 	}
-	return Decision{Allocation: *a, Verdict: Held, Reason: OwnerUnknown, facts: f}
+	return Ruling{Verdict: Held, Reason: OwnerUnknown}
 }
 
 // ripen decides by time on an ownerless allocation. It is suspected until its grace
 // period is over, at least as long as the given time, and until its kubelet has ended
 // it. Then it is an orphan. An interrupted release does not wait.
-func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Decision, bool) {
+func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
 	terms := f.terms(a)
 	if a.Created.After(f.now) { // by the clock of its node: it counts as made now
 		atLeast = max(atLeast, terms.MinAge)
 	}
-	d := Decision{Verdict: Suspected, Note: note, FirstSeen: f.since(a)}
-	grace := d.FirstSeen.Add(terms.Grace)
-	other := d.FirstSeen.Add(atLeast)
-	if until, why := f.ended(a, d.FirstSeen); until.After(other) {
+	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: f.since(a)}
+	grace := r.FirstSeen.Add(terms.Grace)
+	other := r.FirstSeen.Add(atLeast)
+	if until, why := f.ended(a, r.FirstSeen); until.After(other) {
 		other = until
 		if until.After(grace) && f.now.Before(until) {
-			d.Note, evidence = cmp.Or(note, why.Says), append(evidence, why)
+			r.Note, evidence = cmp.Or(note, why.Says), append(evidence, why)
 		}
 	}
 	if a.Interrupted {
-		grace, other = d.FirstSeen, d.FirstSeen
+		grace, other = r.FirstSeen, r.FirstSeen
 	}
-	d.Evidence, d.Due = evidence, latest(grace, other)
-	d.remember = d.Due.After(d.FirstSeen)
+	r.Evidence, r.Due = evidence, latest(grace, other)
+	r.remember = r.Due.After(r.FirstSeen)
 	if !f.now.Before(other) && !f.now.Add(jitter(terms.Grace)).Before(grace) {
-		d.Verdict = Orphaned
-		return d, true
+		r.Verdict = Orphaned
+		return r, true
 	}
-	d.Evidence = append(d.Evidence, Evidence{fromPolicy, f.termOf(a, "gracePeriod", terms.Grace)})
-	return d, true
+	r.Evidence = append(r.Evidence, Evidence{fromPolicy, f.termOf(a, "gracePeriod", terms.Grace)})
+	return r, true
 }
 
 // since returns when the allocation was first seen ownerless, which may be now. While the
@@ -186,7 +199,7 @@ func jitter(grace time.Duration) time.Duration {
 
 // waits reports whether the allocation is ownerless and nothing but its grace period
 // may keep it.
-func (d Decision) waits() bool { return d.Verdict == Suspected || d.Verdict == Orphaned }
+func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
 
 // changed returns the decisions with some of them replaced, by index. It does not write
 // to its argument.
@@ -200,4 +213,11 @@ func changed(decisions []Decision, by map[int]Decision) []Decision {
 		next[i] = d
 	}
 	return next
+}
+
+// revised returns the decision with a ruling of its own, which may be changed.
+func (d Decision) revised() Decision {
+	own := *d.Ruling
+	d.Ruling = &own
+	return d
 }

@@ -1,6 +1,9 @@
 package reaper
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // knowledge is what the ledger remembers of an allocation.
 type knowledge struct {
@@ -42,8 +45,8 @@ func (f *Facts) locate(a *Allocation) (*Allocation, knowledge) {
 // two name different pods, they have nothing in common.
 func (f *Facts) siblings(a *Allocation) []*Allocation {
 	var siblings []*Allocation
-	for _, same := range [][]*Allocation{f.sandboxes[a.Owner.Sandbox], f.groups[a.Group]} {
-		for _, s := range same {
+	for _, same := range []iter.Seq[*Allocation]{f.owned.ofSandbox(a.Owner.Sandbox), f.owned.ofGroup(a.Group)} {
+		for s := range same {
 			none := s.Owner.Pod == PodRef{} || a.Owner.Pod == PodRef{}
 			itself := s.Backend == a.Backend && s.Pool == a.Pool && s.Key == a.Key
 			if !itself && (none || s.Owner.Pod == a.Owner.Pod) {

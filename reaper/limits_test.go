@@ -14,8 +14,11 @@ import (
 func planOf(t *testing.T, planned, all int) reaper.Plan {
 	t.Helper()
 	decisions := make([]reaper.Decision, all)
-	for i := range planned {
-		decisions[i].Verdict = reaper.Orphaned
+	for i := range decisions {
+		decisions[i] = decided(reaper.Held, reaper.Allocation{})
+		if i < planned {
+			decisions[i].Verdict = reaper.Orphaned
+		}
 	}
 	plan := reaper.MakePlan(decisions)
 	equal(t, "planned", len(plan.Orphans()), planned)
@@ -86,9 +89,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 		var all []reaper.Decision
 		add := func(n int, verdict reaper.Verdict, emptyHandle bool) {
 			for range n {
-				d := reaper.Decision{Verdict: verdict}
-				d.Allocation.EmptyHandle = emptyHandle
-				all = append(all, d)
+				all = append(all, decided(verdict, reaper.Allocation{EmptyHandle: emptyHandle}))
 			}
 		}
 		add(orphanedEmptyHandles, reaper.Orphaned, true)

@@ -8,10 +8,14 @@ import (
 )
 
 // decided puts the decisions of the current look into the report, and notes which of them
-// are selected.
-func (r *run) decided(decisions []Decision) {
-	r.decisions, r.selected = decisions, r.Selection.of(decisions)
-	r.report.setEntries(decisions)
+// are selected. It returns those that have an entry.
+func (r *run) decided(decisions []Decision) []Decision {
+	r.decisions, r.selected, r.left = decisions, r.Selection.of(decisions), omitted{}
+	if r.Brief {
+		r.decisions, r.selected, r.left = brief(decisions, r.selected)
+	}
+	r.report.setEntries(r.decisions)
+	return r.decisions
 }
 
 // finish counts what the run found. With a selection, the report has the selected entries
@@ -25,14 +29,15 @@ func (r *run) finish() {
 		wanted = append(wanted, r.isSelected(i) || e.Outcome != Kept)
 	}
 	r.report.resume(r.earlier)
-	r.report.tally()
+	r.report.tally(r.left.all())
 	if !r.Selection.Everything() {
-		r.report.narrow(r.Selection, wanted)
+		r.report.narrow(r.Selection, wanted, r.left.selected)
 	}
 }
 
-// narrow leaves the wanted entries in the report, by index, with their pools and backends.
-func (r *Report) narrow(s Selection, wanted []bool) {
+// narrow leaves the wanted entries in the report, by index, with their pools and backends,
+// and with those of the selected allocations in use that have no entry.
+func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
 	some := make([]Entry, 0, len(r.Entries))
 	backends, pools := make(map[string]bool), make(map[[2]string]bool)
 	for i, e := range r.Entries {
@@ -42,6 +47,9 @@ func (r *Report) narrow(s Selection, wanted []bool) {
 		}
 	}
 	r.Entries = some
+	for _, a := range left {
+		backends[a.Backend], pools[[2]string{a.Backend, a.Pool}] = true, true
+	}
 	r.Pools = slices.DeleteFunc(r.Pools, func(p PoolReport) bool {
 		id := [2]string{p.Backend, p.Name}
 		pools[id] = pools[id] || !s.byOwner() && s.matchesPool(p.Backend, p.Name)
@@ -54,13 +62,13 @@ func (r *Report) narrow(s Selection, wanted []bool) {
 		fine := b.Status == StatusOK || b.Status == StatusSkipped
 		return fine && !backends[b.Name] && !anyOf(s.Backends, b.Name)
 	})
-	r.count()
+	r.count(left)
 	r.Leaked = leakedOf(*r)
 }
 
 // seekOnce is seek for the first look. What it releases may be the last of a pool.
 func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
-	if r.sought {
+	if r.sought || r.Selection.Everything() {
 		return nil
 	}
 	r.sought = true
@@ -88,7 +96,7 @@ func (r *run) noteUnselected(plan Plan) {
 func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 	s, known := r.Selection, make(map[string]bool)
 	for i := range decisions {
-		owner := &decisions[i].Allocation.Owner
+		owner := &decisions[i].completed().Owner
 		known["namespace "+owner.Pod.Namespace], known["pod "+owner.Pod.String()], known["node "+owner.Node] = true, true, true
 	}
 	for ref := range c.pods {

@@ -20,6 +20,9 @@ type Plan struct {
 	orphans   map[int]Orphan // by the same indices
 	before    int            // addresses that earlier looks of the same run released
 	selected  []bool         // by the same indices; nil if the plan is about all decisions
+
+	// The addresses in use that have no decision here: those that are selected, and others.
+	inUse, inUseBeside int
 }
 
 // MakePlan collects the orphans among the decisions.
@@ -31,7 +34,7 @@ func MakePlan(decisions []Decision) Plan {
 			continue
 		}
 		p.due = append(p.due, i)
-		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
+		p.orphans[i] = Orphan{facts: d.facts, allocation: *d.Allocation, reason: d.Reason}
 		if group := d.Allocation.Group; group != "" {
 			groups[group] = append(groups[group], i)
 		}
@@ -60,6 +63,12 @@ func (p Plan) after(released int) Plan {
 	return p
 }
 
+// beside returns the plan of decisions without those that were left out.
+func (p Plan) beside(left omitted) Plan {
+	p.inUse, p.inUseBeside = addressesIn(left.selected), addressesIn(left.others)
+	return p
+}
+
 // Orphans returns the orphans that the plan releases, in the order of the decisions.
 func (p Plan) Orphans() []Orphan {
 	orphans := make([]Orphan, len(p.due))
@@ -72,7 +81,7 @@ func (p Plan) Orphans() []Orphan {
 // object returns the API object of the pool of a decision, by index.
 func (p Plan) object(i int) Object {
 	d := p.decisions[i]
-	return d.facts.pool(&d.Allocation).Object
+	return d.facts.pool(d.Allocation).Object
 }
 
 // of returns the indices of the orphans of one backend.
@@ -103,7 +112,10 @@ func (p Plan) only(set map[int]bool) Plan {
 // pod, and there may be more of these than of addresses. What is not selected is not
 // counted either.
 func (p Plan) addresses() (planned, all int) {
-	planned, all = p.before, p.before
+	planned, all = p.before, p.before+p.inUse
+	if p.selected == nil {
+		all += p.inUseBeside
+	}
 	for i, d := range p.decisions {
 		if !d.Allocation.holdsAddress() || !p.selects(i) {
 			continue

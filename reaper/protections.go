@@ -42,20 +42,20 @@ func (p Protection) until(firstSeen time.Time) (time.Time, bool) {
 type protections struct {
 	unread     string // why a Protector could not be listed; empty if all were listed
 	incomplete bool   // some store was not listed: its allocations may be protected
-	byIP       map[netip.Addr][]Allocation
-	byPod      map[PodRef][]Allocation
+	byIP       map[netip.Addr][]*Allocation
+	byPod      map[PodRef][]*Allocation
 
 	// Each namespace has one, since it never ends. So has the empty namespace, which
 	// is that of an allocation without a pod: the first one of any namespace.
-	byNamespace map[string][]Allocation
-	all         []Allocation
+	byNamespace map[string][]*Allocation
+	all         []*Allocation
 }
 
 // protectionsOf indexes the allocations of an inventory that protect others.
 func protectionsOf(inv Inventory) protections {
 	p := protections{
-		byIP: make(map[netip.Addr][]Allocation), byPod: make(map[PodRef][]Allocation),
-		byNamespace: make(map[string][]Allocation),
+		byIP: make(map[netip.Addr][]*Allocation), byPod: make(map[PodRef][]*Allocation),
+		byNamespace: make(map[string][]*Allocation),
 		incomplete:  !inv.complete(),
 	}
 	for _, l := range inv.Listings {
@@ -63,8 +63,8 @@ func protectionsOf(inv Inventory) protections {
 			p.unread = l.Backend + " could not be read: " + l.Message
 		}
 		for _, pool := range l.Pools {
-			for _, a := range pool.Allocations {
-				if a.Protects != nil {
+			for i := range pool.Allocations {
+				if a := &pool.Allocations[i]; a.Protects != nil {
 					p.add(a)
 				}
 			}
@@ -74,7 +74,7 @@ func protectionsOf(inv Inventory) protections {
 }
 
 // add indexes an allocation that protects others.
-func (p *protections) add(a Allocation) {
+func (p *protections) add(a *Allocation) {
 	for _, ip := range a.Protects.IPs {
 		p.byIP[ip] = append(p.byIP[ip], a)
 	}
@@ -84,12 +84,12 @@ func (p *protections) add(a Allocation) {
 	for _, namespace := range a.Protects.Namespaces {
 		for _, of := range []string{namespace, ""} {
 			if len(p.byNamespace[of]) == 0 {
-				p.byNamespace[of] = []Allocation{a}
+				p.byNamespace[of] = []*Allocation{a}
 			}
 		}
 	}
 	if a.Protects.All && len(p.all) == 0 {
-		p.all = []Allocation{a}
+		p.all = []*Allocation{a}
 	}
 }
 
@@ -102,7 +102,7 @@ func (p *protections) empty() bool {
 }
 
 // over returns the allocations that protect this one.
-func (p *protections) over(a Allocation) []Allocation {
+func (p *protections) over(a *Allocation) []*Allocation {
 	namespace := a.Owner.Pod.Namespace
 	if a.Inferred { // it may be a pod of another namespace
 		namespace = ""
@@ -132,7 +132,7 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 	if p.unread != "" {
 		return d.protected(p.unread, time.Time{})
 	}
-	waiting := d
+	d, waiting := d.revised(), d.revised()
 	if d.Verdict == Orphaned {
 		waiting.Due = now // its grace period may end a little early
 	}
@@ -156,6 +156,7 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 // protected returns the decision to hold the allocation until the given time; for good
 // if that is the zero time. The ledger keeps FirstSeen.
 func (d Decision) protected(note string, until time.Time) Decision {
+	d = d.revised()
 	d.Verdict, d.Reason, d.Note, d.Due, d.remember = Held, Protected, note, until, true
 	d.Evidence, d.ChangedBy = []Evidence{{fromProtection, note}}, byProtection
 	return d
@@ -206,10 +207,11 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 		switch {
 		case other.Verdict == InUse:
 			note := other.Allocation.label() + " is in use: " + string(other.Reason)
-			return Decision{
-				Allocation: d.Allocation, Verdict: InUse, Reason: AddressInUse, Note: note,
-				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection, facts: d.facts,
+			ruling := Ruling{
+				Verdict: InUse, Reason: AddressInUse, Note: note,
+				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection,
 			}
+			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: new(knowledge)}
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
 			return d.protected(other.Allocation.label()+" is held: "+string(other.Reason), time.Time{})
 		}
@@ -217,6 +219,7 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 			due = latest(due, other.Due)
 		}
 	}
+	d = d.revised()
 	d.Due, d.remember, d.after = due, true, others
 	switch {
 	case now.Before(until):

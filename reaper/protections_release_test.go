@@ -214,7 +214,7 @@ func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
 	h.run(t)
 	h.now = noon.Add(time.Hour)
 	report := h.run(t)
-	equal(t, "verdict on the bound one", decisionOf(reaper.Decision{Verdict: report.Entries[2].Verdict, Reason: report.Entries[2].Reason}),
+	equal(t, "verdict on the bound one", decision{report.Entries[2].Verdict, report.Entries[2].Reason, ""},
 		decision{reaper.Held, reaper.SiblingKept, ""})
 	equal(t, "verdict on its object", reported(t, report, "ns/short"), decision{reaper.Held, reaper.Protected, other.IP.String() + " is held: SiblingKept"})
 	equal(t, "store", contentsOf(t, m), before)

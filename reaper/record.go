@@ -107,7 +107,7 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 	}
 	allocations := make([]Allocation, len(due))
 	for n, i := range due {
-		allocations[n] = plan.decisions[i].Allocation
+		allocations[n] = *plan.decisions[i].Allocation
 	}
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))

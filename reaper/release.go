@@ -238,7 +238,7 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
 			continue
 		}
-		if err := mender.Mend(ctx, d.Allocation); err != nil {
+		if err := mender.Mend(ctx, *d.Allocation); err != nil {
 			r.settle(i, Failed, err)
 			r.fail(fmt.Errorf("%s: %s: give it back to pod %s: %w",
 				b.Name(), d.Allocation.Key, d.Allocation.Owner.Pod, err))

@@ -41,7 +41,7 @@ func forget[V any](entries map[string]V, tags map[string]bool) {
 
 // remember writes one decision into the ledger, which follows the ledger before.
 func (l Ledger) remember(d *Decision, before Ledger) {
-	a := &d.Allocation
+	a := d.Allocation
 	for _, present := range []bool{false, true} {
 		id := seenKey(a, present)
 		at, known := before.seen[id]
@@ -62,12 +62,12 @@ func (l Ledger) remember(d *Decision, before Ledger) {
 // knows reports whether the ledger has the time since which the allocation of a decision
 // has been ownerless.
 func (l Ledger) knows(d *Decision) bool {
-	_, known := l.seen[seenKey(&d.Allocation, d.present())]
+	_, known := l.seen[seenKey(d.Allocation, d.present())]
 	return known
 }
 
 // present reports whether the named pod existed when the decision was made.
-func (d *Decision) present() bool { return d.facts.present(&d.Allocation) }
+func (d *Decision) present() bool { return d.facts.present(d.Allocation) }
 
 // set writes a value, or removes it if it is zero.
 func set[V comparable](entries map[string]V, id string, value V) {
@@ -150,7 +150,7 @@ func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
 	var released []*Allocation
 	for _, i := range plan.due {
 		if r.report.Entries[i].Outcome == Released {
-			released = append(released, &plan.decisions[i].Allocation)
+			released = append(released, plan.decisions[i].Allocation)
 		}
 	}
 	if len(released) > 0 {

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -42,30 +43,31 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 		if pod.Sandbox == a.Owner.Sandbox {
 			return nil
 		}
-		for _, other := range f.sandboxes[pod.Sandbox] {
+		for other := range f.owned.ofSandbox(pod.Sandbox) {
 			if other.Backend == a.Backend {
 				shown = append(shown, other)
 			}
 		}
 		for _, ip := range pod.Addresses {
-			for _, other := range f.stores[a.Backend].owners[ip] {
-				shown = append(shown, other.Allocation)
+			for other := range f.owned.of(ip, a.Owner.Pod) {
+				if other.Backend == a.Backend {
+					shown = append(shown, other)
+				}
 			}
 		}
 		return shown
 	}
-	pool := f.pool(a)
-	for i := range pool.Allocations {
-		other := &pool.Allocations[i]
-		if other.Owner.Pod != a.Owner.Pod || !other.provesOwner() || other.IP == a.IP {
-			continue
-		}
-		for name, ips := range pod.Interfaces {
-			if mayBeOn(*a, name) && mayBeOn(*other, name) && slices.Contains(ips, other.IP) {
-				shown = append(shown, other)
+	for name, ips := range pod.Interfaces {
+		for _, ip := range ips {
+			for other := range f.owned.of(ip, a.Owner.Pod) {
+				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
+				if same && mayBeOn(a, name) && mayBeOn(other, name) {
+					shown = append(shown, other)
+				}
 			}
 		}
 	}
+	slices.SortFunc(shown, func(a, b *Allocation) int { return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key)) })
 	return shown
 }
 
@@ -98,7 +100,7 @@ func (f *Facts) laterByTime(a, other *Allocation) bool {
 // the pod. Where sandboxes adopt allocations, only those in the store of the allocation
 // count: an adopted overlapping-range reservation names its first sandbox for ever.
 func (f *Facts) inStatus(a *Allocation, pod Pod, sandbox string) bool {
-	return slices.ContainsFunc(f.statusOwners(a, pod), func(o owned) bool { return o.Owner.Sandbox == sandbox })
+	return slices.ContainsFunc(f.statusOwners(a, pod), func(o *Allocation) bool { return o.Owner.Sandbox == sandbox })
 }
 
 // hasOtherSandbox reports whether the stores give the addresses of the pod's status to
@@ -109,14 +111,12 @@ func (f *Facts) hasOtherSandbox(a *Allocation, pod Pod) bool {
 }
 
 // statusOwners returns the allocations of the pod's status that tell the sandbox.
-func (f *Facts) statusOwners(a *Allocation, pod Pod) []owned {
-	var owners []owned
+func (f *Facts) statusOwners(a *Allocation, pod Pod) []*Allocation {
+	var owners []*Allocation
 	for _, ip := range pod.status() {
-		for backend, s := range f.stores {
-			for _, o := range s.owners[ip] {
-				if o.Owner.Pod == pod.Ref && o.Owner.Sandbox != "" && (o.SandboxOwned || backend == a.Backend) {
-					owners = append(owners, o)
-				}
+		for o := range f.owned.of(ip, pod.Ref) {
+			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == a.Backend) {
+				owners = append(owners, o)
 			}
 		}
 	}
@@ -124,6 +124,6 @@ func (f *Facts) statusOwners(a *Allocation, pod Pod) []owned {
 }
 
 // mayBeOn reports whether the allocation may belong to the interface.
-func mayBeOn(a Allocation, iface string) bool {
+func mayBeOn(a *Allocation, iface string) bool {
 	return a.Owner.Interface == "" || a.Owner.Interface == iface
 }

@@ -253,7 +253,7 @@ func (r *Report) resume(earlier []Entry) {
 
 // newEntry returns the entry of a decision. It leaves out zero times.
 func newEntry(d Decision) Entry {
-	a := d.Allocation
+	a := d.completed()
 	e := Entry{
 		Backend: a.Backend, Pool: a.Pool, Key: a.Key,
 		Owner: EntryOwner{
@@ -266,10 +266,12 @@ func newEntry(d Decision) Entry {
 		e.IP = a.IP.String()
 	}
 	if !a.Created.IsZero() {
-		e.Created = &a.Created
+		created := a.Created // the entry may outlive the inventory
+		e.Created = &created
 	}
 	if !d.Due.IsZero() {
-		e.FirstSeen, e.Due = &d.FirstSeen, &d.Due
+		firstSeen, due := d.FirstSeen, d.Due
+		e.FirstSeen, e.Due = &firstSeen, &due
 	}
 	return e
 }

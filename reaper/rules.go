@@ -22,9 +22,9 @@ type Rule struct {
 	Doc string // one sentence, for docs/verdicts.md
 
 	// Match reports whether the rule matches, and returns the Note and the Evidence
-	// of the decision. If time decides, it also returns the verdict and its times.
+	// of the ruling. If time decides, it also returns the verdict and its times.
 	// It is pure.
-	Match func(f *Facts, a *Allocation) (Decision, bool)
+	Match func(f *Facts, a *Allocation) (Ruling, bool)
 }
 
 // Rules returns the table, in the order in which its rules are asked.
@@ -121,14 +121,14 @@ func (r *Rule) keepsTime() bool {
 }
 
 // match returns the decision of a rule that matches, with a note for people.
-func match(note string, evidence ...Evidence) (Decision, bool) {
-	return Decision{Note: note, Evidence: evidence}, true
+func match(note string, evidence ...Evidence) (Ruling, bool) {
+	return Ruling{Note: note, Evidence: evidence}, true
 }
 
 // noMatch leaves the allocation to the next rule.
-func noMatch() (Decision, bool) { return Decision{}, false }
+func noMatch() (Ruling, bool) { return Ruling{}, false }
 
-func unreadable(_ *Facts, a *Allocation) (Decision, bool) {
+func unreadable(_ *Facts, a *Allocation) (Ruling, bool) {
 	switch {
 	case a.Unreadable != "":
 		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
@@ -138,28 +138,28 @@ func unreadable(_ *Facts, a *Allocation) (Decision, bool) {
 	return noMatch()
 }
 
-func notPodOwned(_ *Facts, a *Allocation) (Decision, bool) {
+func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
 	if a.Foreign == "" {
 		return noMatch()
 	}
 	return match(a.Foreign, Evidence{fromStore, a.Foreign})
 }
 
-func namesNoOwner(_ *Facts, a *Allocation) (Decision, bool) {
+func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
 	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
 		return noMatch()
 	}
 	return match("it names no pod", Evidence{fromStore, "it names no pod"})
 }
 
-func noCensus(f *Facts, _ *Allocation) (Decision, bool) {
+func noCensus(f *Facts, _ *Allocation) (Ruling, bool) {
 	if !f.census.began.IsZero() {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "no list was read after the allocations"})
 }
 
-func ownPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
+func ownPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
 	if !a.holdsAddress() || !a.namesPod() {
 		return noMatch()
 	}
@@ -170,7 +170,7 @@ func ownPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{pod.source(a.IP), "the pod shows the address"})
 }
 
-func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
+func otherPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
 	if a.Protects != nil {
 		return protectedInUse(f, a)
 	}
@@ -184,7 +184,7 @@ func otherPodShowsIt(f *Facts, a *Allocation) (Decision, bool) {
 	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
 }
 
-func machineHasIt(f *Facts, a *Allocation) (Decision, bool) {
+func machineHasIt(f *Facts, a *Allocation) (Ruling, bool) {
 	if !a.holdsAddress() {
 		return noMatch()
 	}
@@ -198,7 +198,7 @@ func machineHasIt(f *Facts, a *Allocation) (Decision, bool) {
 
 // protectedInUse matches if a pod that is believed shows one of the addresses that the
 // allocation protects.
-func protectedInUse(f *Facts, a *Allocation) (Decision, bool) {
+func protectedInUse(f *Facts, a *Allocation) (Ruling, bool) {
 	for _, ip := range a.Protects.IPs {
 		for _, pod := range f.census.showing(ip) {
 			if !f.believes(a, pod, ip) {
@@ -211,7 +211,7 @@ func protectedInUse(f *Facts, a *Allocation) (Decision, bool) {
 	return noMatch()
 }
 
-func sandboxShown(f *Facts, a *Allocation) (Decision, bool) {
+func sandboxShown(f *Facts, a *Allocation) (Ruling, bool) {
 	if _, shown := f.sandboxClaimant(a); !shown || f.unclaimed {
 		return noMatch()
 	}
@@ -226,7 +226,7 @@ func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
 	return ref, shown && !byName && a.Protects == nil
 }
 
-func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
+func podNotRead(f *Facts, a *Allocation) (Ruling, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
 	namesNone := a.Owner.Pod == PodRef{} && !a.EmptyHandle
 	if presence != Unknown || namesNone {
@@ -235,7 +235,7 @@ func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
 	return match("", Evidence{fromPods, "the pod could not be read"})
 }
 
-func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
+func ordinalWanted(f *Facts, a *Allocation) (Ruling, bool) {
 	if a.EmptyHandle || a.NeverAdopted || f.policy.Protection.StatefulSets == policy.Ignore {
 		return noMatch()
 	}
@@ -246,7 +246,7 @@ func ordinalWanted(f *Facts, a *Allocation) (Decision, bool) {
 	return match("its StatefulSet brings the pod back", set.evidence())
 }
 
-func unnamed(f *Facts, a *Allocation) (Decision, bool) {
+func unnamed(f *Facts, a *Allocation) (Ruling, bool) {
 	_, presence := f.census.pod(a.Owner.Pod)
 	hiding := f.hiding() > 0 // such a pod may have this address
 	held := f.policy.Pods.Unnamed != policy.Release
@@ -272,14 +272,14 @@ func unnamed(f *Facts, a *Allocation) (Decision, bool) {
 	return noMatch()
 }
 
-func finishedHeld(f *Facts, a *Allocation) (Decision, bool) {
+func finishedHeld(f *Facts, a *Allocation) (Ruling, bool) {
 	if f.policy.Pods.Finished == policy.Release || !f.finished(a) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
 }
 
-func sandboxHeld(f *Facts, a *Allocation) (Decision, bool) {
+func sandboxHeld(f *Facts, a *Allocation) (Ruling, bool) {
 	if f.policy.Pods.Superseded == policy.Release || !f.otherSandbox(a) {
 		return noMatch()
 	}
@@ -287,21 +287,21 @@ func sandboxHeld(f *Facts, a *Allocation) (Decision, bool) {
 	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
 }
 
-func podPresent(f *Facts, a *Allocation) (Decision, bool) {
+func podPresent(f *Facts, a *Allocation) (Ruling, bool) {
 	if !f.stillThere(a) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod exists"})
 }
 
-func protectedByStore(_ *Facts, a *Allocation) (Decision, bool) {
+func protectedByStore(_ *Facts, a *Allocation) (Ruling, bool) {
 	if a.Protected == "" || a.Interrupted {
 		return noMatch()
 	}
 	return match(a.Protected, Evidence{fromStore, a.Protected})
 }
 
-func outOfScope(f *Facts, a *Allocation) (Decision, bool) {
+func outOfScope(f *Facts, a *Allocation) (Ruling, bool) {
 	if f.terms(a).InScope {
 		return noMatch()
 	}
@@ -309,7 +309,7 @@ func outOfScope(f *Facts, a *Allocation) (Decision, bool) {
 	return match(why, Evidence{fromPolicy, why})
 }
 
-func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
+func heldByRule(f *Facts, a *Allocation) (Ruling, bool) {
 	terms := f.terms(a)
 	if !terms.Hold {
 		return noMatch()
@@ -318,7 +318,7 @@ func heldByRule(f *Facts, a *Allocation) (Decision, bool) {
 	return match(note, Evidence{fromPolicy, note})
 }
 
-func restoredLately(f *Facts, a *Allocation) (Decision, bool) {
+func restoredLately(f *Facts, a *Allocation) (Ruling, bool) {
 	at := f.restoredAt(a)
 	until := at.Add(f.policy.Journal.RestoreHold.Duration)
 	if at.IsZero() || !f.now.Before(until) || f.terms(a).ReleaseRestored {
@@ -327,7 +327,7 @@ func restoredLately(f *Facts, a *Allocation) (Decision, bool) {
 	return match("a restore put it back, and it is held until "+stamp(until), Evidence{fromLedger, "a restore put it back at " + stamp(at)})
 }
 
-func unknownField(_ *Facts, a *Allocation) (Decision, bool) {
+func unknownField(_ *Facts, a *Allocation) (Ruling, bool) {
 	if a.UnknownField == "" {
 		return noMatch()
 	}
@@ -335,7 +335,7 @@ func unknownField(_ *Facts, a *Allocation) (Decision, bool) {
 	return match(note, Evidence{fromStore, note})
 }
 
-func noToken(_ *Facts, a *Allocation) (Decision, bool) {
+func noToken(_ *Facts, a *Allocation) (Ruling, bool) {
 	if a.Token != "" {
 		return noMatch()
 	}
@@ -344,13 +344,13 @@ func noToken(_ *Facts, a *Allocation) (Decision, bool) {
 
 // tooYoung begins the grace period, which counts from now on. An allocation of the future
 // has a wrong clock, and ripen waits for it.
-func tooYoung(f *Facts, a *Allocation) (Decision, bool) {
+func tooYoung(f *Facts, a *Allocation) (Ruling, bool) {
 	minAge, age := f.terms(a).MinAge, f.now.Sub(a.Created)
 	if a.Interrupted || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
 	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
-	return Decision{
+	return Ruling{
 		FirstSeen: f.since(a), remember: gone, Note: "it is too young until " + stamp(a.Created.Add(minAge)),
 		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, f.termOf(a, "minAge", minAge)}},
 	}, true
@@ -368,8 +368,8 @@ func (f *Facts) termOf(a *Allocation, field string, d time.Duration) string {
 
 // when returns the rule for allocations whose named pod is in a state in which it does
 // not have them any more.
-func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Decision, bool) {
-	return func(f *Facts, a *Allocation) (Decision, bool) {
+func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Ruling, bool) {
+	return func(f *Facts, a *Allocation) (Ruling, bool) {
 		if !state(f, a) {
 			return noMatch()
 		}
@@ -378,7 +378,7 @@ func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (D
 	}
 }
 
-func podMoved(f *Facts, a *Allocation) (Decision, bool) {
+func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
 	if !f.moved(a) {
 		return noMatch()
 	}
@@ -391,7 +391,7 @@ func podMoved(f *Facts, a *Allocation) (Decision, bool) {
 	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
 }
 
-func sandboxReplaced(f *Facts, a *Allocation) (Decision, bool) {
+func sandboxReplaced(f *Facts, a *Allocation) (Ruling, bool) {
 	if !f.otherSandbox(a) {
 		return noMatch()
 	}
@@ -418,14 +418,14 @@ func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
 
 // emptyHandle waits at least as long as sandboxReplaced does: Calico writes the handle
 // of an ADD before the block.
-func emptyHandle(f *Facts, a *Allocation) (Decision, bool) {
+func emptyHandle(f *Facts, a *Allocation) (Ruling, bool) {
 	if !a.EmptyHandle {
 		return noMatch()
 	}
 	return f.ripen(a, max(f.terms(a).MinAge, addWindow), "", Evidence{fromStore, "the handle holds no address"})
 }
 
-func sandboxAbsent(f *Facts, a *Allocation) (Decision, bool) {
+func sandboxAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 	if a.namesPod() || !a.holdsAddress() {
 		return noMatch()
 	}
@@ -442,7 +442,7 @@ func (f *Facts) whileStarting(a *Allocation) time.Duration {
 	return max(f.terms(a).MinAge, addWindow)
 }
 
-func podAbsent(f *Facts, a *Allocation) (Decision, bool) {
+func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
 		return noMatch()
 	}

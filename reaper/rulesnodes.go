@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
+func nodeUnreachable(f *Facts, a *Allocation) (Ruling, bool) {
 	name := a.Owner.Node
 	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
 		return noMatch()
@@ -19,7 +19,7 @@ func nodeUnreachable(f *Facts, a *Allocation) (Decision, bool) {
 
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is not known
 // either if the store has names of its own for nodes.
-func nodeUnknown(f *Facts, a *Allocation) (Decision, bool) {
+func nodeUnknown(f *Facts, a *Allocation) (Ruling, bool) {
 	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.holdsAddress() {
 		return noMatch()
 	}

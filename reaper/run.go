@@ -57,6 +57,10 @@ type Options struct {
 	Timeout      time.Duration     // of one look, with its releases; 0 is none
 	IgnoreLimits bool
 
+	// Brief leaves the allocations in use of which there is nothing to say out of the
+	// report's entries. It counts them.
+	Brief bool
+
 	// Remember makes a dry run save the ledger, and nothing else.
 	Remember bool
 
@@ -83,7 +87,8 @@ type run struct {
 	sought   bool      // the names of the selection have been looked up
 	remains  bool      // the times of the report outlast the run
 
-	decisions []Decision // of the current look
+	decisions []Decision // of the current look, one for each entry
+	left      omitted    // of the current look, without an entry
 	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
@@ -174,6 +179,8 @@ func (r *run) timedLook(ctx context.Context) error {
 
 // look is the whole way, from the listing to the last release.
 func (r *run) look(ctx context.Context) error {
+	r.decisions, r.left = nil, omitted{} // an earlier look needs no memory any more
+
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
 	inv := r.list(ctx)
@@ -199,15 +206,15 @@ func (r *run) look(ctx context.Context) error {
 	// 3. One decision for each allocation, and the plan to release the orphans.
 	judge := func(l Ledger) []Decision { return Judge(now, r.Policy, inv, census, l) }
 	decisions := judge(ledger)
-	r.decided(decisions)
+	entries := r.decided(decisions)
 	if err := r.seekOnce(inv, census, decisions); err != nil {
 		return err
 	}
-	plan := MakePlan(decisions).after(r.spent).within(r.selected)
+	plan := MakePlan(entries).after(r.spent).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
-	r.noteProtectedPools(inv, r.selectedOf(decisions))
+	r.noteProtectedPools(inv, r.selectedOf(entries))
 	r.logDecisions(decisions)
-	r.warnOfClaims(r.selectedOf(decisions))
+	r.warnOfClaims(r.selectedOf(entries))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.

@@ -77,21 +77,21 @@ func (s Selection) of(decisions []Decision) []bool {
 	}
 	selected := make([]bool, len(decisions))
 	for i := range decisions {
-		selected[i] = s.matches(&decisions[i].Allocation)
+		selected[i] = s.matches(decisions[i].completed())
 	}
 	for again := true; again; {
 		again = false
 		together := make(map[bond]bool)
 		for i := range decisions {
 			if selected[i] {
-				for _, b := range bondsOf(&decisions[i].Allocation) {
+				for _, b := range bondsOf(decisions[i].Allocation) {
 					together[b] = true
 				}
 			}
 		}
 		for i := range decisions {
 			bound := func(b bond) bool { return together[b] }
-			if !selected[i] && slices.ContainsFunc(bondsOf(&decisions[i].Allocation), bound) {
+			if !selected[i] && slices.ContainsFunc(bondsOf(decisions[i].Allocation), bound) {
 				selected[i], again = true, true
 			}
 		}

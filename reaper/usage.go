@@ -51,8 +51,9 @@ type NetworkReport struct {
 // gives reports whether pods can get the address. They may if that is unknown.
 func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n.Usable.Contains(ip) }
 
-// measure counts what the pools and the networks hold after the run.
-func (r *Report) measure() {
+// measure counts what the pools and the networks hold after the run, with the allocations in
+// use that have no entry.
+func (r *Report) measure(left []*Allocation) {
 	type id [2]string // backend and pool
 	networkOf := make(map[id]int, len(r.Pools))
 	for i, n := range r.Networks {
@@ -68,17 +69,24 @@ func (r *Report) measure() {
 	for i := range networks {
 		networks[i] = make(map[netip.Addr]use)
 	}
-	for _, e := range r.Entries {
-		of := id{e.Backend, e.Pool}
-		pool, ip := pools[of], addressOf(e)
-		if pool == nil || !ip.IsValid() || e.Outcome == Released {
-			continue
+	take := func(of id, ip netip.Addr, by use) {
+		pool := pools[of]
+		if pool == nil || !ip.IsValid() {
+			return
 		}
 		i, ok := networkOf[of]
-		pool.add(useOf(e), !ok || r.Networks[i].gives(ip))
+		pool.add(by, !ok || r.Networks[i].gives(ip))
 		if ok { // two pools of the network may have the address
-			networks[i][ip] = max(networks[i][ip], useOf(e))
+			networks[i][ip] = max(networks[i][ip], by)
 		}
+	}
+	for i := range r.Entries {
+		if e := &r.Entries[i]; e.Outcome != Released {
+			take(id{e.Backend, e.Pool}, addressOf(e), useOf(e))
+		}
+	}
+	for _, a := range left {
+		take(id{a.Backend, a.Pool}, a.IP, liveUse)
 	}
 	for i := range r.Pools {
 		p := &r.Pools[i]
@@ -99,7 +107,7 @@ func (r *Report) measure() {
 }
 
 // addressOf returns the address of an entry. It is not valid if the entry has none.
-func addressOf(e Entry) netip.Addr {
+func addressOf(e *Entry) netip.Addr {
 	ip, err := netip.ParseAddr(e.IP)
 	if err != nil {
 		return netip.Addr{}
@@ -118,7 +126,7 @@ const (
 )
 
 // useOf returns the use of an entry.
-func useOf(e Entry) use {
+func useOf(e *Entry) use {
 	switch {
 	case e.Verdict == InUse || e.Outcome == Returned:
 		return liveUse

@@ -57,7 +57,7 @@ func TestZeroValuesKeep(t *testing.T) {
 	decisions := reaper.Judge(noon, policy.Policy{}, inv, censusOf(), reaper.Ledger{})
 	equal(t, "verdict by the zero policy", decisionOf(decisions[0]), decision{reaper.Held, reaper.OutOfScope, "namespaces.include has only: "})
 
-	equal(t, "zero verdict", reaper.Decision{}.Verdict, reaper.Held)
+	equal(t, "zero verdict", reaper.Ruling{}.Verdict, reaper.Held)
 	equal(t, "text of the zero verdict", reaper.Verdict(0).String(), "held")
 	equal(t, "text of an unknown verdict", reaper.Verdict(99).String(), "held")
 	equal(t, "zero presence", reaper.Presence(0), reaper.Unknown)
@@ -71,7 +71,7 @@ func TestZeroValuesKeep(t *testing.T) {
 
 // Promise 4. A decision that other code made gives no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
-	plan := reaper.MakePlan([]reaper.Decision{{Allocation: webAllocation(), Verdict: reaper.Orphaned, Reason: reaper.PodAbsent}})
+	plan := reaper.MakePlan([]reaper.Decision{decided(reaper.Orphaned, webAllocation())})
 	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf(), 1)
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], reaper.ErrNoWarrant) {

@@ -65,7 +65,7 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return err
 	}
-	found, lookErr := look(ctx, w, f)
+	found, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
 	}

@@ -95,7 +95,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	found, err := offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection}, f.pods, files)
+	found, err := offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, f.pods, files)
 	if found == nil {
 		return err
 	}

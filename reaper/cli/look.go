@@ -33,10 +33,10 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods of the cluster, and its StatefulSets and nodes")
 }
 
-// look makes a dry run that writes nothing, anywhere. Its report has every allocation. It
-// is nil if there was an error before the first listing; otherwise it is true with any
+// look makes a dry run that writes nothing, anywhere. Its report has every allocation; a
+// brief one counts those in use, and leaves them out. It is nil if there was an error before the first listing; otherwise it is true with any
 // error.
-func look(ctx context.Context, w ioStreams, f lookFlags) (*reaper.Report, error) {
+func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Report, error) {
 	if err := f.overrides.check(); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags) (*reaper.Report, error)
 	}
 	f.overrides.apply(&p)
 	if len(f.from) > 0 {
-		return offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection}, f.pods, f.from)
+		return offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from)
 	}
 	dryRun := true
 	p.DryRun = &dryRun
@@ -67,7 +67,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags) (*reaper.Report, error)
 		return nil, err
 	}
 	o := options(w, runFlags{clusterFlags: f.clusterFlags}, p, conn, logger)
-	o.Selection = selection
+	o.Selection, o.Brief = selection, brief
 	found, err := reaper.Run(ctx, o)
 	found.Warnings = append(warnings, found.Warnings...)
 	return &found, err

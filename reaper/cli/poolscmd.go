@@ -81,7 +81,7 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	found, err := look(ctx, w, f.lookFlags)
+	found, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("run", "version", buildVersion(), "server", conn.address, "context", conn.context, "dryRun", *p.DryRun)
 
 	o := options(w, f, p, conn, logger)
-	o.Journals, o.Selection = journals, selection
+	o.Journals, o.Selection, o.Brief = journals, selection, printing.Brief()
 	found, runErr := reaper.Run(ctx, o)
 	found.Warnings = append(warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,

@@ -71,6 +71,13 @@ type table struct {
 	cut     []string // for each row, the text that has no room in it; nil: all have
 }
 
+// Brief reports whether the format leaves out the allocations that are in use. Then a report
+// need not have them (reaper.Options.Brief).
+func (o Options) Brief() bool {
+	f, err := formatOf(o.Format)
+	return err == nil && !f.all && !o.All
+}
+
 // Write prints the report of a run. Without Options.All, most formats leave out the
 // allocations that are in use. It returns an error if Check does not accept the format.
 func Write(w io.Writer, o Options, r reaper.Report) error {
