@@ -13,6 +13,10 @@ import (
 // (maxJSONPatchOperations in k8s.io/apiserver).
 const MaxBatch = 1000
 
+// MaxAcross is the most warrants that one call of BatchReleaser.ReleaseAcross gets. A crash
+// can cut as many releases short.
+const MaxAcross = 500
+
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. Release is never called twice at
@@ -48,6 +52,18 @@ type Backend interface {
 	// Release changes nothing that no warrant names. It keeps data that it does not
 	// understand byte for byte. It writes nothing under a cancelled context.
 	Release(ctx context.Context, pool string, ws []Warrant) []error
+}
+
+// A BatchReleaser is a Backend with many small pools, whose release takes several steps. A
+// run hands it allocations of many pools at a time, so that it makes a step once for all of
+// them, such as a look at other objects between two writes.
+type BatchReleaser interface {
+	Backend
+
+	// ReleaseAcross is Release for at most MaxAcross warrants of any pools. It makes at
+	// most so many requests at the same time. It is never called twice at the same time,
+	// nor while Release is called.
+	ReleaseAcross(ctx context.Context, ws []Warrant, concurrency int) []error
 }
 
 // A Mender is a Backend whose release takes several writes, so that a crash can cut

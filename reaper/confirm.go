@@ -118,7 +118,7 @@ func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 			looked = at
 		}
 	}
-	return Warrant{orphan: o, confirmed: looked, renew: c.renew}, nil
+	return Warrant{orphan: o, confirmed: looked, by: c}, nil
 }
 
 // Forget makes the next Confirm look at the pods again.
@@ -135,20 +135,8 @@ func (c *Confirmer) forgotten() time.Time {
 	return c.forgot
 }
 
-// renew implements Warrant.Renew. It always looks again. If the store names the pod, it
-// reads that pod only.
-func (c *Confirmer) renew(ctx context.Context, o Orphan) (Warrant, error) {
-	if !needsList(o) {
-		return c.warrant(o, newSecondLook(c.census.with(c.read(ctx, []Orphan{o}))))
-	}
-	var w Warrant
-	var err error
-	if c.follow(ctx, []Orphan{o}, time.Now(), func(second *secondLook) { w, err = c.warrant(o, second) }) {
-		return w, err
-	}
-	census, err := c.list(ctx)
-	if err != nil {
-		return Warrant{}, err
-	}
-	return c.warrant(o, newSecondLook(census))
+// renew implements Renew. It never shares a list that began before the call.
+func (c *Confirmer) renew(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
+	c.Forget()
+	return c.Confirm(ctx, orphans)
 }

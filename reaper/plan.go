@@ -84,6 +84,9 @@ func (p Plan) object(i int) Object {
 	return d.facts.pool(d.Allocation).Object
 }
 
+// pool returns the name of the pool of a decision, by index.
+func (p Plan) pool(i int) string { return p.decisions[i].Allocation.Pool }
+
 // of returns the indices of the orphans of one backend.
 func (p Plan) of(backend string) []int {
 	var due []int

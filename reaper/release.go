@@ -45,17 +45,21 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		}
 		due = append(due, i)
 	}
-	poolOf := func(i int) string { return plan.decisions[i].Allocation.Pool }
-	pools := byPool(due, poolOf)
+	pools := byPool(due, plan.pool)
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
+	}
+	if across, ok := b.(BatchReleaser); ok {
+		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
+		return
 	}
 	var g errgroup.Group
 	g.SetLimit(max(1, r.Concurrency))
 	for _, pool := range pools {
+		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
 		g.Go(func() error {
 			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, b, poolOf(batch[0]), plan, confirmer, batch)
+				r.releaseBatch(ctx, send, plan, confirmer, batch)
 				settled.add(len(batch))
 			}
 			return nil
@@ -95,13 +99,17 @@ func (r *run) afterProtected(d Decision) error {
 // idleAttempts is how many attempts in a row may decide on none of a batch.
 const idleAttempts = 5
 
-// releaseBatch releases allocations of one pool. It tries again for those that were not
-// decided, each time with fresh warrants, as long as the attempts decide on some.
-func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) {
+// A sender hands the warrants of a batch to the backend, once.
+type sender func(ctx context.Context, ws []Warrant) []error
+
+// releaseBatch releases allocations of one backend. It tries again for those that were not
+// decided, each time with fresh warrants, as long as the attempts decide on some. It
+// reports whether the first attempt decided on all.
+func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
-	idle := 0
+	attempts, idle := 0, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
 		wait, _ := backoff.Next()
@@ -111,9 +119,10 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 		if last != nil {
 			confirmer.Forget()
 		}
+		attempts++
 		before := len(undecided)
-		answers := attempt(ctx, b, pool, plan, confirmer, undecided)
-		undecided, last = r.settleAll(b, pool, undecided, answers)
+		answers := attempt(ctx, send, plan, confirmer, undecided)
+		undecided, last = r.settleAll(plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -126,21 +135,34 @@ func (r *run) releaseBatch(ctx context.Context, b Backend, pool string, plan Pla
 		}
 		return retry.RetryableError(last[0])
 	})
+	why := make(map[int]error, len(undecided))
 	for n, i := range undecided {
+		why[i] = err
 		if last == nil {
 			r.settle(i, Kept, err) // its release had not begun
 			continue
 		}
 		r.settle(i, Failed, last[n])
+		if ctx.Err() == nil {
+			why[i] = last[n]
+		}
 	}
-	if len(undecided) > 0 {
-		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(undecided), " not released"), err})
+	r.failPools(plan, undecided, why, " not released")
+	return len(undecided) == 0 && attempts == 1
+}
+
+// failPools keeps a failure for each pool of the releases, by index, that have an error: how
+// many they are, and the first error.
+func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string) {
+	for _, pool := range byPool(indices, plan.pool) {
+		first := plan.decisions[pool[0]].Allocation
+		r.fail(&poolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
 	}
 }
 
 // attempt confirms and releases a batch once. It returns one answer for each of the
 // indices, in their order: that of the second look, or else that of the store.
-func attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *Confirmer, batch []int) []error {
+func attempt(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) []error {
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
 		orphans[n] = plan.orphans[i]
@@ -156,7 +178,7 @@ func attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *
 	if len(valid) == 0 {
 		return answers
 	}
-	released := b.Release(ctx, pool, valid)
+	released := send(ctx, valid)
 	for n := range valid {
 		answers[where[n]] = errNoAnswer
 		if n < len(released) {
@@ -168,8 +190,9 @@ func attempt(ctx context.Context, b Backend, pool string, plan Plan, confirmer *
 
 // settleAll settles the allocations of a batch that were decided. It returns the others,
 // with an error for each.
-func (r *run) settleAll(b Backend, pool string, batch []int, answers []error) (undecided []int, why []error) {
-	var failed, unfinished []error
+func (r *run) settleAll(plan Plan, batch []int, answers []error) (undecided []int, why []error) {
+	var failed, unfinished []int
+	because := make(map[int]error)
 	for n, i := range batch {
 		err := answers[n]
 		outcome, decided := outcomeOf(err)
@@ -180,17 +203,13 @@ func (r *run) settleAll(b Backend, pool string, batch []int, answers []error) (u
 		r.settle(i, outcome, err)
 		switch {
 		case outcome == Failed:
-			failed = append(failed, err)
+			failed, because[i] = append(failed, i), err
 		case outcome == Released && err != nil:
-			unfinished = append(unfinished, err)
+			unfinished, because[i] = append(unfinished, i), err
 		}
 	}
-	if len(failed) > 0 {
-		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(failed), " not released"), failed[0]})
-	}
-	if len(unfinished) > 0 {
-		r.fail(&poolFailure{b.Name(), pool, fmt.Sprint(len(unfinished)), unfinished[0]})
-	}
+	r.failPools(plan, failed, because, " not released")
+	r.failPools(plan, unfinished, because, "")
 	return undecided, why
 }
 

@@ -228,7 +228,7 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	h.run(t)
 	equal(t, "order", order, []string{
 		"first: list", "second: list", "first: record", "second: record", "first: release a",
-		"second: bury a/10.0.0.2", "second: remove a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.3",
+		"second: bury a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.2", "second: remove a/10.0.0.3",
 	})
 }
 

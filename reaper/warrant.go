@@ -14,7 +14,7 @@ const Freshness = 2 * time.Second
 type Warrant struct {
 	orphan    Orphan
 	confirmed time.Time // when the second look began
-	renew     func(ctx context.Context, o Orphan) (Warrant, error)
+	by        *Confirmer
 }
 
 // Allocation returns the allocation that may be released, as it was listed. A backend
@@ -30,11 +30,35 @@ func (w Warrant) Allocation() (Allocation, error) {
 	return w.orphan.allocation, nil
 }
 
-// Renew looks at the owner again and returns a fresh warrant. It is for stores whose
-// release takes several writes. Its errors are those of Confirmer.Confirm.
+// Renew is the function Renew for one warrant.
 func (w Warrant) Renew(ctx context.Context) (Warrant, error) {
-	if w.confirmed.IsZero() {
-		return Warrant{}, ErrNoWarrant
+	fresh, errs := Renew(ctx, []Warrant{w})
+	return fresh[0], errs[0]
+}
+
+// Renew looks at the owners of all warrants again, together, by a look that begins after the
+// call. It returns a fresh warrant or an error for each, in the same order. It is for stores
+// whose release takes several writes. Its errors are those of Confirmer.Confirm. The error
+// of the zero Warrant wraps ErrNoWarrant.
+func Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error) {
+	fresh, errs := make([]Warrant, len(ws)), make([]error, len(ws))
+	given := make(map[*Confirmer][]int)
+	for i, w := range ws {
+		if w.confirmed.IsZero() {
+			errs[i] = ErrNoWarrant
+			continue
+		}
+		given[w.by] = append(given[w.by], i)
 	}
-	return w.renew(ctx, w.orphan)
+	for by, indices := range given {
+		orphans := make([]Orphan, len(indices))
+		for n, i := range indices {
+			orphans[n] = ws[i].orphan
+		}
+		renewed, answers := by.renew(ctx, orphans)
+		for n, i := range indices {
+			fresh[i], errs[i] = renewed[n], answers[n]
+		}
+	}
+	return fresh, errs
 }

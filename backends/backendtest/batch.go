@@ -45,9 +45,19 @@ func (d batch) confirm() []reaper.Warrant {
 	return ws
 }
 
-// release hands the warrants to the backend once, pool by pool.
+// atOnce is how many requests at the same time a backend may make across pools.
+const atOnce = 4
+
+// release hands the warrants to the backend once, pool by pool or across pools.
 func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 	d.Helper()
+	if b, ok := d.backend.(reaper.BatchReleaser); ok && d.across {
+		errs := b.ReleaseAcross(ctx, ws, atOnce)
+		if len(errs) != len(ws) {
+			d.Fatalf("%d warrants got %d answers", len(ws), len(errs))
+		}
+		return errs
+	}
 	pools := make(map[string][]int)
 	for i, e := range d.entries {
 		pools[e.Pool] = append(pools[e.Pool], i)

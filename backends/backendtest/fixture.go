@@ -17,6 +17,8 @@ type fixture struct {
 	store Store
 	pods  *Pods
 	made  atomic.Int64 // the number of owners so far
+
+	across bool // release by reaper.BatchReleaser
 }
 
 // An entry is an address that the plugin allocated.

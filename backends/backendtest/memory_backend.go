@@ -86,21 +86,34 @@ type withTombstones struct{ memory }
 
 // Release implements reaper.Backend.
 func (b withTombstones) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
-	errs := make([]error, len(ws))
+	return b.ReleaseAcross(ctx, ws, 1)
+}
+
+// ReleaseAcross implements reaper.BatchReleaser. It writes all tombstones and looks at all
+// owners again. Then it removes the entries or puts the owners back. It makes one request
+// at a time.
+func (b withTombstones) ReleaseAcross(ctx context.Context, ws []reaper.Warrant, _ int) []error {
+	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]reaper.Allocation, len(ws))
+	var left []reaper.Warrant
+	var where []int // the places of those that are left
 	for i, w := range ws {
-		errs[i] = b.release(ctx, w)
+		if rs[i], errs[i] = w.Allocation(); errs[i] != nil {
+			continue
+		}
+		if marked[i], errs[i] = b.bury(ctx, rs[i]); errs[i] == nil && marked[i] != "" {
+			left, where = append(left, w), append(where, i)
+		}
+	}
+	fresh, answers := reaper.Renew(ctx, left)
+	for n, i := range where {
+		errs[i] = b.finish(ctx, rs[i], fresh[n], answers[n], marked[i])
 	}
 	return errs
 }
 
-// release writes the tombstone and looks at the owner again. Then it removes the
-// entry or puts the owner back.
-func (b withTombstones) release(ctx context.Context, w reaper.Warrant) error {
-	r, err := w.Allocation()
-	if err != nil {
-		return err
-	}
-	var marked string // the token of the entry with its tombstone
+// bury writes the tombstone. It returns the token of the entry with it, or an empty string
+// if the entry is gone.
+func (b withTombstones) bury(ctx context.Context, r reaper.Allocation) (marked string, err error) {
 	err = b.store.request(ctx, "bury "+r.Pool, func() error {
 		e := b.store.find(r)
 		switch {
@@ -115,21 +128,22 @@ func (b withTombstones) release(ctx context.Context, w reaper.Warrant) error {
 		marked = strconv.Itoa(e.version)
 		return nil
 	})
-	if err != nil || marked == "" {
-		return err
-	}
+	return marked, err
+}
 
-	w, err = w.Renew(ctx)
-	if errors.Is(err, reaper.ErrReturned) {
+// finish removes the entry if there is a fresh warrant. If the owner came back, it puts the
+// owner back.
+func (b withTombstones) finish(ctx context.Context, r reaper.Allocation, fresh reaper.Warrant, why error, marked string) error {
+	if errors.Is(why, reaper.ErrReturned) {
 		if back := b.Mend(ctx, r); back != nil {
 			return back
 		}
-		return err
+		return why
 	}
-	if err == nil {
-		_, err = w.Allocation()
+	if why != nil {
+		return why
 	}
-	if err != nil {
+	if _, err := fresh.Allocation(); err != nil {
 		return err
 	}
 	return b.store.request(ctx, "remove "+r.Pool, func() error { return b.store.remove(r, marked) })

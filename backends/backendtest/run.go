@@ -1,48 +1,83 @@
 package backendtest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A check is one property of a backend, on a new store.
+type check struct {
+	name  string
+	check func(s *fixture)
+}
+
+var listChecks = []check{
+	{"an empty store lists nothing", emptyListing},
+	{"every entry is listed once", completeListing},
+	{"a listing can be left early", earlyEnd},
+	{"a cancelled listing is an error", cancelledListing},
+	{"an unreadable entry is listed as such and stays", unreadableEntry},
+	{"an object that cannot be decoded protects what it may name, and hides nothing", obscureObject},
+}
+
+var releaseChecks = []check{
+	{"a released entry is gone and no other is touched", releaseOne},
+	{"many entries are released in one call", releaseMany},
+	{"a second release finds nothing to do", releaseTwice},
+	{"a released address can be allocated again", allocateAgain},
+	{"the zero warrant is refused", zeroWarrant},
+	{"an expired warrant is refused", expiredWarrant},
+	{"nothing is written under a cancelled context", cancelledRelease},
+	{"an entry that is gone already counts as released", goneAlready},
+	{"an address that was given to another pod stays", givenAway},
+	{"each warrant gets its own answer, in order", answersInOrder},
+	{"an owner who came back before the write keeps its entry", returnedBefore},
+	{"an owner who comes back during the release keeps its entry", returnedMeanwhile},
+	{"an owner whose state is unknown keeps its entry", unknownMeanwhile},
+	{"an interrupted release can be finished", interruptedFinished},
+	{"an interrupted release can be undone", interruptedMended},
+	{"writes of the plugin during a release are not lost", concurrent},
+}
+
+// acrossChecks are about reaper.BatchReleaser alone.
+var acrossChecks = []check{
+	{"entries of several pools are released in one call", releaseAcross},
+	{"all owners who come back during the release keep their entries", allReturnedMeanwhile},
+	{"an owner whose state is unknown keeps no other entry", oneUnknownMeanwhile},
+	{"all releases that were interrupted together can be finished", allInterrupted},
+}
+
+var otherChecks = []check{
+	{"a group is released together or not at all", group},
+	{"later runs remove the empty handle of an unfinished release", unfinished},
+	{"a released entry can be restored", restored},
+	{"an entry that is there is not restored again", restoredAgain},
+	{"an address that another pod got is not restored", restoredTooLate},
+	{"a bad record is not restored", badRecord},
+	{"nothing is restored under a cancelled context", cancelledRestore},
+	{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
+}
 
 // Run tests a backend. It calls open once for each check, and each Store must be
 // new and empty. Over a fast store, Run takes little more than two seconds: only
-// time makes a warrant expire.
+// time makes a warrant expire. A reaper.BatchReleaser is tested by both of its ways to
+// release, and takes two seconds more.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, c := range []struct {
-		name  string
-		check func(s *fixture)
-	}{
-		{"an empty store lists nothing", emptyListing},
-		{"every entry is listed once", completeListing},
-		{"a listing can be left early", earlyEnd},
-		{"a cancelled listing is an error", cancelledListing},
-		{"an unreadable entry is listed as such and stays", unreadableEntry},
-		{"an object that cannot be decoded protects what it may name, and hides nothing", obscureObject},
-		{"a released entry is gone and no other is touched", releaseOne},
-		{"many entries are released in one call", releaseMany},
-		{"a second release finds nothing to do", releaseTwice},
-		{"a released address can be allocated again", allocateAgain},
-		{"the zero warrant is refused", zeroWarrant},
-		{"an expired warrant is refused", expiredWarrant},
-		{"nothing is written under a cancelled context", cancelledRelease},
-		{"an entry that is gone already counts as released", goneAlready},
-		{"an address that was given to another pod stays", givenAway},
-		{"each warrant gets its own answer, in order", answersInOrder},
-		{"an owner who came back before the write keeps its entry", returnedBefore},
-		{"an owner who comes back during the release keeps its entry", returnedMeanwhile},
-		{"an owner whose state is unknown keeps its entry", unknownMeanwhile},
-		{"an interrupted release can be finished", interruptedFinished},
-		{"an interrupted release can be undone", interruptedMended},
-		{"writes of the plugin during a release are not lost", concurrent},
-		{"a group is released together or not at all", group},
-		{"later runs remove the empty handle of an unfinished release", unfinished},
-		{"a released entry can be restored", restored},
-		{"an entry that is there is not restored again", restoredAgain},
-		{"an address that another pod got is not restored", restoredTooLate},
-		{"a bad record is not restored", badRecord},
-		{"nothing is restored under a cancelled context", cancelledRestore},
-		{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
-	} {
+	for _, c := range slices.Concat(listChecks, releaseChecks, otherChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&fixture{T: t, store: open(t), pods: &Pods{}})
 		})
 	}
+	t.Run("across pools", func(t *testing.T) {
+		if _, ok := open(t).Backend().(reaper.BatchReleaser); !ok {
+			t.Skip("the backend is not a reaper.BatchReleaser")
+		}
+		for _, c := range slices.Concat(releaseChecks, acrossChecks) {
+			t.Run(c.name, func(t *testing.T) {
+				c.check(&fixture{T: t, store: open(t), pods: &Pods{}, across: true})
+			})
+		}
+	})
 }

@@ -1,0 +1,103 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 1, 2, 4. Each warrant is renewed by itself, and all owners are looked at together.
+func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
+	look := newSecondLook(t, &backendtest.Pods{}, allocations(4)...)
+	for _, tt := range []struct {
+		due   int
+		calls []string
+	}{
+		{1, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"}},
+		{1000, []string{"list pods"}},
+	} {
+		ws, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans[:3])
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		look.pods.Calls()
+		look.pods.Add(reaper.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
+		fresh, errs := reaper.Renew(t.Context(), append(slices.Clone(ws), reaper.Warrant{}))
+		look.pods.Remove(look.orphans[1].Allocation().Owner.Pod)
+		refused(t, fresh[1], errs[1], reaper.ErrReturned)
+		refused(t, fresh[3], errs[3], reaper.ErrNoWarrant)
+		for _, i := range []int{0, 2} {
+			a, err := fresh[i].Allocation()
+			if errs[i] != nil || err != nil {
+				t.Errorf("%d due: %v, %v, want a fresh warrant", tt.due, errs[i], err)
+			}
+			equal(t, "allocation", a, look.orphans[i].Allocation(), asValues)
+		}
+		calls := look.pods.Calls()
+		slices.Sort(calls)
+		equal(t, "calls", calls, tt.calls)
+	}
+}
+
+func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
+	look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
+	var ws []reaper.Warrant
+	for i := range look.orphans {
+		w, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[i:i+1])
+		if errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		ws = append(ws, w...)
+	}
+	fresh, errs := reaper.Renew(t.Context(), ws)
+	for i := range ws {
+		a, err := fresh[i].Allocation()
+		if errs[i] != nil || err != nil {
+			t.Errorf("%v, %v, want a fresh warrant", errs[i], err)
+		}
+		equal(t, "allocation", a, look.orphans[i].Allocation(), asValues)
+	}
+}
+
+// A lateCluster answers half a second after the moment of which it tells.
+type lateCluster struct{ reaper.Cluster }
+
+func (c lateCluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	pods, err := c.Cluster.Pods(ctx)
+	time.Sleep(500 * time.Millisecond)
+	return pods, err
+}
+
+// Promise 1, 4. A list that began before the call may have missed a pod, also if it is still
+// under way.
+func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
+	for _, when := range []time.Duration{100 * time.Millisecond, 600 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
+			c := reaper.NewConfirmer(lateCluster{look.pods}, look.census, 1000)
+			ws, errs := c.Confirm(t.Context(), look.orphans)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			var wg sync.WaitGroup
+			wg.Go(func() { c.Confirm(t.Context(), look.orphans) }) // lists again
+			time.Sleep(when)
+			for _, o := range look.orphans {
+				look.pods.Add(reaper.Pod{Ref: o.Allocation().Owner.Pod})
+			}
+			fresh, errs := reaper.Renew(t.Context(), ws)
+			for i := range ws {
+				refused(t, fresh[i], errs[i], reaper.ErrReturned)
+			}
+			wg.Wait()
+		})
+	}
+}
