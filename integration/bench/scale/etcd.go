@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// The size of one transaction, and how many are on their way. etcd's limits are 128
+// operations and 1.5 MiB a transaction.
+const (
+	txnRecords = 100
+	txnBytes   = 1 << 20
+	txnsAtOnce = 8
+)
+
+// A store writes into the etcd of an API server past the API server, which follows etcd
+// if it runs.
+type store struct{ client *clientv3.Client }
+
+// openStore connects to the etcd.
+func openStore(url string) (store, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
+	return store{client}, err
+}
+
+// io.Closer is what the connection is.
+var _ io.Closer = store{}
+
+// Close implements io.Closer.
+func (s store) Close() error { return s.client.Close() }
+
+// A source makes the nth record, in the order of n. At the end it returns false.
+type source func(n int) (record, bool, error)
+
+// first makes a source of the first count records.
+func first(count int, make func(n int) (record, error)) source {
+	return func(n int) (record, bool, error) {
+		if n >= count {
+			return record{}, false, nil
+		}
+		r, err := make(n)
+		return r, true, err
+	}
+}
+
+// put writes all records of a source, in transactions. It calls wrote, one call at a
+// time, with the record's number and the revision of its transaction; nil is not called.
+func (s store) put(ctx context.Context, all source, wrote func(n int, revision int64)) error {
+	type answer struct {
+		from, to int
+		revision int64
+	}
+	answers := make(chan answer, txnsAtOnce)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for a := range answers {
+			for n := a.from; n < a.to && wrote != nil; n++ {
+				wrote(n, a.revision)
+			}
+		}
+	}()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(txnsAtOnce)
+	err := batches(all, func(from int, batch []record) {
+		g.Go(func() error {
+			var puts []clientv3.Op
+			for _, r := range batch {
+				puts = append(puts, clientv3.OpPut(r.key, string(r.value)))
+			}
+			response, err := s.client.Txn(ctx).Then(puts...).Commit()
+			if err != nil {
+				return fmt.Errorf("put %s and %d more keys into etcd: %w", batch[0].key, len(batch)-1, err)
+			}
+			answers <- answer{from, from + len(batch), response.Header.Revision}
+			return nil
+		})
+	})
+	if waitErr := g.Wait(); err == nil {
+		err = waitErr
+	}
+	close(answers)
+	<-done
+	return err
+}
+
+// batches calls do with the records of a source, as many as one transaction takes, and
+// the number of the first of them.
+func batches(all source, do func(from int, batch []record)) error {
+	var batch []record
+	n, bytes := 0, 0
+	for {
+		r, more, err := all(n)
+		if err != nil {
+			return err
+		}
+		if len(batch) > 0 && (!more || len(batch) == txnRecords || bytes+len(r.value) > txnBytes) {
+			do(n-len(batch), batch)
+			batch, bytes = nil, 0
+		}
+		if !more {
+			return nil
+		}
+		batch, bytes, n = append(batch, r), bytes+len(r.value), n+1
+	}
+}
+
+// clear deletes all keys of the prefixes.
+func (s store) clear(ctx context.Context, prefixes ...string) error {
+	for _, prefix := range prefixes {
+		if _, err := s.client.Delete(ctx, prefix, clientv3.WithPrefix()); err != nil {
+			return fmt.Errorf("delete %s from etcd: %w", prefix, err)
+		}
+	}
+	return nil
+}
+
+// count returns how many keys a prefix has.
+func (s store) count(ctx context.Context, prefix string) (int, error) {
+	response, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("count %s in etcd: %w", prefix, err)
+	}
+	return int(response.Count), nil
+}

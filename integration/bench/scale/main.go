@@ -1,0 +1,147 @@
+// Command scale measures on a real API server how ip-reaper and its peers do with a large
+// cluster, and what their work costs at least.
+//
+//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run] [-turns 3] [-json FILE]
+//
+// It writes pods, nodes, pools and overlapping reservations into etcd in the API server's
+// own form, while the API server is down. Each pod has 5 KB, one entry in an IPPool and one
+// overlapping reservation. Of both, a tenth more is stale. Then all programs take turns on
+// the same state, which is restored and checked after each of them:
+//
+//   - the floor: a bare client that makes the same lists and the same writes, at the same
+//     time, and knows the answer;
+//   - ip-reaper, as the shipped account, which plans or releases.
+//
+// The table has the medians of the turns, the file has all turns. An exponent is that of
+// the power of the number of pods with which the time grows, by least squares. A process
+// that takes longer than -limit is stopped.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/bench/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+)
+
+func main() { program.Main("scale", run) }
+
+// options are what the flags say.
+type options struct {
+	sizes       []size
+	parts       map[string]bool
+	turns       int
+	binary      string // of ip-reaper
+	page        int
+	concurrency int
+	limit       time.Duration // of a process
+	json        string        // file; empty for none
+}
+
+// run is the program.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == floorName {
+		return runFloor(ctx, args[1:])
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	r := results{Machine: machine(), Began: time.Now().UTC(), Page: o.page, Concurrency: o.concurrency}
+	for _, s := range o.sizes {
+		measured, err := measureSize(ctx, o, s, out)
+		r.Sizes = append(r.Sizes, measured)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%d pods: %w", s, err), r.tell(out, o.json))
+		}
+	}
+	return r.tell(out, o.json)
+}
+
+// parse reads the flags.
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
+	pods := flags.String("pods", "10000,20000,40000,75000", "numbers of pods, one cluster each")
+	some := flags.String("parts", "plan,run", "what is measured")
+	flags.IntVar(&o.turns, "turns", 3, "how often each program has its turn")
+	flags.StringVar(&o.binary, "ip-reaper", "", "the `program` to measure (default integration/bin/ip-reaper)")
+	flags.IntVar(&o.page, "page", 500, "objects on a page of the floor's lists; 0 for one answer")
+	flags.IntVar(&o.concurrency, "concurrency", 32, "what ip-reaper is told, and the floor")
+	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "the longest that a process may take")
+	flags.StringVar(&o.json, "json", "", "`FILE` for all figures in JSON")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.turns < 1 || o.page < 0 || o.concurrency < 1 || o.limit <= 0 {
+		return o, errors.New("-turns, -concurrency and -limit must be positive, and -page not negative")
+	}
+	if o.sizes, err = sizes(*pods); err != nil {
+		return o, err
+	}
+	if o.parts, err = parts(*some); err != nil {
+		return o, err
+	}
+	if o.binary == "" {
+		o.binary, err = assets.Path("ip-reaper")
+	}
+	return o, err
+}
+
+// measureSize measures all ways with one size. With an error, it returns what was measured
+// before.
+func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measured, err error) {
+	m = measured{Pods: int(s), Stale: s.stale()}
+	g, err := openStage(ctx, o, s, out)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	ways := g.ways()
+	for range o.turns {
+		for _, w := range ways {
+			c, err := g.turn(ctx, w)
+			if err != nil {
+				return m, fmt.Errorf("%s, %s: %w", w.part, w.name, err)
+			}
+			fmt.Fprintf(out, "  %s, %s: %s\n", w.part, w.name, c)
+			m.add(w, c)
+		}
+	}
+	return m, nil
+}
+
+// turn measures one way, checks what it has left, and restores that.
+func (g *stage) turn(ctx context.Context, w way) (cost, error) {
+	load := loadAverage()
+	stop, err := g.server.watch(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	c, runErr := w.run(ctx)
+	if runErr != nil && !errors.Is(runErr, errSlow) {
+		return c, runErr
+	}
+	if c.Server, c.Requests, err = stop(); err != nil {
+		return c, err
+	}
+	c.Load, c.Stopped = load, runErr != nil
+	switch {
+	case !w.writes:
+		return c, g.check(ctx, g.size.total())
+	case c.Stopped:
+		if c.Released, err = g.released(ctx); err != nil {
+			return c, err
+		}
+	default:
+		if err := g.check(ctx, int(g.size)); err != nil {
+			return c, err
+		}
+		c.Released = 2 * g.size.stale()
+	}
+	return c, g.restore(ctx)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+)
+
+// A server is the API server's process.
+type server struct {
+	cluster *cluster.Cluster
+	pid     int
+}
+
+// A serverCost is what the API server took meanwhile.
+type serverCost struct {
+	CPU    time.Duration `json:"cpu"`    // nanoseconds, user and system
+	Before int           `json:"before"` // resident memory in KiB
+	Peak   int           `json:"peak"`   // resident memory in KiB
+}
+
+// findServer finds the API server's process.
+func findServer(c *cluster.Cluster) (server, error) {
+	text, err := os.ReadFile(filepath.Join(c.Dir, "kube-apiserver.pid"))
+	if err != nil {
+		return server{}, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	return server{c, pid}, err
+}
+
+// watch measures the API server until the function that it returns is called.
+func (s server) watch(ctx context.Context) (stop func() (serverCost, map[string]int, error), err error) {
+	requests, err := s.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// 5 sets the high-water mark of the memory back to what it is now (proc(5)).
+	if err := os.WriteFile(s.file("clear_refs"), []byte("5"), 0); err != nil {
+		return nil, err
+	}
+	before, beforeErr := s.memory("VmRSS")
+	cpu, cpuErr := s.cpu()
+	if err := errors.Join(beforeErr, cpuErr); err != nil {
+		return nil, err
+	}
+	return func() (serverCost, map[string]int, error) {
+		c := serverCost{Before: before}
+		var peakErr error
+		c.Peak, peakErr = s.memory("VmHWM")
+		now, cpuErr := s.cpu()
+		c.CPU = now - cpu
+		after, err := s.requests(ctx)
+		return c, difference(after, requests), errors.Join(err, peakErr, cpuErr)
+	}, nil
+}
+
+func (s server) file(name string) string { return fmt.Sprintf("/proc/%d/%s", s.pid, name) }
+
+// memory reads a value in KiB from the status of the process.
+func (s server) memory(name string) (int, error) {
+	data, err := os.ReadFile(s.file("status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, is := strings.CutPrefix(line, name+":"); is {
+			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", s.file("status"), name)
+}
+
+// tick is the unit of CPU times in /proc.
+const tick = 10 * time.Millisecond
+
+// cpu reads the CPU time of the process so far.
+func (s server) cpu() (time.Duration, error) {
+	data, err := os.ReadFile(s.file("stat"))
+	if err != nil {
+		return 0, err
+	}
+	// The name of the process is in parentheses, and may have blanks. After it, user
+	// and system time are the 12th and 13th fields.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("%s has %d fields", s.file("stat"), len(fields))
+	}
+	user, userErr := strconv.Atoi(fields[11])
+	system, systemErr := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * tick, errors.Join(userErr, systemErr)
+}
+
+// requests reads how many requests the API server has answered, by verb and resource.
+func (s server) requests(ctx context.Context) (map[string]int, error) {
+	data, err := s.cluster.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
+	}
+	return countRequests(data)
+}
+
+var (
+	requestTotal = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
+	label        = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// countRequests reads the number of requests from metrics. It leaves out those that are
+// for no resource, and those that watch.
+func countRequests(metrics []byte) (map[string]int, error) {
+	counts := map[string]int{}
+	lines := bufio.NewScanner(bytes.NewReader(metrics))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		match := requestTotal.FindStringSubmatch(lines.Text())
+		if match == nil {
+			continue
+		}
+		labels := map[string]string{}
+		for _, l := range label.FindAllStringSubmatch(match[1], -1) {
+			labels[l[1]] = l[2]
+		}
+		if labels["resource"] == "" || labels["verb"] == "WATCH" {
+			continue
+		}
+		n, err := strconv.ParseFloat(match[2], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", lines.Text(), err)
+		}
+		counts[strings.ToLower(labels["verb"])+" "+labels["resource"]] += int(n)
+	}
+	return counts, lines.Err()
+}
+
+// difference is what was counted after another count.
+func difference(after, before map[string]int) map[string]int {
+	counts := map[string]int{}
+	for request, n := range after {
+		if n -= before[request]; n > 0 {
+			counts[request] = n
+		}
+	}
+	return counts
+}

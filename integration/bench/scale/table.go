@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+)
+
+// table prints the medians, and the exponents.
+func (r *results) table(out io.Writer) error {
+	fmt.Fprintf(out, "\n%s; medians\n\n", r.Machine)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "pods\tpart\tprogram\twall s\tCPU s\tMiB\tserver CPU s\tserver MiB\treads\twrites\treleased\t/s\tof the floor\tof ip-reaper\t")
+	for _, m := range r.Sizes {
+		for _, way := range m.Ways {
+			c := median(way.Turns)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%d\t%s\t%s\t%s\t\n",
+				m.Pods, way.Part, way.Name, stopped(c), c.Wall.Seconds(), c.CPU.Seconds(), c.Peak>>10,
+				c.Server.CPU.Seconds(), c.Server.Peak>>10, c.reads(), c.writes(), released(c),
+				m.ratio(way.Part, floorWay, c), m.ratio(way.Part, reaperWay, c))
+		}
+	}
+	if err := w.Flush(); err != nil || len(r.Exponents) == 0 {
+		return err
+	}
+	fmt.Fprintf(out, "\nexponents over %d sizes\n\n", len(r.Sizes))
+	fmt.Fprintln(w, "wall\tCPU\tMiB\t  part, program")
+	for _, name := range slices.Sorted(maps.Keys(r.Exponents)) {
+		e := r.Exponents[name]
+		fmt.Fprintf(w, "%.2f\t%.2f\t%.2f\t  %s\n", e.Wall, e.CPU, e.Peak, name)
+	}
+	return w.Flush()
+}
+
+// stopped marks a time that is a lower bound.
+func stopped(c cost) string {
+	if c.Stopped {
+		return ">"
+	}
+	return ""
+}
+
+// released is how much was released, and how much in a second.
+func released(c cost) string {
+	if c.Released == 0 {
+		return "\t"
+	}
+	return fmt.Sprintf("%d\t%.0f", c.Released, c.rate())
+}
+
+// ratio compares a wall time with that of another way of the part. If the process was
+// stopped, it compares the times of one release.
+func (m measured) ratio(part, name string, c cost) string {
+	other, ok := m.of(part, name)
+	switch {
+	case !ok:
+		return ""
+	case c.Released > 0 && other.Released > 0:
+		return fmt.Sprintf("%.2f", other.rate()/c.rate())
+	default:
+		return fmt.Sprintf("%.2f", c.Wall.Seconds()/other.Wall.Seconds())
+	}
+}
