@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// sizes are the numbers of allocations of the benchmarks that grow.
-var sizes = []int{1_000, 10_000, 100_000}
+// benchSizes are the numbers of allocations of the benchmarks that grow.
+var benchSizes = []int{1_000, 10_000, 100_000}
 
 // A crowd has pods of one cluster, and their allocations in two stores: an entry of a pool
 // of 1,000, and an object of its own. One pod of eleven is gone.
@@ -63,7 +63,7 @@ func (c crowd) stores() []reaper.Backend { return []reaper.Backend{c.entries, c.
 // BenchmarkJudge judges the allocations of a crowd. Of the memory, retained is what the
 // decisions need as long as they are kept, beyond the inventory and the census.
 func BenchmarkJudge(b *testing.B) {
-	for _, n := range sizes {
+	for _, n := range benchSizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			c := newCrowd(n)
 			inv := reaper.TakeInventory(b.Context(), c.stores(), func(string) bool { return true })
@@ -81,7 +81,7 @@ func BenchmarkJudge(b *testing.B) {
 
 // BenchmarkRun makes a dry run on a crowd. Of the memory, retained is what the report needs.
 func BenchmarkRun(b *testing.B) {
-	for _, n := range sizes {
+	for _, n := range benchSizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			c := newCrowd(n)
 			h := newHarness(c.stores()...)
