@@ -16,7 +16,7 @@ func someFacts() *Facts {
 	census := NewCensus(now, []Pod{{Ref: PodRef{"default", "web"}}}, []StatefulSet{{Namespace: "default", Name: "db"}},
 		Node{Name: "n1"}, Node{Name: "n2", Ready: true, Since: now}).
 		withMachines([]VirtualMachine{{Namespace: "default", Name: "vm", TooMuch: true}})
-	ledger := Ledger{seen: map[string]time.Time{"a": now}}
+	ledger := Ledger{seen: ledgerTable[int64]{{value: now.Unix()}}}
 	return newFacts(now, policy.Default(), inv, census, ledger)
 }
 

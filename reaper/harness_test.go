@@ -128,8 +128,8 @@ func decided(v reaper.Verdict, a reaper.Allocation) reaper.Decision {
 	return reaper.Decision{Allocation: &a, Ruling: &reaper.Ruling{Verdict: v, Reason: reaper.PodAbsent}}
 }
 
-// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps the stored
-// form.
+// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps a stored form:
+// that of version 1, which tests can read and write.
 type memoryLedgers struct {
 	mu     sync.Mutex
 	stored []byte // nil if none is stored
@@ -170,7 +170,7 @@ func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
 			return err
 		}
 	}
-	n.stored = l.Encode()
+	n.stored = l.Text()
 	return nil
 }
 

@@ -89,11 +89,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 
 // elapsed returns a ledger by which the grace period of every decision is over.
 func elapsed(decisions []Decision, inv Inventory) Ledger {
-	l := Ledger{}.next(decisions, Census{}, inv)
-	for id := range l.seen {
-		l.seen[id] = time.Time{}
-	}
-	return l
+	return Ledger{}.next(decisions, Census{}, inv).longAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod

@@ -1,12 +1,9 @@
 package reaper
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"maps"
+	"slices"
 	"time"
 )
 
@@ -22,10 +19,11 @@ import (
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
 // Ledger is a value and never changes.
 type Ledger struct {
-	seen     map[string]time.Time     // by seenKey
-	nodes    map[string]string        // by key of Allocation.id
-	graces   map[string]time.Duration // by key of Allocation.place
-	restored map[string]time.Time     // by key of Allocation.spot
+	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
+	nodes    ledgerTable[uint32] // indices in names, by idKey
+	graces   ledgerTable[int32]  // in seconds, by placeKey
+	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
+	names    []string            // of nodes, in ascending order; some may be of no entry
 	figures  figures
 	doubt    doubt
 }
@@ -66,31 +64,28 @@ var ErrLedgerDamaged = errors.New("the ledger is damaged")
 // or after it was gone. That is now if the ledger does not know it, or has a time in the
 // future. A restore begins the time anew.
 func (l Ledger) since(a *Allocation, present bool, now time.Time) time.Time {
-	at, ok := l.seen[seenKey(a, present)]
-	if ok {
-		at = latest(at, l.restoredAt(a))
+	if len(l.seen) == 0 { // a key costs time
+		return now
 	}
+	seconds, ok := l.seen.find(seenKey(a, present))
+	at := latest(ofSecond(seconds), l.restoredAt(a))
 	if !ok || !at.Before(now) {
 		return now
 	}
 	return at
 }
 
-// seenKey is the key of the time since which an allocation has been ownerless.
-func seenKey(a *Allocation, present bool) string {
-	if present {
-		return key(a.Backend, a.id()+"\x00present")
-	}
-	return key(a.Backend, a.id())
-}
-
 // node returns the node on which the pod of the allocation was last seen; empty if that
 // is not known.
 func (l Ledger) node(a *Allocation) string {
-	if len(l.nodes) == 0 { // a key costs time
+	if len(l.nodes) == 0 {
 		return ""
 	}
-	return l.nodes[key(a.Backend, a.id())]
+	i, ok := l.nodes.find(idKey(a))
+	if !ok {
+		return ""
+	}
+	return l.names[i]
 }
 
 // grace returns how long the pod of the allocation may take to end; 0 for the default.
@@ -98,7 +93,8 @@ func (l Ledger) grace(a *Allocation) time.Duration {
 	if len(l.graces) == 0 {
 		return 0
 	}
-	return l.graces[key(a.Backend, a.place())]
+	seconds, _ := l.graces.find(placeKey(a))
+	return time.Duration(seconds) * time.Second
 }
 
 // restoredAt returns when a restore put the allocation back; zero if none did.
@@ -106,104 +102,95 @@ func (l Ledger) restoredAt(a *Allocation) time.Time {
 	if len(l.restored) == 0 {
 		return time.Time{}
 	}
-	return l.restored[key(a.Backend, a.spot())]
+	seconds, ok := l.restored.find(spotKey(a))
+	if !ok {
+		return time.Time{}
+	}
+	return ofSecond(seconds)
 }
 
 // Equal reports whether both remember the same.
 func (l Ledger) Equal(other Ledger) bool {
-	return maps.EqualFunc(l.seen, other.seen, time.Time.Equal) && maps.Equal(l.nodes, other.nodes) &&
-		maps.Equal(l.graces, other.graces) && maps.EqualFunc(l.restored, other.restored, time.Time.Equal) &&
+	sameNode := func(a, b tableEntry[uint32]) bool {
+		return a.key == b.key && l.names[a.value] == other.names[b.value]
+	}
+	return slices.Equal(l.seen, other.seen) && slices.EqualFunc(l.nodes, other.nodes, sameNode) &&
+		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
 		l.figures == other.figures && l.doubt == other.doubt
 }
 
 // Len returns the number of times, nodes and graces that it has.
 func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + len(l.restored) }
 
-// newLedger returns an empty ledger that may be filled.
-func newLedger() Ledger {
-	return Ledger{
-		seen: make(map[string]time.Time), nodes: make(map[string]string),
-		graces: make(map[string]time.Duration), restored: make(map[string]time.Time),
-	}
-}
-
-// clone returns a copy that may be changed.
-func (l Ledger) clone() Ledger {
-	c := newLedger()
-	c.figures, c.doubt = l.figures, l.doubt
-	maps.Copy(c.seen, l.seen)
-	maps.Copy(c.nodes, l.nodes)
-	maps.Copy(c.graces, l.graces)
-	maps.Copy(c.restored, l.restored)
-	return c
-}
-
 // without returns the ledger without what it has of these allocations.
 func (l Ledger) without(released []*Allocation) Ledger {
-	l = l.clone()
+	drop := make(map[ledgerKey]bool, 5*len(released))
 	for _, a := range released {
-		delete(l.seen, seenKey(a, true))
-		delete(l.seen, seenKey(a, false))
-		delete(l.nodes, key(a.Backend, a.id()))
-		delete(l.graces, key(a.Backend, a.place()))
-		delete(l.restored, key(a.Backend, a.spot()))
+		addKeys(drop, a)
 	}
+	return l.only(func(k ledgerKey) bool { return !drop[k] })
+}
+
+// addKeys adds all keys that a ledger may have of an allocation.
+func addKeys(to map[ledgerKey]bool, a *Allocation) {
+	for _, k := range [...]ledgerKey{idKey(a), seenKey(a, true), placeKey(a), spotKey(a)} {
+		to[k] = true
+	}
+}
+
+// only returns the ledger with the entries whose keys satisfy a condition.
+func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
+	l.seen, l.nodes = l.seen.filter(keep), l.nodes.filter(keep)
+	l.graces, l.restored = l.graces.filter(keep), l.restored.filter(keep)
 	return l
 }
 
 // withRestored returns the ledger of a restore that puts these allocations back.
 func (l Ledger) withRestored(back []*Allocation, now time.Time) Ledger {
-	l = l.clone()
+	spots := make(map[ledgerKey]bool, len(back))
 	for _, a := range back {
-		l.restored[key(a.Backend, a.spot())] = toSecond(now)
+		spots[spotKey(a)] = true
+	}
+	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
+	for spot := range spots {
+		l.restored.add(spot, toSecond(now).Unix())
+	}
+	l.restored = l.restored.arranged()
+	return l
+}
+
+// longAgo returns the ledger by which every grace period is over.
+func (l Ledger) longAgo() Ledger {
+	l.seen = slices.Clone(l.seen)
+	for i := range l.seen {
+		l.seen[i].value = time.Time{}.Unix()
 	}
 	return l
 }
 
-// Merge returns a ledger with all that either of two ledgers has. If both have an
-// allocation, the value by which it waits longer counts. The larger figures count.
-func (l Ledger) Merge(other Ledger) Ledger {
-	merged := l.clone()
-	merged.figures = figures{max(l.figures.Pods, other.figures.Pods), max(l.figures.Nodes, other.figures.Nodes)}
-	if other.doubt.At > l.doubt.At {
-		merged.doubt = other.doubt
+// Merge returns a ledger with all that any of the ledgers has. If several have an
+// allocation, the value by which it waits longer counts. If they have it on different
+// nodes, the last name counts. The larger figures count.
+func (l Ledger) Merge(others ...Ledger) Ledger {
+	others = slices.DeleteFunc(slices.Clone(others), func(other Ledger) bool { return other.Equal(Ledger{}) })
+	if len(others) == 0 {
+		return l
 	}
-	maps.Copy(merged.nodes, other.nodes)
-	mergeMax(merged.seen, other.seen, time.Time.Compare)
-	mergeMax(merged.restored, other.restored, time.Time.Compare)
-	mergeMax(merged.graces, other.graces, cmp.Compare[time.Duration])
-	return merged
-}
-
-// mergeMax copies the values that are larger than those that are there.
-func mergeMax[V any](into, from map[string]V, compare func(a, b V) int) {
-	for id, v := range from {
-		if have, ok := into[id]; !ok || compare(v, have) > 0 {
-			into[id] = v
+	b := newLedgerBuilder(l)
+	b.addAll(l)
+	for _, other := range others {
+		b.figures = figures{max(b.figures.Pods, other.figures.Pods), max(b.figures.Nodes, other.figures.Nodes)}
+		if other.doubt.At > b.doubt.At {
+			b.doubt = other.doubt
 		}
+		b.addAll(other)
 	}
+	return b.ledger()
 }
-
-// tagSize is the length of the part of a key that stands for the backend.
-const tagSize = 4
-
-// key shortens an identity, because a token can be as large as the stored allocation.
-// 108 bits keep two allocations of a backend apart. The first bits tell the backend, so
-// that a run knows of which store an entry is although it did not list that store.
-func key(backend, id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return tag(backend) + base64.RawURLEncoding.EncodeToString(sum[:16])[tagSize:]
-}
-
-// tag stands for a backend.
-func tag(backend string) string {
-	sum := sha256.Sum256([]byte(backend))
-	return base64.RawURLEncoding.EncodeToString(sum[:3])
-}
-
-// isOf reports whether a key is of one of the backends with these tags.
-func isOf(key string, tags map[string]bool) bool { return len(key) >= tagSize && tags[key[:tagSize]] }
 
 // toSecond rounds a time up to the second of the stored form, so that no grace period is
 // cut short.
 func toSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
+
+// ofSecond returns the time of the stored form.
+func ofSecond(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }

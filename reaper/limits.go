@@ -184,7 +184,6 @@ func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known boo
 		return
 	}
 	r.saveLedger(ctx, ledger, func(have Ledger) Ledger {
-		have = have.clone()
 		switch {
 		case c.dropped(have.figures, r.Policy.Limits) == nil:
 			have.doubt = doubt{}

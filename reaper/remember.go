@@ -14,77 +14,61 @@ import (
 // and nothing else. Of any other store, it loses nothing: a store that is disabled,
 // absent or failed may be back in the next run.
 func (l Ledger) next(decisions []Decision, c Census, inv Inventory) Ledger {
-	n := l.clone()
-	n.figures, n.doubt = c.figures(), doubt{}
-	n.forget(inv.listed())
+	b := newLedgerBuilder(l)
+	b.figures, b.doubt = c.figures(), doubt{}
+	listed := inv.listed()
+	decided := make(map[ledgerKey]bool) // of stores that were listed in part
 	for i := range decisions {
-		n.remember(&decisions[i], l)
-	}
-	return n
-}
-
-// forget removes the entries of the stores with these tags.
-func (l Ledger) forget(tags map[string]bool) {
-	forget(l.seen, tags)
-	forget(l.nodes, tags)
-	forget(l.graces, tags)
-	forget(l.restored, tags)
-}
-
-func forget[V any](entries map[string]V, tags map[string]bool) {
-	for id := range entries {
-		if isOf(id, tags) {
-			delete(entries, id)
+		b.remember(&decisions[i], l)
+		if a := decisions[i].Allocation; !listed[tagOf(a.Backend)] {
+			addKeys(decided, a)
 		}
 	}
+	b.addAll(l.only(func(k ledgerKey) bool { return !listed[k.tag()] && !decided[k] }))
+	return b.ledger()
 }
 
-// remember writes one decision into the ledger, which follows the ledger before.
-func (l Ledger) remember(d *Decision, before Ledger) {
-	a := d.Allocation
-	for _, present := range []bool{false, true} {
-		id := seenKey(a, present)
-		at, known := before.seen[id]
-		switch {
-		case d.remember && present == d.present():
-			l.seen[id] = toSecond(d.FirstSeen)
-		case d.keepSeen && known:
-			l.seen[id] = at
-		default:
-			delete(l.seen, id)
+// remember adds one decision to the ledger, which follows the ledger before.
+func (b *ledgerBuilder) remember(d *Decision, before Ledger) {
+	a, known := d.Allocation, d.known
+	if d.remember {
+		b.seen.add(seenKey(a, d.present()), toSecond(d.FirstSeen).Unix())
+	}
+	if d.keepSeen && len(before.seen) > 0 {
+		for _, present := range []bool{false, true} {
+			k := seenKey(a, present)
+			if at, known := before.seen.find(k); known && !(d.remember && present == d.present()) {
+				b.seen.add(k, at)
+			}
 		}
 	}
-	set(l.nodes, key(a.Backend, a.id()), d.known.node)
-	set(l.graces, key(a.Backend, a.place()), d.known.grace)
-	set(l.restored, key(a.Backend, a.spot()), d.known.restored)
+	if known.node != "" {
+		b.addNode(idKey(a), known.node)
+	}
+	if known.grace > 0 {
+		b.graces.add(placeKey(a), int32((known.grace+time.Second-1)/time.Second))
+	}
+	if !known.restored.IsZero() {
+		b.restored.add(spotKey(a), toSecond(known.restored).Unix())
+	}
 }
 
 // knows reports whether the ledger has the time since which the allocation of a decision
 // has been ownerless.
 func (l Ledger) knows(d *Decision) bool {
-	_, known := l.seen[seenKey(d.Allocation, d.present())]
+	_, known := l.seen.find(seenKey(d.Allocation, d.present()))
 	return known
 }
 
 // present reports whether the named pod existed when the decision was made.
 func (d *Decision) present() bool { return d.facts.present(d.Allocation) }
 
-// set writes a value, or removes it if it is zero.
-func set[V comparable](entries map[string]V, id string, value V) {
-	var zero V
-	if value == zero {
-		delete(entries, id)
-		return
-	}
-	entries[id] = value
-}
-
 // listed returns the tags of the stores that were listed completely.
-func (inv Inventory) listed() map[string]bool {
-	tags := make(map[string]bool)
+func (inv Inventory) listed() map[backendTag]bool {
+	tags := make(map[backendTag]bool)
 	for _, l := range inv.Listings {
 		if l.whole {
-			tags[tag(l.Backend)] = true
+			tags[tagOf(l.Backend)] = true
 		}
 	}
 	return tags

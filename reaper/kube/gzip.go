@@ -6,10 +6,14 @@ import (
 	"io"
 )
 
-// zip compresses data. It returns the same result for the same data.
-func zip(data []byte) ([]byte, error) {
+// zip compresses data, at one of the levels of gzip. It returns the same result for the
+// same data.
+func zip(data []byte, level int) ([]byte, error) {
 	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
+	w, err := gzip.NewWriterLevel(&buf, level)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := w.Write(data); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []r
 
 // configMap returns the nth part of the next write.
 func (j *Journals) configMap(run reaper.JournalRun, n int, part []byte) (*corev1.ConfigMap, error) {
-	data, err := zip(part)
+	data, err := zip(part, gzip.DefaultCompression)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"strings"
@@ -153,7 +154,7 @@ func TestMessageNamesAFewForeignConfigMaps(t *testing.T) {
 }
 
 func TestUnzipStopsAtTheLimit(t *testing.T) {
-	data, err := zip(bytes.Repeat([]byte("x"), 1<<20))
+	data, err := zip(bytes.Repeat([]byte("x"), 1<<20), gzip.DefaultCompression)
 	if err != nil {
 		t.Fatal(err)
 	}
