@@ -16,21 +16,25 @@ type Pod struct {
 	UID  string
 	Node string // empty until it is scheduled
 
-	// Finished is set for phase Succeeded or Failed.
-	Finished bool
-
 	// Addresses are the addresses that the pod shows: in its status, in Calico's
 	// annotations, and in the Multus network-status of any interface. The first
 	// InStatus of them are from the status. No address is there twice.
 	Addresses []netip.Addr
 	InStatus  int
 
-	// Interfaces are the addresses that the Multus network-status shows, by
-	// interface name.
-	Interfaces map[string][]netip.Addr
+	// Interfaces are the interfaces that the Multus network-status shows. No name is
+	// there twice.
+	Interfaces []Interface
 
 	// Sandbox is the ID of the sandbox that the pod shows; empty if it shows none.
 	Sandbox string
+
+	// TerminationGrace is how long the kubelet lets the containers run after the
+	// deletion of the pod: the longest that the pod names.
+	TerminationGrace time.Duration
+
+	// Finished is set for phase Succeeded or Failed.
+	Finished bool
 
 	// AddressUnknown is set for a pod that is not finished and should show an
 	// address but does not, or whose network-status cannot be decoded; and for a pod
@@ -45,10 +49,12 @@ type Pod struct {
 	// written the status yet. It may show an address that Calico's plugin just gave it. It
 	// has no network-status, or one beside an address of Calico.
 	Starting bool
+}
 
-	// TerminationGrace is how long the kubelet lets the containers run after the
-	// deletion of the pod: the longest that the pod names.
-	TerminationGrace time.Duration
+// An Interface of a pod has the addresses that a network-status shows for it.
+type Interface struct {
+	Name      string
+	Addresses []netip.Addr
 }
 
 // shows reports whether the pod shows the address.
@@ -157,10 +163,8 @@ type Census struct {
 
 // A population is an index of a list of pods.
 type population struct {
-	began     time.Time // when the reading of the list began
-	pods      map[PodRef]Pod
-	byAddress map[netip.Addr][]PodRef
-	sandboxes map[string]PodRef // a pod that shows the sandbox
+	began  time.Time // when the reading of the list began
+	listed podIndex
 
 	unfinished int // the pods that are not finished
 
@@ -174,7 +178,8 @@ type population struct {
 	crowded, crowdedEnded excess
 }
 
-// NewCensus indexes complete lists whose reading began at the given time. A node that
+// NewCensus indexes complete lists whose reading began at the given time. It keeps the
+// pods, which must not change any more. A node that
 // is not among the nodes does not exist; nil means that nodes were not read.
 func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{population: newPopulation(began, pods), sets: make(map[PodRef]StatefulSet, len(sets))}
@@ -216,11 +221,9 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 // newPopulation indexes a complete list of pods.
 func newPopulation(began time.Time, pods []Pod) population {
 	p := population{
-		began:     began,
-		pods:      make(map[PodRef]Pod, len(pods)),
-		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
-		sandboxes: make(map[string]PodRef),
-		starting:  make(map[string]int),
+		began:    began,
+		listed:   newPodIndex(pods),
+		starting: make(map[string]int),
 	}
 	for _, pod := range pods {
 		switch {
@@ -228,13 +231,6 @@ func newPopulation(began time.Time, pods []Pod) population {
 			p.crowdedEnded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
 		case pod.TooMuch:
 			p.crowded.add(pod.Ref.Namespace, "pod "+pod.Ref.String())
-		}
-		p.pods[pod.Ref] = pod
-		for _, ip := range pod.Addresses {
-			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)
-		}
-		if pod.Sandbox != "" {
-			p.sandboxes[pod.Sandbox] = pod.Ref
 		}
 		if !pod.Finished {
 			p.unfinished++
@@ -290,7 +286,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 }
 
 // Size returns the number of pods.
-func (c Census) Size() int { return len(c.pods) }
+func (c Census) Size() int { return len(c.listed.pods) }
 
 // figures returns the numbers of pods that are not finished, and of nodes. Finished pods
 // are removed many at a time, and no list is incomplete then.
@@ -305,7 +301,7 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.pod, l.presence
 	}
-	if p, ok := c.pods[ref]; ok {
+	if p, ok := c.listed.named(ref); ok {
 		return p, Present
 	}
 	return Pod{}, Absent
@@ -367,9 +363,10 @@ func (c Census) hiding() int {
 // showing returns the pods that show the address.
 func (c Census) showing(ip netip.Addr) []Pod {
 	var pods []Pod
-	for _, ref := range c.byAddress[ip] {
+	for _, ref := range c.listed.showing(ip) {
 		if c.fresh[ref].presence == Unknown {
-			pods = append(pods, c.pods[ref])
+			pod, _ := c.listed.named(ref)
+			pods = append(pods, pod)
 		}
 	}
 	for _, p := range c.fresh {

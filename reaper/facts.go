@@ -78,7 +78,7 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				if _, exists := c.nodes[a.Owner.Node]; exists {
 					s.nodes[a.Owner.Node] = true
 				}
-				pod := c.pods[a.Owner.Pod]
+				pod, _ := c.listed.named(a.Owner.Pod)
 				elsewhere := a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node
 				s.renames = s.renames || elsewhere && pod.shows(a.IP)
 			}

@@ -60,8 +60,8 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 		if other.Owner.Pod != a.Owner.Pod || !other.provesOwner() || other.IP == a.IP {
 			continue
 		}
-		for name, ips := range pod.Interfaces {
-			if mayBeOn(*a, name) && mayBeOn(*other, name) && slices.Contains(ips, other.IP) {
+		for _, i := range pod.Interfaces {
+			if mayBeOn(*a, i.Name) && mayBeOn(*other, i.Name) && slices.Contains(i.Addresses, other.IP) {
 				shown = append(shown, other)
 			}
 		}

@@ -222,8 +222,11 @@ func sandboxShown(f *Facts, a *Allocation) (Decision, bool) {
 // without an address. Only an annotation shows a sandbox.
 func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
 	byName := a.namesPod() && !a.EmptyHandle
-	ref, shown := f.census.sandboxes[a.Owner.Sandbox]
-	return ref, shown && !byName && a.Protects == nil
+	refs := f.census.listed.inSandbox(a.Owner.Sandbox)
+	if len(refs) == 0 || byName || a.Protects != nil {
+		return PodRef{}, false
+	}
+	return refs[0], true
 }
 
 func podNotRead(f *Facts, a *Allocation) (Decision, bool) {
