@@ -1,0 +1,73 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Pods implements reaper.Cluster. Where the API server answers consistent lists from its
+// cache, Pods reads one answer with all pods. It reads pages otherwise, and after such an
+// answer broke off, for the API server ends each answer after its --request-timeout.
+func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	request := func() *rest.Request { return c.core.Get().Resource("pods") }
+	if c.listsFromCache(ctx) {
+		pods, err := readAtOnce(ctx, request())
+		if err = answered(err); err == nil || ctx.Err() != nil || errors.Is(err, reaper.ErrRefused) {
+			return pods, err
+		}
+		c.byPages.Store(true)
+	}
+	reader := newPodReader()
+	all, err := listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []reaper.Pod, error) {
+		page, err := readPodList(bytes.NewReader(data), reader)
+		if errors.Is(err, errNotProtobuf) {
+			return decodePage(data, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
+		}
+		return &metav1.ListMeta{ResourceVersion: page.resourceVersion, Continue: page.next}, page.pods, err
+	})
+	return all, answered(err)
+}
+
+// readAtOnce reads the one answer that has all pods. It does not hold the answer, so the
+// answer may be of any size. It returns all pods or an error.
+func readAtOnce(ctx context.Context, request *rest.Request) ([]reaper.Pod, error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	list, err := readPodList(body, newPodReader())
+	if err == nil && list.next != "" {
+		err = errors.New("the answer is a page, and a list was requested")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list.pods, nil
+}
+
+// fromCache is the first version of Kubernetes in which the API server always answers a
+// quorum read of a list from its cache, and sends the answer object by object. An earlier
+// one reads the whole list from etcd, and holds the answer.
+var fromCache = version.MustParseGeneric("1.34.0")
+
+// listsFromCache reports whether all pods are best read at once. It asks the API server for
+// its version, once. If the version is not known, pages are better.
+func (c *Cluster) listsFromCache(ctx context.Context) bool {
+	c.ask.Do(func() {
+		var served apiversion.Info
+		err := Discover(ctx, c.raw, &served, "/version")
+		v, wrong := version.ParseGeneric(served.GitVersion)
+		c.byPages.Store(err != nil || wrong != nil || v.LessThan(fromCache))
+	})
+	return !c.byPages.Load()
+}
