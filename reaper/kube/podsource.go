@@ -14,35 +14,50 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Pods implements reaper.Cluster. Where the API server answers consistent lists from its
-// cache, Pods reads one answer with all pods. It reads pages otherwise, and after such an
-// answer broke off, for the API server ends each answer after its --request-timeout.
+// Pods implements reaper.Cluster.
 func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	list, err := c.listPods(ctx)
+	return list.pods, answered(err)
+}
+
+// listPods lists every pod. Where the API server answers consistent lists from its cache,
+// it reads one answer with all pods. It reads pages otherwise, and after such an answer
+// broke off: the API server ends each answer after its --request-timeout.
+func (c *Cluster) listPods(ctx context.Context) (podPage, error) {
 	request := func() *rest.Request { return c.core.Get().Resource("pods") }
 	if c.listsFromCache(ctx) {
-		pods, err := readAtOnce(ctx, request())
-		if err = answered(err); err == nil || ctx.Err() != nil || errors.Is(err, reaper.ErrRefused) {
-			return pods, err
+		list, err := readAtOnce(ctx, request())
+		if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {
+			return list, err
 		}
 		c.byPages.Store(true)
 	}
+	var all podPage
+	var err error
 	reader := newPodReader()
-	all, err := listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []reaper.Pod, error) {
+	all.pods, err = listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []reaper.Pod, error) {
 		page, err := readPodList(bytes.NewReader(data), reader)
+		meta := metav1.ListInterface(&metav1.ListMeta{ResourceVersion: page.resourceVersion, Continue: page.next})
 		if errors.Is(err, errNotProtobuf) {
-			return decodePage(data, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
+			meta, page.pods, err = decodePage(data, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
 		}
-		return &metav1.ListMeta{ResourceVersion: page.resourceVersion, Continue: page.next}, page.pods, err
+		if err == nil {
+			all.resourceVersion = meta.GetResourceVersion()
+		}
+		return meta, page.pods, err
 	})
-	return all, answered(err)
+	if err != nil {
+		return podPage{}, err
+	}
+	return all, nil
 }
 
 // readAtOnce reads the one answer that has all pods. It does not hold the answer, so the
 // answer may be of any size. It returns all pods or an error.
-func readAtOnce(ctx context.Context, request *rest.Request) ([]reaper.Pod, error) {
+func readAtOnce(ctx context.Context, request *rest.Request) (podPage, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return nil, err
+		return podPage{}, err
 	}
 	defer body.Close()
 	list, err := readPodList(body, newPodReader())
@@ -50,9 +65,9 @@ func readAtOnce(ctx context.Context, request *rest.Request) ([]reaper.Pod, error
 		err = errors.New("the answer is a page, and a list was requested")
 	}
 	if err != nil {
-		return nil, err
+		return podPage{}, err
 	}
-	return list.pods, nil
+	return list, nil
 }
 
 // fromCache is the first version of Kubernetes in which the API server always answers a
