@@ -16,21 +16,25 @@ type Pod struct {
 	UID  string
 	Node string // empty until it is scheduled
 
-	// Finished is set for phase Succeeded or Failed.
-	Finished bool
-
 	// Addresses are the addresses that the pod shows: in its status, in Calico's
 	// annotations, and in the Multus network-status of any interface. The first
 	// InStatus of them are from the status. No address is there twice.
 	Addresses []netip.Addr
 	InStatus  int
 
-	// Interfaces are the addresses that the Multus network-status shows, by
-	// interface name.
-	Interfaces map[string][]netip.Addr
+	// Interfaces are the interfaces that the Multus network-status shows. No name is
+	// there twice.
+	Interfaces []Interface
 
 	// Sandbox is the ID of the sandbox that the pod shows; empty if it shows none.
 	Sandbox string
+
+	// TerminationGrace is how long the kubelet lets the containers run after the
+	// deletion of the pod: the longest that the pod names.
+	TerminationGrace time.Duration
+
+	// Finished is set for phase Succeeded or Failed.
+	Finished bool
 
 	// AddressUnknown is set for a pod that is not finished and should show an
 	// address but does not, or whose network-status cannot be decoded; and for a pod
@@ -45,10 +49,12 @@ type Pod struct {
 	// written the status yet. It may show an address that Calico's plugin just gave it. It
 	// has no network-status, or one beside an address of Calico.
 	Starting bool
+}
 
-	// TerminationGrace is how long the kubelet lets the containers run after the
-	// deletion of the pod: the longest that the pod names.
-	TerminationGrace time.Duration
+// An Interface of a pod has the addresses that a network-status shows for it.
+type Interface struct {
+	Name      string
+	Addresses []netip.Addr
 }
 
 // shows reports whether the pod shows the address.
@@ -157,13 +163,9 @@ type Census struct {
 
 // A population is an index of a list of pods.
 type population struct {
-	began     time.Time // when the reading of the list began
-	version   uint64    // of the list; 0 if it is not known. See Follower
-	pods      map[PodRef]Pod
-	byAddress map[netip.Addr][]PodRef
-	sandboxes map[string]PodRef   // a pod that shows the sandbox
-	twice     map[string][]PodRef // the other pods that show the same sandbox
-
+	began   time.Time // when the reading of the list began
+	version uint64    // of the list; 0 if it is not known. See Follower
+	listed  podIndex
 	changed *changes // overrides the list; nil if the pods are not followed
 
 	unfinished int // the pods that are not finished
@@ -179,7 +181,8 @@ type population struct {
 	crowded, crowdedEnded excess
 }
 
-// NewCensus indexes complete lists whose reading began at the given time. A node that
+// NewCensus indexes complete lists whose reading began at the given time. It keeps the
+// pods, which must not change any more. A node that
 // is not among the nodes does not exist; nil means that nodes were not read.
 func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{population: newPopulation(began, pods), sets: make(map[PodRef]StatefulSet, len(sets))}
@@ -221,38 +224,18 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 // newPopulation indexes a complete list of pods.
 func newPopulation(began time.Time, pods []Pod) population {
 	p := population{
-		began:     began,
-		pods:      make(map[PodRef]Pod, len(pods)),
-		byAddress: make(map[netip.Addr][]PodRef, len(pods)),
-		sandboxes: make(map[string]PodRef),
-		starting:  make(map[string]int),
+		began:    began,
+		listed:   newPodIndex(pods),
+		starting: make(map[string]int),
 	}
 	for _, pod := range pods {
 		p.addCrowded(pod)
-		p.pods[pod.Ref] = pod
-		for _, ip := range pod.Addresses {
-			p.byAddress[ip] = append(p.byAddress[ip], pod.Ref)
-		}
-		if pod.Sandbox != "" {
-			p.addSandbox(pod)
-		}
 		if pod.veiled() && !pod.Finished {
 			p.veiled = append(p.veiled, pod.Ref)
 		}
 		p.count(pod, 1)
 	}
 	return p
-}
-
-// addSandbox indexes the sandbox of a pod of the list.
-func (p *population) addSandbox(pod Pod) {
-	if other, shown := p.sandboxes[pod.Sandbox]; shown {
-		if p.twice == nil {
-			p.twice = make(map[string][]PodRef)
-		}
-		p.twice[pod.Sandbox] = append(p.twice[pod.Sandbox], other)
-	}
-	p.sandboxes[pod.Sandbox] = pod.Ref
 }
 
 // addCrowded adds the pod to those that show too much, if it does.
@@ -323,7 +306,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 }
 
 // Size returns the number of pods.
-func (c Census) Size() int { return len(c.pods) }
+func (c Census) Size() int { return len(c.listed.pods) }
 
 // figures returns the numbers of pods that are not finished, and of nodes. Finished pods
 // are removed many at a time, and no list is incomplete then.

@@ -41,7 +41,7 @@ func (p *population) apply(ref PodRef, pod *Pod) {
 	}
 	if pod == nil {
 		c.pods[ref] = nil
-		if _, listed := p.pods[ref]; !listed {
+		if _, listed := p.listed.named(ref); !listed {
 			delete(c.pods, ref)
 		}
 		return
@@ -90,13 +90,12 @@ func (p *population) current(ref PodRef) (Pod, bool) {
 		}
 		return *pod, true
 	}
-	pod, exists := p.pods[ref]
-	return pod, exists
+	return p.listed.named(ref)
 }
 
 // refsShowing returns the names of the pods that show the address.
 func (p *population) refsShowing(ip netip.Addr) []PodRef {
-	listed := p.byAddress[ip]
+	listed := p.listed.showing(ip)
 	if p.changed == nil {
 		return listed
 	}
@@ -111,17 +110,13 @@ func (p *population) refsShowing(ip netip.Addr) []PodRef {
 
 // showsSandbox returns a pod that shows the sandbox, and whether there is one.
 func (p *population) showsSandbox(id string) (PodRef, bool) {
-	ref, shown := p.sandboxes[id]
-	if p.changed == nil || shown && !p.changed.overrides(ref) {
-		return ref, shown
-	}
-	for _, ref := range p.twice[id] {
+	for _, ref := range p.listed.inSandbox(id) {
 		if !p.changed.overrides(ref) {
 			return ref, true
 		}
 	}
-	if refs := p.changed.sandboxes[id]; len(refs) > 0 {
-		return refs[0], true
+	if p.changed != nil && len(p.changed.sandboxes[id]) > 0 {
+		return p.changed.sandboxes[id][0], true
 	}
 	return PodRef{}, false
 }

@@ -34,8 +34,8 @@ func (p Pod) source(ip netip.Addr) string {
 	if i := slices.Index(p.Addresses, ip); i >= 0 && i < p.InStatus {
 		return fromPodStatus
 	}
-	for _, ips := range p.Interfaces {
-		if slices.Contains(ips, ip) {
+	for _, i := range p.Interfaces {
+		if slices.Contains(i.Addresses, ip) {
 			return fromNetworkStatus
 		}
 	}

@@ -60,7 +60,8 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				if _, exists := c.nodes[a.Owner.Node]; exists {
 					s.nodes[a.Owner.Node] = true
 				}
-				s.renames = s.renames || a.Owner.Node != "" && c.pods[a.Owner.Pod].isElsewhere(a)
+				pod, _ := c.listed.named(a.Owner.Pod)
+				s.renames = s.renames || a.Owner.Node != "" && pod.isElsewhere(a)
 			}
 		}
 		f.stores[l.Backend] = s

@@ -52,9 +52,14 @@ func poolOf(entries ...reaper.Allocation) reaper.Pool {
 	return reaper.Pool{Name: "pool", Network: "-", Allocations: entries}
 }
 
+// on returns the interfaces of a pod that shows addresses on one of them.
+func on(name string, ips ...netip.Addr) []reaper.Interface {
+	return []reaper.Interface{{Name: name, Addresses: ips}}
+}
+
 // showing returns a pod that shows addresses on net1.
 func showing(ref reaper.PodRef, ips ...netip.Addr) reaper.Pod {
-	return reaper.Pod{Ref: ref, Addresses: ips, Interfaces: map[string][]netip.Addr{"net1": ips}}
+	return reaper.Pod{Ref: ref, Addresses: ips, Interfaces: on("net1", ips...)}
 }
 
 // finished returns the pod in phase Succeeded or Failed.

@@ -96,8 +96,8 @@ func elapsed(decisions []Decision, inv Inventory) Ledger {
 // at all. A dump of one namespace looks like that.
 func (r *run) warnOfMissingNamespaces(plan Plan, c Census) {
 	populated := make(map[string]bool)
-	for ref := range c.pods {
-		populated[ref.Namespace] = true
+	for _, pod := range c.listed.pods {
+		populated[pod.Ref.Namespace] = true
 	}
 	var missing []string
 	for _, o := range plan.Orphans() {

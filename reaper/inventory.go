@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -63,13 +64,21 @@ type Inventory struct {
 	ended time.Time // when the last listing was complete
 }
 
-// TakeInventory lists every backend, one after the other. A failure is in the
-// Listing of its backend and does not stop the others. If a store is not installed,
-// its backend is skipped; if the backend is required, it failed.
+// TakeInventory lists the backends at the same time, and then the Protectors, so that what
+// protects an allocation is listed after it. A failure is in the Listing of its backend and
+// does not stop the others. If a store is not installed, its backend is skipped; if the
+// backend is required, it failed. The listings are in the order of the backends.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool) Inventory {
-	inv := Inventory{Listings: make([]Listing, 0, len(backends))}
-	for _, b := range backends {
-		inv.Listings = append(inv.Listings, list(ctx, b, required(b.Name())))
+	inv := Inventory{Listings: make([]Listing, len(backends))}
+	for _, protectors := range []bool{false, true} {
+		var wg sync.WaitGroup
+		for i, b := range backends {
+			if _, protects := b.(Protector); protects == protectors {
+				needed := required(b.Name())
+				wg.Go(func() { inv.Listings[i] = list(ctx, b, needed) })
+			}
+		}
+		wg.Wait()
 	}
 	inv.ended = time.Now()
 	return inv

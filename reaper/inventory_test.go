@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"testing"
+	"testing/synctest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -111,4 +112,67 @@ func TestStatusAndVerdictAsText(t *testing.T) {
 		words = append(words, s.String())
 	}
 	equal(t, "verdicts", words, []string{"held", "inUse", "suspected", "orphan"})
+}
+
+// A meetingStore begins to list when all that it waits for have happened, and says when it
+// has begun and when it has listed.
+type meetingStore struct {
+	name         string
+	waits        []chan struct{}
+	begun, ended chan struct{}
+}
+
+func (s meetingStore) Name() string { return s.name }
+
+func (s meetingStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		close(s.begun)
+		for _, other := range s.waits {
+			<-other
+		}
+		yield(reaper.Pool{Name: s.name}, nil)
+		close(s.ended)
+	}
+}
+
+func (meetingStore) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+
+// A lateProtector protects others, and has to be listed after them.
+type lateProtector struct {
+	meetingStore
+	before []meetingStore
+}
+
+func (lateProtector) ProtectsOthers() {}
+
+func (p lateProtector) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	for _, s := range p.before {
+		select {
+		case <-s.ended:
+		default:
+			return func(yield func(reaper.Pool, error) bool) {
+				yield(reaper.Pool{}, errors.New("listed before "+s.name))
+			}
+		}
+	}
+	return p.meetingStore.List(ctx)
+}
+
+// Promise 2, 3. Slow stores do not wait for each other, and what protects an allocation is
+// listed after it. The listings are in the order of the backends.
+func TestStoresAreListedAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := func(name string) meetingStore {
+			return meetingStore{name: name, begun: make(chan struct{}), ended: make(chan struct{})}
+		}
+		a, b, c := store("a"), store("b"), store("c")
+		a.waits, b.waits = []chan struct{}{b.begun, c.ended}, []chan struct{}{a.begun} // neither ends without the other
+		p := lateProtector{store("p"), []meetingStore{a, b, c}}
+		inv := reaper.TakeInventory(t.Context(), []reaper.Backend{p, a, b, c}, func(string) bool { return true })
+		var got []string
+		for _, l := range inv.Listings {
+			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, l.Message))
+		}
+		equal(t, "listings", got, []string{"p ok 1 true", "a ok 1 false", "b ok 1 false", "c ok 1 false"})
+	})
 }

@@ -40,7 +40,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name: "another pod shows the address on another interface",
-			pods: []reaper.Pod{{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: map[string][]netip.Addr{"eth7": {ip1}}}},
+			pods: []reaper.Pod{{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: on("eth7", ip1)}},
 			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"},
 		}, {
 			name: "its pod exists, and another one shows the address",

@@ -150,7 +150,7 @@ func (m *kubeletModel) show(name string) {
 	if pod == nil || pod.box == nil || !m.nodes[pod.Node].Ready {
 		return
 	}
-	pod.AddressUnknown, pod.Starting, pod.Sandbox, pod.Interfaces = false, false, pod.box.id, map[string][]netip.Addr{}
+	pod.AddressUnknown, pod.Starting, pod.Sandbox, pod.Interfaces = false, false, pod.box.id, nil
 	pod.Addresses, pod.InStatus, pod.shown = nil, 0, pod.box
 	for store := range m.stores {
 		for _, e := range m.stores[store] {
@@ -161,7 +161,7 @@ func (m *kubeletModel) show(name string) {
 					pod.InStatus = 1
 				}
 				if store == inPool {
-					pod.Interfaces["net1"] = []netip.Addr{e.a.IP}
+					pod.Interfaces = on("net1", e.a.IP)
 				}
 			}
 		}
@@ -338,7 +338,8 @@ func (m *kubeletModel) forge(t *rapid.T, name string) {
 	if pod == nil {
 		return
 	}
-	pod.Interfaces, pod.Addresses = map[string][]netip.Addr{}, slices.Clone(pod.Addresses[:pod.InStatus])
+	var claimed []netip.Addr
+	pod.Addresses = slices.Clone(pod.Addresses[:pod.InStatus])
 	sandboxes := []string{"forged"}
 	for _, store := range m.stores {
 		for _, key := range slices.Sorted(maps.Keys(store)) {
@@ -346,11 +347,12 @@ func (m *kubeletModel) forge(t *rapid.T, name string) {
 				sandboxes = append(sandboxes, owner.Sandbox)
 			}
 			if ip := store[key].a.IP; rapid.IntRange(0, 3).Draw(t, "claims "+ip.String()) == 0 {
-				pod.Interfaces["net1"] = append(pod.Interfaces["net1"], ip)
+				claimed = append(claimed, ip)
 				pod.Addresses = append(pod.Addresses, ip)
 			}
 		}
 	}
+	pod.Interfaces = on("net1", claimed...)
 	pod.Sandbox = rapid.SampledFrom(sandboxes).Draw(t, "sandbox")
 	if pod.InStatus > 0 {
 		pod.AddressUnknown, pod.Starting = false, false

@@ -99,8 +99,8 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 		owner := &decisions[i].completed().Owner
 		known["namespace "+owner.Pod.Namespace], known["pod "+owner.Pod.String()], known["node "+owner.Node] = true, true, true
 	}
-	for ref := range c.pods {
-		known["namespace "+ref.Namespace], known["pod "+ref.String()] = true, true
+	for _, pod := range c.listed.pods {
+		known["namespace "+pod.Ref.Namespace], known["pod "+pod.Ref.String()] = true, true
 	}
 	for name := range c.nodes {
 		known["node "+name] = true

@@ -57,11 +57,11 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 		}
 		return shown
 	}
-	for name, ips := range pod.Interfaces {
-		for _, ip := range ips {
+	for _, i := range pod.Interfaces {
+		for _, ip := range i.Addresses {
 			for other := range f.owned.of(ip, a.Owner.Pod) {
 				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
-				if same && mayBeOn(a, name) && mayBeOn(other, name) {
+				if same && mayBeOn(a, i.Name) && mayBeOn(other, i.Name) {
 					shown = append(shown, other)
 				}
 			}

@@ -45,7 +45,7 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 			pod.Interfaces = nil
 		}, kept},
 		{"the pod shows the other address on another interface", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
-			pod.Interfaces = map[string][]netip.Addr{"net2": {ip2}}
+			pod.Interfaces = on("net2", ip2)
 		}, kept},
 		{"the other allocation is for another interface", func(_, newer *reaper.Allocation, _ *reaper.Pod) {
 			newer.Owner.Interface = "net2"

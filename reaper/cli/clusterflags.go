@@ -29,7 +29,15 @@ type clusterFlags struct {
 	logFormat      string
 	verbose        bool
 	timeout        time.Duration
+
+	// concurrency is the most requests at the same time. 0 is defaultConcurrency, for the
+	// commands that have no flag for it.
+	concurrency int
 }
+
+// defaultConcurrency is less than what an API server handles at the same time for all of
+// its clients of the same priority.
+const defaultConcurrency = 32
 
 // add adds the flags to a command.
 func (f *clusterFlags) add(flags *pflag.FlagSet) {

@@ -59,6 +59,7 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	config.UserAgent = "ip-reaper/" + buildVersion()
 	config.Timeout = requestTimeout
 	clock := kube.NewClock(time.Now)
+	config.Wrap(kube.NewInFlight(cmp.Or(f.concurrency, defaultConcurrency)).Wrap)
 	config.Wrap(clock.Wrap)
 	watch(w, config, f.timeout, logger)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
@@ -146,6 +147,7 @@ func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, c
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	if f.kubeconfig == "" && f.context == "" && env(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err = rest.InClusterConfig(); err == nil {
+			config.DisableCompression = true // the network is faster than gzip
 			namespace, _, err = loader.Namespace()
 			return config, "", namespace, err
 		}

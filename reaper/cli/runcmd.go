@@ -33,7 +33,6 @@ type runFlags struct {
 	remember       bool
 	wait           waitFlag
 	ignoreLimits   bool
-	concurrency    int
 }
 
 func newRun(w ioStreams) *cobra.Command {
@@ -57,7 +56,7 @@ func newRun(w ioStreams) *cobra.Command {
 	f.wait.add(flags)
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
-	flags.IntVar(&f.concurrency, "concurrency", 32, "number of pools that are written at the same time")
+	flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, and most pools that are written")
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
 	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run ends")

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // Tenants write what their pods and machines show, so its size is limited. An object that
@@ -25,9 +27,9 @@ const (
 // which they were read. The zero value shows nothing.
 type showing struct {
 	addresses  []netip.Addr
-	interfaces map[string][]netip.Addr // nil without a network-status
-	pairs      int                     // the addresses of the interfaces
-	tooMuch    bool                    // something was left out
+	interfaces []reaper.Interface // of different names
+	pairs      int                // the addresses of the interfaces
+	tooMuch    bool               // something was left out
 }
 
 // add adds the address that a text has, and reports whether it has one.
@@ -51,16 +53,51 @@ func (s *showing) addIP(ip netip.Addr) {
 }
 
 // addTo adds an address of an interface.
-func (s *showing) addTo(name string, ip netip.Addr) {
+func (s *showing) addTo(i *reaper.Interface, ip netip.Addr) {
 	s.addIP(ip)
 	switch {
-	case slices.Contains(s.interfaces[name], ip):
+	case slices.Contains(i.Addresses, ip):
 	case s.pairs == maxAddresses:
 		s.tooMuch = true
 	default:
-		s.interfaces[name] = append(s.interfaces[name], ip)
+		i.Addresses = append(i.Addresses, ip)
 		s.pairs++
 	}
+}
+
+// on returns the interface of a name. It returns nil if there are too many.
+func (s *showing) on(name string) *reaper.Interface {
+	for i := range s.interfaces {
+		if s.interfaces[i].Name == name {
+			return &s.interfaces[i]
+		}
+	}
+	if len(s.interfaces) == maxAddresses {
+		s.tooMuch = true
+		return nil
+	}
+	s.interfaces = append(s.interfaces, reaper.Interface{Name: name})
+	return &s.interfaces[len(s.interfaces)-1]
+}
+
+// compact returns the addresses and the interfaces in as little memory as they need. The
+// addresses of an interface are a part of all the addresses, where they stand there in
+// their order.
+func (s *showing) compact(shared texts) ([]netip.Addr, []reaper.Interface) {
+	addresses, interfaces := slices.Clone(s.addresses), slices.Clone(s.interfaces)
+	for i := range interfaces {
+		own := &interfaces[i]
+		own.Name = shared.one(own.Name)
+		if len(own.Addresses) == 0 {
+			continue
+		}
+		from := max(0, slices.Index(addresses, own.Addresses[0]))
+		to := min(from+len(own.Addresses), len(addresses))
+		if slices.Equal(addresses[from:to], own.Addresses) {
+			own.Addresses = addresses[from:to:to]
+		}
+	}
+	return addresses, interfaces
 }
 
 // readNetworkStatus adds the addresses of a network-status annotation by interface. For an
@@ -81,7 +118,6 @@ func (s *showing) readNetworkStatus(annotation string) bool {
 	case token == nil:
 		return atEnd(entries)
 	}
-	s.interfaces = make(map[string][]netip.Addr)
 	readable := true
 	for n := 0; entries.More(); n++ {
 		if n == maxEntries {
@@ -118,12 +154,9 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 	if name == "" {
 		name = "network " + e.Name
 	}
-	if _, known := s.interfaces[name]; !known {
-		if len(s.interfaces) == maxAddresses {
-			s.tooMuch = true
-			return err
-		}
-		s.interfaces[name] = nil
+	on := s.on(name)
+	if on == nil {
+		return err
 	}
 	for _, text := range e.IPs {
 		ip, ok := readIP(text)
@@ -131,7 +164,7 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 			err = cmp.Or[error](err, errNoAddress)
 			continue
 		}
-		s.addTo(name, ip)
+		s.addTo(on, ip)
 	}
 	return err
 }

@@ -6,6 +6,8 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +27,9 @@ const pageSize = 500
 // resourceVersion, and nothing is cached.
 type Cluster struct {
 	core, apps, raw rest.Interface
+
+	ask     sync.Once // for the version of the API server
+	byPages atomic.Bool
 }
 
 // A Group is the client of an API group.
@@ -35,13 +40,7 @@ type Group interface {
 // NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
 // It does not take the clientset of all API groups, which makes the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
-	return &Cluster{core.RESTClient(), apps.RESTClient(), raw}
-}
-
-// Pods implements reaper.Cluster.
-func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
-	request := func() *rest.Request { return c.core.Get().Resource("pods") }
-	return list(ctx, pageSize, request, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
+	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw}
 }
 
 // StatefulSets implements reaper.Cluster.
@@ -64,23 +63,32 @@ func list[L, O, T any, P interface {
 	runtime.Object
 }](ctx context.Context, most int, request func() *rest.Request, items func(*L) []O, reduce func(*O) T,
 ) ([]T, error) {
-	decoder := scheme.Codecs.UniversalDeserializer()
 	all, err := listPages(ctx, most, request, func(data []byte) (metav1.ListInterface, []T, error) {
-		page := new(L)
-		switch decoded, _, err := decoder.Decode(data, nil, P(page)); {
-		case err != nil:
-			return nil, nil, fmt.Errorf("decode: %w", err)
-		case decoded != runtime.Object(P(page)):
-			return nil, nil, errNoList
-		}
-		objects := items(page)
-		reduced := make([]T, len(objects))
-		for i := range objects {
-			reduced[i] = reduce(&objects[i])
-		}
-		return P(page), reduced, nil
+		return decodePage[L, O, T, P](data, items, reduce)
 	})
 	return all, answered(err)
+}
+
+// decodePage decodes a page of a list, and reduces its objects.
+func decodePage[L, O, T any, P interface {
+	*L
+	metav1.ListInterface
+	runtime.Object
+}](data []byte, items func(*L) []O, reduce func(*O) T,
+) (metav1.ListInterface, []T, error) {
+	page := new(L)
+	switch decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, P(page)); {
+	case err != nil:
+		return nil, nil, fmt.Errorf("decode: %w", err)
+	case decoded != runtime.Object(P(page)):
+		return nil, nil, errNoList
+	}
+	objects := items(page)
+	reduced := make([]T, len(objects))
+	for i := range objects {
+		reduced[i] = reduce(&objects[i])
+	}
+	return P(page), reduced, nil
 }
 
 // Pod implements reaper.Cluster. It makes one request. If the API server asks to come back

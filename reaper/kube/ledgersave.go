@@ -74,15 +74,15 @@ func (l *Ledgers) prepare(ctx context.Context, shards int) error {
 	case err != nil:
 		return Transient(err)
 	}
-	if version(now) != version(first.cm) {
+	if resourceVersionOf(now) != resourceVersionOf(first.cm) {
 		return fmt.Errorf("%w: another client wrote ConfigMap %s", reaper.ErrAgain, LedgerName)
 	}
 	l.have = have
 	return nil
 }
 
-// version returns the resource version of a ConfigMap; empty if it does not exist.
-func version(cm *corev1.ConfigMap) string {
+// resourceVersionOf returns the resource version of a ConfigMap; empty if it does not exist.
+func resourceVersionOf(cm *corev1.ConfigMap) string {
 	if cm == nil {
 		return ""
 	}

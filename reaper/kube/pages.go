@@ -21,26 +21,40 @@ const MaxPage = 8 << 20
 type Page[T any] struct {
 	Items []T
 	Next  string // the token of the next page; empty after the last page
-	Bytes int    // the size of the answer
 }
 
-// A PageFunc reads the page of a list to which the token belongs, with at most limit
+// An Answer has a page that is not decoded yet.
+type Answer[T any] struct {
+	Bytes int // the size of the answer
+
+	// Likely is the token of the next page as far as it shows before the page is decoded.
+	// It may be empty or wrong: Page.Next counts.
+	Likely string
+
+	// Decode returns the page. It is called once, and not for an answer with more than
+	// MaxPage bytes.
+	Decode func() (Page[T], error)
+}
+
+// A PageFunc requests the page of a list to which the token belongs, with at most limit
 // objects. An empty token belongs to the first page. If the answer has more than MaxPage
-// bytes, PageFunc does not read further, and returns only Bytes, which is larger.
-type PageFunc[T any] func(ctx context.Context, token string, limit int) (Page[T], error)
+// bytes, PageFunc does not read further, and returns only Bytes, which is larger. It may be
+// called while an answer before is decoded.
+type PageFunc[T any] func(ctx context.Context, token string, limit int) (Answer[T], error)
 
 // Pages reads all pages of a list, with at most that many objects on each page. It returns
-// the whole list or an error, never a part.
+// the whole list or an error, never a part. It requests a page while it decodes the one
+// before.
 //
 // Pages with more than MaxPage bytes are read again with fewer objects. A token does not
 // depend on the number of objects.
 //
 // If the API server answers 410 Expired, Pages reads the list again from the first page,
 // because the pages before belong to another time. It retries transient errors.
-func Pages[T any](ctx context.Context, most int, page PageFunc[T]) ([]T, error) {
+func Pages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
-		all, err := readPages(ctx, most, page)
+		all, err := readPages(ctx, most, request)
 		if err == nil || !apierrors.IsResourceExpired(err) || attempt == restarts {
 			return all, err
 		}
@@ -52,32 +66,42 @@ func Pages[T any](ctx context.Context, most int, page PageFunc[T]) ([]T, error) 
 var errLargeObject = refusedError{fmt.Errorf("an answer with one object has more than %d MiB", MaxPage>>20)}
 
 // readPages reads the pages once, from the first to the last.
-func readPages[T any](ctx context.Context, most int, page PageFunc[T]) ([]T, error) {
+func readPages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, error) {
 	var all []T
+	next := ahead[T]{request: request}
+	defer next.stop()
 	limit, token := most, ""
 	for {
-		var p Page[T]
+		var page Page[T]
+		var answer Answer[T]
+		nextLimit := limit
 		err := Patiently(ctx, func(ctx context.Context) (err error) {
-			p, err = page(ctx, token, limit)
+			answer, err = next.take(ctx, token, limit)
+			if err != nil || answer.Bytes > MaxPage {
+				return err
+			}
+			// The objects of the next page may be twice as large.
+			nextLimit = min(most, max(1, limit*(MaxPage/2)/max(1, answer.Bytes)))
+			if answer.Likely != "" {
+				next.begin(ctx, answer.Likely, nextLimit)
+			}
+			page, err = answer.Decode()
 			return err
 		})
 		switch {
 		case err != nil:
 			return nil, err
-		case p.Bytes > MaxPage && limit == 1:
+		case answer.Bytes > MaxPage && limit == 1:
 			return nil, errLargeObject
-		case p.Bytes > MaxPage:
+		case answer.Bytes > MaxPage:
 			limit = max(1, limit/4)
 			continue
 		}
-		all = append(all, p.Items...)
-		if p.Next == "" {
+		all = append(all, page.Items...)
+		if page.Next == "" {
 			return all, nil
 		}
-		if n := len(p.Items); n > 0 { // the objects of the next page may be twice as large
-			limit = min(most, max(1, n*(MaxPage/2)/max(1, p.Bytes)))
-		}
-		token = p.Next
+		limit, token = nextLimit, page.Next
 	}
 }
 

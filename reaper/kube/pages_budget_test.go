@@ -25,22 +25,25 @@ type pagedList struct {
 	read   []int // bytes of the pages that were not given up
 }
 
-func (s *pagedList) page(_ context.Context, token string, limit int) (kube.Page[int], error) {
+func (s *pagedList) page(_ context.Context, token string, limit int) (kube.Answer[int], error) {
 	from, _ := strconv.Atoi(token)
 	to := min(from+limit, len(s.sizes))
 	s.limits = append(s.limits, limit)
 	var p kube.Page[int]
+	size := 0
 	for n := from; n < to; n++ {
-		p.Items, p.Bytes = append(p.Items, n), p.Bytes+s.sizes[n]
+		p.Items, size = append(p.Items, n), size+s.sizes[n]
 	}
-	if p.Bytes > kube.MaxPage {
-		return kube.Page[int]{Bytes: kube.MaxPage + 1}, nil
+	if size > kube.MaxPage {
+		return kube.Answer[int]{Bytes: kube.MaxPage + 1}, nil
 	}
-	s.read = append(s.read, p.Bytes)
+	s.read = append(s.read, size)
 	if to < len(s.sizes) {
 		p.Next = strconv.Itoa(to)
 	}
-	return p, nil
+	answer := answerOf(p)
+	answer.Bytes = size
+	return answer, nil
 }
 
 // many returns n objects of a size.

@@ -37,17 +37,22 @@ type book struct {
 	edition  int
 }
 
-func (b *book) page(_ context.Context, token string, _ int) (kube.Page[string], error) {
+func (b *book) page(_ context.Context, token string, _ int) (kube.Answer[string], error) {
 	n := len(b.asked)
 	b.asked = append(b.asked, token)
 	if n < len(b.failures) && b.failures[n] != nil {
-		return kube.Page[string]{Items: []string{"torn"}, Next: "nowhere"}, b.failures[n]
+		return kube.Answer[string]{Likely: "nowhere"}, b.failures[n]
 	}
 	if token == "" {
 		b.edition++
 	}
 	next := map[string]string{"": "2", "2": "3", "3": ""}[token]
-	return kube.Page[string]{Items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, Next: next}, nil
+	return answerOf(kube.Page[string]{Items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, Next: next}), nil
+}
+
+// answerOf is an answer of no size that shows at once which page is next.
+func answerOf[T any](p kube.Page[T]) kube.Answer[T] {
+	return kube.Answer[T]{Likely: p.Next, Decode: func() (kube.Page[T], error) { return p, nil }}
 }
 
 // whole is all that an edition has.
@@ -95,18 +100,20 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 }
 
 func TestPagesOfAnEmptyList(t *testing.T) {
-	got, err := kube.Pages(t.Context(), 2, func(context.Context, string, int) (kube.Page[string], error) { return kube.Page[string]{}, nil })
+	got, err := kube.Pages(t.Context(), 2, func(context.Context, string, int) (kube.Answer[string], error) {
+		return answerOf(kube.Page[string]{}), nil
+	})
 	if err != nil || len(got) != 0 {
 		t.Errorf("%v, %v; want nothing", got, err)
 	}
 }
 
 func TestEmptyPageIsNotTheEnd(t *testing.T) {
-	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Page[string], error) {
+	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
 		if token == "" {
-			return kube.Page[string]{Next: "2"}, nil
+			return answerOf(kube.Page[string]{Next: "2"}), nil
 		}
-		return kube.Page[string]{Items: []string{"late"}}, nil
+		return answerOf(kube.Page[string]{Items: []string{"late"}}), nil
 	})
 	equal(t, "error", err, nil)
 	equal(t, "items", got, []string{"late"})

@@ -31,54 +31,124 @@ const (
 	calicoContainerID = "cni.projectcalico.org/containerID"
 )
 
+// podFields are the fields of a pod object that verdicts rest on.
+type podFields struct {
+	namespace, name, uid, node, phase string
+
+	hostNetwork bool
+
+	// How long the containers may take to end: by the spec, and by a deletion that is
+	// under way. 0 if the pod does not say it.
+	grace, deletionGrace int64 // in seconds
+
+	podIP  string
+	podIPs []string
+
+	annotations podAnnotations
+}
+
+// podAnnotations are the values of the annotations with these keys.
+type podAnnotations struct {
+	networkStatus, networksStatus, networks      string
+	calicoPodIP, calicoPodIPs, calicoContainerID string
+}
+
+// set sets the value of an annotation. It leaves out the annotations that no verdict
+// rests on.
+func (a *podAnnotations) set(key, value []byte) {
+	switch string(key) {
+	case networkStatus:
+		a.networkStatus = string(value)
+	case networksStatus:
+		a.networksStatus = string(value)
+	case networks:
+		a.networks = string(value)
+	case calicoPodIP:
+		a.calicoPodIP = string(value)
+	case calicoPodIPs:
+		a.calicoPodIPs = string(value)
+	case calicoContainerID:
+		a.calicoContainerID = string(value)
+	}
+}
+
 // readPod reduces a pod to the facts that verdicts rest on.
 func readPod(pod *corev1.Pod) reaper.Pod {
-	p := reaper.Pod{
-		Ref:      reaper.PodRef{Namespace: pod.Namespace, Name: pod.Name},
-		UID:      string(pod.UID),
-		Node:     pod.Spec.NodeName,
-		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Sandbox:  pod.Annotations[calicoContainerID],
+	f := podFields{
+		namespace:     pod.Namespace,
+		name:          pod.Name,
+		uid:           string(pod.UID),
+		node:          pod.Spec.NodeName,
+		phase:         string(pod.Status.Phase),
+		hostNetwork:   pod.Spec.HostNetwork,
+		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
+		deletionGrace: value(pod.DeletionGracePeriodSeconds),
+		podIP:         pod.Status.PodIP,
+		annotations: podAnnotations{
+			networkStatus:     pod.Annotations[networkStatus],
+			networksStatus:    pod.Annotations[networksStatus],
+			networks:          pod.Annotations[networks],
+			calicoPodIP:       pod.Annotations[calicoPodIP],
+			calicoPodIPs:      pod.Annotations[calicoPodIPs],
+			calicoContainerID: pod.Annotations[calicoContainerID],
+		},
+	}
+	for _, ip := range pod.Status.PodIPs {
+		f.podIPs = append(f.podIPs, ip.IP)
+	}
+	return f.reduce(nil)
+}
 
-		TerminationGrace: terminationGrace(pod),
+// reduce returns the facts that the fields show. It keeps one copy of the texts that many
+// pods share.
+func (f *podFields) reduce(shared texts) reaper.Pod {
+	p := reaper.Pod{
+		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
+		UID:      f.uid,
+		Node:     f.node,
+		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
+		Sandbox:  f.annotations.calicoContainerID,
+
+		TerminationGrace: f.terminationGrace(),
 	}
 	var s showing
-	s.add(pod.Status.PodIP)
-	for _, ip := range pod.Status.PodIPs {
-		s.add(ip.IP)
+	s.add(f.podIP)
+	for _, ip := range f.podIPs {
+		s.add(ip)
 	}
 	p.InStatus = len(s.addresses)
-	s.add(pod.Annotations[calicoPodIP])
-	for text := range strings.SplitSeq(pod.Annotations[calicoPodIPs], ",") {
+	s.add(f.annotations.calicoPodIP)
+	for text := range strings.SplitSeq(f.annotations.calicoPodIPs, ",") {
 		if s.add(text); s.tooMuch {
 			break // the rest may be 256 KiB long
 		}
 	}
 	byCalico := len(s.addresses) > p.InStatus
-	readable := s.readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
+	readable := s.readNetworkStatus(cmp.Or(f.annotations.networkStatus, f.annotations.networksStatus))
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true
 	}
-	p.Addresses, p.Interfaces, p.TooMuch = s.addresses, s.interfaces, s.tooMuch
-	asks := pod.Annotations[networks] != "" && len(s.interfaces) == 0
-	mayHide := !p.Finished && pod.Spec.NodeName != ""
-	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !pod.Spec.HostNetwork)
+	p.Addresses, p.Interfaces = s.compact(shared)
+	p.TooMuch = s.tooMuch
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	mayHide := !p.Finished && p.Node != ""
+	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
 	inOrder := len(s.interfaces) == 0 || byCalico
-	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !pod.Spec.HostNetwork && isStarting(pod)
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !f.hostNetwork && f.isStarting()
 	return p
 }
 
 // isStarting reports whether the status of a pod has no text where an address stands, and
 // Calico's annotations have nothing but addresses. Calico's plugin writes them in the
 // middle of an ADD, before the plugins of other networks are called.
-func isStarting(pod *corev1.Pod) bool {
-	if pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0 {
+func (f *podFields) isStarting() bool {
+	if f.podIP != "" || len(f.podIPs) > 0 {
 		return false
 	}
-	for _, annotation := range []string{calicoPodIP, calicoPodIPs} {
-		for text := range strings.SplitSeq(pod.Annotations[annotation], ",") {
-			if _, ok := readIP(text); !ok && pod.Annotations[annotation] != "" {
+	for _, annotation := range []string{f.annotations.calicoPodIP, f.annotations.calicoPodIPs} {
+		for text := range strings.SplitSeq(annotation, ",") {
+			if _, ok := readIP(text); !ok && annotation != "" {
 				return false
 			}
 		}
@@ -91,14 +161,8 @@ const maxGrace = math.MaxInt64 / int64(time.Second)
 
 // terminationGrace returns the longest grace period for the end of the containers that
 // the pod names: in its spec, or in the deletion that is under way.
-func terminationGrace(pod *corev1.Pod) time.Duration {
-	var seconds int64
-	for _, s := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
-		if s != nil {
-			seconds = max(seconds, *s)
-		}
-	}
-	return time.Duration(min(seconds, maxGrace)) * time.Second
+func (f *podFields) terminationGrace() time.Duration {
+	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxGrace)) * time.Second
 }
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a condition

@@ -111,8 +111,8 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 				t.Errorf("addresses (-want +got):\n%s", diff)
 			}
 			interfaces := make(map[string][]string)
-			for name, ips := range got.Interfaces {
-				interfaces[name] = shown(ips)
+			for _, i := range got.Interfaces {
+				interfaces[i.Name] = shown(i.Addresses)
 			}
 			if diff := cmp.Diff(tt.interfaces, interfaces, compareAddresses); diff != "" {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
@@ -308,10 +308,10 @@ func FuzzReadPod(f *testing.F) {
 				t.Errorf("address %v does not compare with others", ip)
 			}
 		}
-		for name, ips := range pod.Interfaces {
-			for _, ip := range ips {
+		for _, i := range pod.Interfaces {
+			for _, ip := range i.Addresses {
 				if !slices.Contains(pod.Addresses, ip) {
-					t.Errorf("%v of interface %s is not among the addresses", ip, name)
+					t.Errorf("%v of interface %s is not among the addresses", ip, i.Name)
 				}
 			}
 		}

@@ -1,12 +1,14 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -71,37 +73,74 @@ func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce fu
 var errNoList = errors.New("the answer is not a list: it has no resourceVersion")
 
 // listPages reads every object of a list, page by page, by quorum reads. request returns a
-// new request for the list on each call.
+// new request for the list on each call. decode must not keep the bytes.
 func listPages[T any](ctx context.Context, most int, request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) ([]T, error) {
-	return Pages(ctx, most, func(ctx context.Context, token string, limit int) (Page[T], error) {
+	return Pages(ctx, most, func(ctx context.Context, token string, limit int) (Answer[T], error) {
 		r := request().Param("limit", strconv.Itoa(limit))
 		if token != "" {
 			r = r.Param("continue", token)
 		}
-		data, err := receive(ctx, r)
-		if err != nil || len(data) > MaxPage {
-			return Page[T]{Bytes: len(data)}, err
+		body := newBody()
+		if err := receive(ctx, r, body); err != nil || body.Len() > MaxPage {
+			defer bodies.Put(body)
+			return Answer[T]{Bytes: body.Len()}, err
 		}
-		meta, items, err := decode(data)
-		switch {
-		case err != nil:
-			return Page[T]{}, err
-		case meta.GetResourceVersion() == "":
-			return Page[T]{}, errNoList
-		}
-		return Page[T]{items, meta.GetContinue(), len(data)}, nil
+		return Answer[T]{Bytes: body.Len(), Likely: likelyContinue(body.Bytes()), Decode: func() (Page[T], error) {
+			defer bodies.Put(body)
+			meta, items, err := decode(body.Bytes())
+			switch {
+			case err != nil:
+				return Page[T]{}, err
+			case meta.GetResourceVersion() == "":
+				return Page[T]{}, errNoList
+			}
+			return Page[T]{items, meta.GetContinue()}, nil
+		}}, nil
 	})
 }
 
-// receive makes a request and returns the body of the answer, but not more than one byte
-// beyond MaxPage.
-func receive(ctx context.Context, request *rest.Request) ([]byte, error) {
+// bodies are buffers for answers: a list has many pages of about the same size.
+var bodies sync.Pool
+
+// newBody returns an empty one of bodies.
+func newBody() *bytes.Buffer {
+	body, ok := bodies.Get().(*bytes.Buffer)
+	if !ok {
+		return new(bytes.Buffer)
+	}
+	body.Reset()
+	return body
+}
+
+// receive makes a request and adds the body of the answer to a buffer, but not more than
+// one byte beyond MaxPage.
+func receive(ctx context.Context, request *rest.Request, into *bytes.Buffer) error {
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer body.Close()
-	return io.ReadAll(io.LimitReader(body, MaxPage+1))
+	_, err = into.ReadFrom(io.LimitReader(body, MaxPage+1))
+	return err
+}
+
+// likelyContinue returns the token of the next page from the beginning of an answer, before
+// the objects are decoded. It returns nothing if the token is not there.
+func likelyContinue(body []byte) string {
+	if bytes.HasPrefix(body, []byte(protobufPrefix)) {
+		return protobufContinue(body)
+	}
+	values := json.NewDecoder(bytes.NewReader(body))
+	for {
+		switch token, err := values.Token(); {
+		case err != nil || token == "items":
+			return ""
+		case token == "metadata":
+			var meta metav1.ListMeta
+			_ = values.Decode(&meta) // the decoding of the page says what is wrong
+			return meta.Continue
+		}
+	}
 }
 
 // Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -72,11 +73,12 @@ func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string,
 		{"/api/v1/configmaps", LedgerName},
 		{"/apis/coordination.k8s.io/v1/leases", LockName},
 	} {
-		data, err := receive(ctx, raw.Get().AbsPath(of.path).SetHeader("Accept", metadataOnly).MaxRetries(0).
-			Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name))
+		var body bytes.Buffer
+		err := receive(ctx, raw.Get().AbsPath(of.path).SetHeader("Accept", metadataOnly).MaxRetries(0).
+			Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name), &body)
 		var list metav1.PartialObjectMetadataList
-		if err = cmp.Or(err, errIfLong(data)); err == nil {
-			err = Decode(data, &list)
+		if err = cmp.Or(err, errIfLong(body.Bytes())); err == nil {
+			err = Decode(body.Bytes(), &list)
 		}
 		failed = errors.Join(failed, err)
 		for _, item := range list.Items {

@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// An InFlight limits how many requests there are at the same time, so that the API server
+// has room for its other clients. A request ends when its answer is read. A watch does not
+// count: it has no end. It is safe for concurrent use.
+//
+// Writes go first, because a warrant expires while its write waits.
+type InFlight struct {
+	mu            sync.Mutex
+	free          int
+	writes, reads []chan struct{} // those that wait, oldest first
+}
+
+// NewInFlight returns a limit of so many requests.
+func NewInFlight(most int) *InFlight { return &InFlight{free: most} }
+
+// Wrap returns a transport whose requests wait until there are fewer than the limit.
+func (l *InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
+
+// limited is a transport with a limit.
+type limited struct {
+	limit *InFlight
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Has("watch") {
+		return l.next.RoundTrip(request)
+	}
+	if err := l.limit.enter(request); err != nil {
+		return nil, err
+	}
+	leave := sync.OnceFunc(l.limit.leave)
+	response, err := l.next.RoundTrip(request)
+	if err != nil || response.Body == nil {
+		leave()
+		return response, err
+	}
+	response.Body = leaving{response.Body, leave}
+	return response, nil
+}
+
+// enter waits until the request may be sent. The error is that of the request's context.
+func (l *InFlight) enter(request *http.Request) error {
+	l.mu.Lock()
+	if l.free > 0 {
+		l.free--
+		l.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{}, 1) // leave does not wait
+	waiting := &l.writes
+	if request.Method == http.MethodGet {
+		waiting = &l.reads
+	}
+	*waiting = append(*waiting, turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-request.Context().Done():
+	}
+	l.mu.Lock()
+	for i, other := range *waiting {
+		if other == turn {
+			*waiting = append((*waiting)[:i:i], (*waiting)[i+1:]...)
+			l.mu.Unlock()
+			return request.Context().Err()
+		}
+	}
+	l.mu.Unlock()
+	l.leave() // its turn came at the same time
+	return request.Context().Err()
+}
+
+// leave gives the place of a request that has ended to the next one.
+func (l *InFlight) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, waiting := range []*[]chan struct{}{&l.writes, &l.reads} {
+		if len(*waiting) > 0 {
+			(*waiting)[0] <- struct{}{}
+			*waiting = (*waiting)[1:]
+			return
+		}
+	}
+	l.free++
+}
+
+// leaving is the body of an answer whose request ends when it is read or closed.
+type leaving struct {
+	io.ReadCloser
+	leave func()
+}
+
+// Read implements io.Reader.
+func (b leaving) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.leave()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b leaving) Close() error {
+	defer b.leave()
+	return b.ReadCloser.Close()
+}

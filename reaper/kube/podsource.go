@@ -1,0 +1,88 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Pods implements reaper.Cluster.
+func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	list, err := c.listPods(ctx)
+	return list.pods, answered(err)
+}
+
+// listPods lists every pod. Where the API server answers consistent lists from its cache,
+// it reads one answer with all pods. It reads pages otherwise, and after such an answer
+// broke off: the API server ends each answer after its --request-timeout.
+func (c *Cluster) listPods(ctx context.Context) (podPage, error) {
+	request := func() *rest.Request { return c.core.Get().Resource("pods") }
+	if c.listsFromCache(ctx) {
+		list, err := readAtOnce(ctx, request())
+		if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {
+			return list, err
+		}
+		c.byPages.Store(true)
+	}
+	var all podPage
+	var err error
+	reader := newPodReader()
+	all.pods, err = listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []reaper.Pod, error) {
+		page, err := readPodList(bytes.NewReader(data), reader)
+		meta := metav1.ListInterface(&metav1.ListMeta{ResourceVersion: page.resourceVersion, Continue: page.next})
+		if errors.Is(err, errNotProtobuf) {
+			meta, page.pods, err = decodePage(data, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
+		}
+		if err == nil {
+			all.resourceVersion = meta.GetResourceVersion()
+		}
+		return meta, page.pods, err
+	})
+	if err != nil {
+		return podPage{}, err
+	}
+	return all, nil
+}
+
+// readAtOnce reads the one answer that has all pods. It does not hold the answer, so the
+// answer may be of any size. It returns all pods or an error.
+func readAtOnce(ctx context.Context, request *rest.Request) (podPage, error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return podPage{}, err
+	}
+	defer body.Close()
+	list, err := readPodList(body, newPodReader())
+	if err == nil && list.next != "" {
+		err = errors.New("the answer is a page, and a list was requested")
+	}
+	if err != nil {
+		return podPage{}, err
+	}
+	return list, nil
+}
+
+// fromCache is the first version of Kubernetes in which the API server always answers a
+// quorum read of a list from its cache, and sends the answer object by object. An earlier
+// one reads the whole list from etcd, and holds the answer.
+var fromCache = version.MustParseGeneric("1.34.0")
+
+// listsFromCache reports whether all pods are best read at once. It asks the API server for
+// its version, once. If the version is not known, pages are better.
+func (c *Cluster) listsFromCache(ctx context.Context) bool {
+	c.ask.Do(func() {
+		var served apiversion.Info
+		err := Discover(ctx, c.raw, &served, "/version")
+		v, wrong := version.ParseGeneric(served.GitVersion)
+		c.byPages.Store(err != nil || wrong != nil || v.LessThan(fromCache))
+	})
+	return !c.byPages.Load()
+}

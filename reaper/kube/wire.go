@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A wireField is a field of a protobuf message.
+type wireField struct {
+	number protowire.Number
+	kind   protowire.Type
+	bytes  []byte // the content of a text, or of a message
+	varint uint64
+}
+
+// nextField returns the first field of a message, and the rest of the message.
+func nextField(message []byte) (f wireField, rest []byte, err error) {
+	number, kind, n := protowire.ConsumeTag(message)
+	if n < 0 {
+		return wireField{}, nil, protowire.ParseError(n)
+	}
+	message = message[n:]
+	f = wireField{number: number, kind: kind}
+	switch kind {
+	case protowire.BytesType:
+		f.bytes, n = protowire.ConsumeBytes(message)
+	case protowire.VarintType:
+		f.varint, n = protowire.ConsumeVarint(message)
+	default:
+		n = protowire.ConsumeFieldValue(number, kind, message)
+	}
+	if n < 0 {
+		return wireField{}, nil, protowire.ParseError(n)
+	}
+	return f, message[n:], nil
+}
+
+// content returns the text or the message that the field is.
+func (f wireField) content() ([]byte, error) { return f.bytes, f.must(protowire.BytesType) }
+
+// number64 returns the number or the bool that the field is.
+func (f wireField) number64() (int64, error) { return int64(f.varint), f.must(protowire.VarintType) }
+
+// must returns an error if the field is not of this type.
+func (f wireField) must(kind protowire.Type) error {
+	if f.kind != kind {
+		return fmt.Errorf("field %d has the wire type %d, not %d", f.number, f.kind, kind)
+	}
+	return nil
+}
+
+// A wireStream reads a protobuf message that is too large to be held.
+type wireStream struct {
+	from   *bufio.Reader
+	offset int64  // how many bytes have been read
+	buffer []byte // for one field
+}
+
+// ReadByte implements io.ByteReader.
+func (s *wireStream) ReadByte() (byte, error) {
+	b, err := s.from.ReadByte()
+	if err == nil {
+		s.offset++
+	}
+	return b, err
+}
+
+// tag reads the number and the type of the next field. The error is io.EOF if the stream
+// ends before it.
+func (s *wireStream) tag() (protowire.Number, protowire.Type, error) {
+	tag, err := binary.ReadUvarint(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	number, kind := protowire.DecodeTag(tag)
+	if !number.IsValid() {
+		return 0, 0, fmt.Errorf("%d is no tag of a field", tag)
+	}
+	return number, kind, nil
+}
+
+// size reads how many bytes the content of a field has, which ends at the given offset or
+// before it.
+func (s *wireStream) size(kind protowire.Type, end int64) (int64, error) {
+	if kind != protowire.BytesType {
+		return 0, fmt.Errorf("a field has the wire type %d, not %d", kind, protowire.BytesType)
+	}
+	size, err := binary.ReadUvarint(s)
+	switch left := end - s.offset; {
+	case err != nil:
+		return 0, unexpected(err)
+	case left < 0 || size > uint64(left):
+		return 0, errors.New("a field is longer than its message")
+	}
+	return int64(size), nil
+}
+
+// content reads the content of a field, which is valid until the next call.
+func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
+	size, err := s.size(kind, end)
+	switch {
+	case err != nil:
+		return nil, err
+	case size > MaxPage:
+		return nil, errLargeObject
+	case size > int64(cap(s.buffer)):
+		s.buffer = make([]byte, size)
+	}
+	s.buffer = s.buffer[:size]
+	n, err := io.ReadFull(s.from, s.buffer)
+	s.offset += int64(n)
+	return s.buffer, unexpected(err)
+}
+
+// unexpected returns the error of a stream that ended too early.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
