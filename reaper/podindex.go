@@ -75,7 +75,6 @@ func (x *podIndex) inSandbox(id string) []PodRef {
 // buckets is a hash table of places in a list. A key may have several places. The zero
 // buckets has none.
 type buckets struct {
-	seed  maphash.Seed
 	last  []uint32 // by bucket: the entry that was added last; 0 is none
 	next  []uint32 // by entry: the entry of the bucket that was added before
 	place []uint32 // by entry
@@ -83,14 +82,17 @@ type buckets struct {
 
 // newBuckets returns a table with room for so many entries.
 func newBuckets(n int) buckets {
-	b := buckets{seed: maphash.MakeSeed(), last: make([]uint32, 1<<bits.Len(uint(n)))}
+	b := buckets{last: make([]uint32, 1<<bits.Len(uint(n)))}
 	b.next, b.place = make([]uint32, 1, n+1), make([]uint32, 1, n+1) // entry 0 is none
 	return b
 }
 
+// bucketSeed makes it unknown to tenants which names have the same bucket.
+var bucketSeed = maphash.MakeSeed()
+
 // bucket returns the bucket of a key.
 func bucket[K comparable](b *buckets, key K) *uint32 {
-	return &b.last[maphash.Comparable(b.seed, key)&uint64(len(b.last)-1)]
+	return &b.last[maphash.Comparable(bucketSeed, key)&uint64(len(b.last)-1)]
 }
 
 // add adds a place of a key.
