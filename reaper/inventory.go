@@ -67,18 +67,28 @@ type Inventory struct {
 // TakeInventory lists the backends at the same time, and then the Protectors, so that what
 // protects an allocation is listed after it. A failure is in the Listing of its backend and
 // does not stop the others. If a store is not installed, its backend is skipped; if the
-// backend is required, it failed. The listings are in the order of the backends.
+// backend is required, it failed. The listings are in the order of the backends. A panic of
+// a backend becomes one of the caller.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool) Inventory {
 	inv := Inventory{Listings: make([]Listing, len(backends))}
+	panics := make([]any, len(backends))
 	for _, protectors := range []bool{false, true} {
 		var wg sync.WaitGroup
 		for i, b := range backends {
 			if _, protects := b.(Protector); protects == protectors {
 				needed := required(b.Name())
-				wg.Go(func() { inv.Listings[i] = list(ctx, b, needed) })
+				wg.Go(func() {
+					defer func() { panics[i] = recover() }()
+					inv.Listings[i] = list(ctx, b, needed)
+				})
 			}
 		}
 		wg.Wait()
+		for _, p := range panics {
+			if p != nil {
+				panic(p)
+			}
+		}
 	}
 	inv.ended = time.Now()
 	return inv

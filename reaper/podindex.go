@@ -90,6 +90,9 @@ func newBuckets(n int) buckets {
 	return b
 }
 
+// bucketSeed makes it unknown to tenants which names have the same bucket.
+var bucketSeed = maphash.MakeSeed()
+
 // bucket returns the bucket of a key.
 func bucket[K comparable](b *buckets, key K) *uint32 {
 	return &b.last[maphash.Comparable(bucketSeed, key)&uint64(len(b.last)-1)]
