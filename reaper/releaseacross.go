@@ -9,7 +9,9 @@ const firstAcross = MaxAcross / 4
 // is decided at once makes the next one larger, and any other makes it smaller: the writes
 // of a large batch may take longer than warrants are valid.
 func (r *run) releaseAcross(ctx context.Context, b BatchReleaser, plan Plan, confirmer *Confirmer, due []int, settled *meter) {
-	send := func(ctx context.Context, ws []Warrant) []error { return b.ReleaseAcross(ctx, ws, max(1, r.Concurrency)) }
+	send := func(ctx context.Context, ws []Warrant) []error {
+		return b.ReleaseAcross(ctx, ws, max(1, r.Concurrency))
+	}
 	for size := firstAcross; len(due) > 0; {
 		batch := due[:min(size, len(due))]
 		due = due[len(batch):]

@@ -32,7 +32,10 @@ const OverlappingName = "overlapping"
 type Overlapping struct {
 	client   rest.Interface
 	settings Settings
-	begun    sync.Map // by pool: an earlier try may have left a tombstone
+
+	// begun has the objects, by pool, into which an earlier attempt may have put a
+	// tombstone: as they were with it, or the zero object if that is not known.
+	begun sync.Map
 
 	mu     sync.Mutex
 	pools  []json.RawMessage // the IPPools, read at readAt
@@ -50,7 +53,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 // own.
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		b.forgetPools()
+		b.forget()
 		items, err := list(ctx, b.client, overlappingResource)
 		if err != nil {
 			yield(reaper.Pool{}, err)
@@ -70,9 +73,11 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// forgetPools makes the next release read the IPPools. Between two listings of one
-// run, Pools has released allocations that the IPPools read before still contain.
-func (b *Overlapping) forgetPools() {
+// forget makes the next release begin anew, and read the IPPools. Between two listings
+// of one run, Pools has released allocations that the IPPools read before still contain.
+// A tombstone that an earlier attempt left is listed as Interrupted.
+func (b *Overlapping) forget() {
+	b.begun.Clear()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pools, b.readAt = nil, time.Time{}
