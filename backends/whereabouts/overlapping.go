@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,7 +96,7 @@ func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by prot
 			if err == nil {
 				beside := pools[o.Metadata.Namespace]
 				pool = overlappingPool(o, beside.proving())
-				group, at := groupFor(pool, beside.pools)
+				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(reaper.Allocation) json.RawMessage { return o.Spec })
 			} else {
@@ -162,6 +164,38 @@ type poolsOf struct {
 
 	// doubtful is set if an IPPool cannot be decoded.
 	doubtful bool
+
+	// ranges has the indices of the pools by their ranges. Node slices have thousands of
+	// ranges, of a few lengths in bits.
+	ranges map[netip.Prefix][]int
+	bits   map[int]bool
+}
+
+// add adds a pool that can be decoded.
+func (p *poolsOf) add(pool ipPool) {
+	if p.ranges == nil {
+		p.ranges, p.bits = make(map[netip.Prefix][]int), make(map[int]bool)
+	}
+	within := pool.prefix.Masked()
+	p.ranges[within] = append(p.ranges[within], len(p.pools))
+	p.bits[within.Bits()] = true
+	p.pools = append(p.pools, pool)
+}
+
+// around returns the pools whose range contains the address, in their order.
+func (p poolsOf) around(ip netip.Addr) []ipPool {
+	var places []int
+	for bits := range p.bits {
+		if within, err := ip.Prefix(bits); err == nil {
+			places = append(places, p.ranges[within]...)
+		}
+	}
+	slices.Sort(places)
+	some := make([]ipPool, len(places))
+	for n, i := range places {
+		some[n] = p.pools[i]
+	}
+	return some
 }
 
 // proving returns the pools that can prove how a name is read: none if an IPPool
@@ -182,7 +216,7 @@ func readPools(items []json.RawMessage) map[string]poolsOf {
 		if err != nil {
 			of.doubtful = true
 		} else {
-			of.pools = append(of.pools, p)
+			of.add(p)
 		}
 		all[p.Metadata.Namespace] = of
 	}
