@@ -18,6 +18,7 @@ var errNoAnswer = errors.New("the backend did not answer for every allocation")
 // of one store may rest on that of another. Pools of one backend are released
 // concurrently.
 func (r *run) release(ctx context.Context, plan Plan, census Census) {
+	r.begun = nil
 	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
 	defer confirmer.Close()
 	settled := r.newMeter("settled", len(plan.due))
@@ -126,6 +127,7 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 		if len(undecided) == 0 {
 			return nil
 		}
+		r.begunWith(undecided)
 		if idle++; len(undecided) < before {
 			idle = 0
 		}
@@ -242,8 +244,20 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
 }
 
+// begunWith notes allocations, by index, whose release may have begun, and is not decided.
+func (r *run) begunWith(undecided []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun == nil {
+		r.begun = make(map[int]bool)
+	}
+	for _, i := range undecided {
+		r.begun[i] = true
+	}
+}
+
 // mend gives allocations back to their owners: those whose owner came back during the
-// release, and those whose interrupted release must not go on. An allocation that names
+// release, and those whose release has begun and must not go on. An allocation that names
 // no pod stays as it is, and so does one that is due and not selected.
 func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	mender, ok := b.(Mender)
@@ -252,7 +266,7 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	}
 	for i, d := range plan.decisions {
 		outcome := r.report.Entries[i].Outcome
-		half := outcome == Returned || outcome == Kept && d.Allocation.Interrupted
+		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i])
 		left := d.Verdict == Orphaned && !plan.selects(i)
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
 			continue
@@ -263,6 +277,8 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 				b.Name(), d.Allocation.Key, d.Allocation.Owner.Pod, err))
 			continue
 		}
-		r.settle(i, Returned, nil)
+		if outcome == Returned || d.Allocation.Interrupted {
+			r.settle(i, Returned, nil)
+		}
 	}
 }

@@ -166,6 +166,30 @@ func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 	})
 }
 
+// Promise 6, 7, 8. The first attempt writes a tombstone, and the second one finds that the
+// allocation has to stay. The run takes the tombstone back before it ends.
+func TestAllocationThatIsKeptAfterItsReleaseHadBegunIsWholeWhenTheRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := backendtest.NewTwoStep("two-step")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1")
+		before := contentsOf(t, m)
+		m.OnRequest(func(request string) error {
+			if strings.HasPrefix(request, "remove") {
+				h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, Finished: true})
+				return errConnection
+			}
+			return nil
+		})
+		e := h.run(t).Entries[1]
+		equal(t, "outcome", e.Outcome, reaper.Kept)
+		if !strings.Contains(e.Error, "PodFinished") {
+			t.Errorf("error %q, want that the pod is finished", e.Error)
+		}
+		equal(t, "store", contentsOf(t, m), before)
+	})
+}
+
 // An ownerlessMender is a Mender whose allocation has no owner.
 type ownerlessMender struct {
 	fixedStore

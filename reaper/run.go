@@ -92,6 +92,7 @@ type run struct {
 	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
+	begun    map[int]bool // by the entries of the current look: an attempt may have begun its release
 	failures *multierror.Error
 	logged   map[string]bool // the likeness of each failure that the log has as an error
 }

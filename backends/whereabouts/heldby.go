@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -11,36 +10,57 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// heldBy returns the IPPool that holds, or may hold, the address for this owner. It
-// returns an empty string if there is none. It reads the IPPools again unless they
-// were read after the given time. Concurrent calls share one reading.
-//
-// Few IPPools name the owner of an overlapping reservation that is due, so heldBy
-// decodes only those that do.
-func (b *Overlapping) heldBy(ctx context.Context, r reaper.Allocation, since time.Time) (string, error) {
+// poolsSince returns the IPPools as they were read after the given time. It reads them
+// again if they were not. Concurrent calls share one reading.
+func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]json.RawMessage, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.readAt.After(since) {
-		readAt := time.Now()
-		items, err := list(ctx, b.client, poolResource)
-		if err != nil {
-			return "", err
-		}
-		b.pools, b.readAt = items, readAt
+	if b.readAt.After(since) {
+		return b.pools, nil
 	}
-	podRef := r.Owner.Pod.String()
-	for _, item := range b.pools {
-		if !mayName(item, podRef) {
+	b.pools, b.readAt = nil, time.Time{} // the memory is for the new ones
+	readAt := time.Now()
+	items, err := list(ctx, b.client, poolResource)
+	if err != nil {
+		return nil, err
+	}
+	b.pools, b.readAt = items, readAt
+	return items, nil
+}
+
+// holders returns the IPPool that holds, or may hold, the address of each overlapping
+// reservation for its owner; an empty string where there is none. It passes through the
+// IPPools once, however many reservations there are.
+//
+// Few IPPools name the owner of an overlapping reservation that is due, so holders decodes
+// only those that do.
+func holders(pools []json.RawMessage, rs []reaper.Allocation) []string {
+	held, wanted := make([]string, len(rs)), make(map[string][]int, len(rs))
+	for i, r := range rs {
+		podRef := r.Owner.Pod.String()
+		wanted[podRef] = append(wanted[podRef], i)
+	}
+	for _, item := range pools {
+		if !namesAny(item, wanted) {
 			continue
 		}
 		p, err := readPool(item)
-		switch {
-		case !p.mayBeOf(networkOf(r)):
-		case err != nil && hasText(item, podRef), err == nil && p.mayHold(r):
-			return p.pool(), nil
+		hold := func(i int) {
+			if held[i] == "" && p.mayBeOf(networkOf(rs[i])) {
+				held[i] = p.pool()
+			}
+		}
+		if err != nil {
+			eachNamed(item, wanted, hold)
+			continue
+		}
+		for key, entry := range p.allocations {
+			if namesAny(entry, wanted) {
+				p.eachHeld(key, entry, rs, wanted, hold)
+			}
 		}
 	}
-	return "", nil
+	return held
 }
 
 // networkOf returns the network in the name of an overlapping reservation; empty for
@@ -56,68 +76,27 @@ func (p ipPool) mayBeOf(network string) bool {
 	return network == "" || p.name == "" || strings.HasPrefix(p.name, network+"-")
 }
 
-// mayHold reports whether an entry of the IPPool holds, or may hold, the address for
-// the owner of the allocation. An entry whose offset cannot be read may be any
-// address of the range.
-func (p ipPool) mayHold(r reaper.Allocation) bool {
-	podRef := r.Owner.Pod.String()
-	for key, entry := range p.allocations {
-		if !mayName(entry, podRef) {
-			continue
-		}
-		held := p.allocation(key, entry)
-		unreadable := held.Owner == (reaper.Owner{})
-		named := held.Owner.Pod == r.Owner.Pod || unreadable && hasText(entry, podRef)
-		switch {
-		case !named:
-		case held.IP == r.IP, !held.IP.IsValid() && p.contains(r.IP):
-			return true
+// eachHeld calls found with the index of each wanted reservation whose address an entry of
+// the IPPool holds, or may hold, for its owner. An entry whose offset cannot be read may be
+// any address of the range.
+func (p ipPool) eachHeld(key string, entry json.RawMessage, rs []reaper.Allocation, wanted map[string][]int, found func(i int)) {
+	held := p.allocation(key, entry)
+	check := func(i int) {
+		if held.IP == rs[i].IP || !held.IP.IsValid() && p.contains(rs[i].IP) {
+			found(i)
 		}
 	}
-	return false
-}
-
-// mayName reports whether a document may have the podref, without decoding it. The
-// podref of a pod stands in JSON as it is, without escapes.
-func mayName(document json.RawMessage, podRef string) bool {
-	quoted, err := json.Marshal(podRef)
-	escaped := err != nil || len(quoted) != len(podRef)+len(`""`)
-	return escaped || bytes.Contains(document, []byte(podRef))
+	if held.Owner == (reaper.Owner{}) { // it cannot be decoded
+		eachNamed(entry, wanted, check)
+		return
+	}
+	for _, i := range wanted[held.Owner.Pod.String()] {
+		check(i)
+	}
 }
 
 // contains reports whether the range contains the address. The range may be written
 // as IPv4 in IPv6.
 func (p ipPool) contains(ip netip.Addr) bool {
 	return p.prefix.Contains(ip) || p.prefix.Contains(netip.AddrFrom16(ip.As16()))
-}
-
-// hasText reports whether a document has the text as a whole value. A document that
-// cannot be decoded may have it.
-func hasText(document json.RawMessage, text string) bool {
-	var value any
-	if json.Unmarshal(document, &value) != nil {
-		return true
-	}
-	return isIn(text, value)
-}
-
-// isIn reports whether a decoded document has the text as a whole value.
-func isIn(text string, value any) bool {
-	switch value := value.(type) {
-	case string:
-		return value == text
-	case []any:
-		for _, element := range value {
-			if isIn(text, element) {
-				return true
-			}
-		}
-	case map[string]any:
-		for _, field := range value {
-			if isIn(text, field) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -65,11 +65,10 @@ func parseName(name string, pools []ipPool) (reading, error) {
 // supportedBy reports whether a pool could have given the address in the network.
 func (r reading) supportedBy(pools []ipPool) bool {
 	for _, p := range pools {
-		prefix, ok := poolPrefix(p.name, p.prefix)
-		if !p.prefix.Contains(r.ip) || !ok {
+		if !p.prefix.Contains(r.ip) {
 			continue
 		}
-		if mayBeOf(prefix, r.network) {
+		if prefix, ok := poolPrefix(p.name, p.prefix); ok && mayBeOf(prefix, r.network) {
 			return true
 		}
 	}

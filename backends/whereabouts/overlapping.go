@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +34,10 @@ const OverlappingName = "overlapping"
 type Overlapping struct {
 	client   rest.Interface
 	settings Settings
-	begun    sync.Map // by pool: an earlier try may have left a tombstone
+
+	// begun has the objects, by pool, into which an earlier attempt may have put a
+	// tombstone: as they were with it, or the zero object if that is not known.
+	begun sync.Map
 
 	mu     sync.Mutex
 	pools  []json.RawMessage // the IPPools, read at readAt
@@ -50,7 +55,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 // own.
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		b.forgetPools()
+		b.forget()
 		items, err := list(ctx, b.client, overlappingResource)
 		if err != nil {
 			yield(reaper.Pool{}, err)
@@ -70,9 +75,11 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// forgetPools makes the next release read the IPPools. Between two listings of one
-// run, Pools has released allocations that the IPPools read before still contain.
-func (b *Overlapping) forgetPools() {
+// forget makes the next release begin anew, and read the IPPools. Between two listings
+// of one run, Pools has released allocations that the IPPools read before still contain.
+// A tombstone that an earlier attempt left is listed as Interrupted.
+func (b *Overlapping) forget() {
+	b.begun.Clear()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pools, b.readAt = nil, time.Time{}
@@ -89,7 +96,7 @@ func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by prot
 			if err == nil {
 				beside := pools[o.Metadata.Namespace]
 				pool = overlappingPool(o, beside.proving())
-				group, at := groupFor(pool, beside.pools)
+				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(reaper.Allocation) json.RawMessage { return o.Spec })
 			} else {
@@ -157,6 +164,38 @@ type poolsOf struct {
 
 	// doubtful is set if an IPPool cannot be decoded.
 	doubtful bool
+
+	// ranges has the indices of the pools by their ranges. Node slices have thousands of
+	// ranges, of a few lengths in bits.
+	ranges map[netip.Prefix][]int
+	bits   map[int]bool
+}
+
+// add adds a pool that can be decoded.
+func (p *poolsOf) add(pool ipPool) {
+	if p.ranges == nil {
+		p.ranges, p.bits = make(map[netip.Prefix][]int), make(map[int]bool)
+	}
+	within := pool.prefix.Masked()
+	p.ranges[within] = append(p.ranges[within], len(p.pools))
+	p.bits[within.Bits()] = true
+	p.pools = append(p.pools, pool)
+}
+
+// around returns the pools whose range contains the address, in their order.
+func (p poolsOf) around(ip netip.Addr) []ipPool {
+	var places []int
+	for bits := range p.bits {
+		if within, err := ip.Prefix(bits); err == nil {
+			places = append(places, p.ranges[within]...)
+		}
+	}
+	slices.Sort(places)
+	some := make([]ipPool, len(places))
+	for n, i := range places {
+		some[n] = p.pools[i]
+	}
+	return some
 }
 
 // proving returns the pools that can prove how a name is read: none if an IPPool
@@ -177,7 +216,7 @@ func readPools(items []json.RawMessage) map[string]poolsOf {
 		if err != nil {
 			of.doubtful = true
 		} else {
-			of.pools = append(of.pools, p)
+			of.add(p)
 		}
 		all[p.Metadata.Namespace] = of
 	}

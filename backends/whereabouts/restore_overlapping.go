@@ -39,26 +39,27 @@ type storedObject struct {
 	data  json.RawMessage
 }
 
-// stored reads the objects that exist, by the names of their pools.
+// stored reads the objects of the allocations that exist, by the names of their pools.
 func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[string]storedObject, error) {
-	var items []json.RawMessage
-	var err error
-	if len(rs) > maxSingleReads {
-		items, err = list(ctx, b.client, overlappingResource)
-	} else {
-		items, err = b.getEach(ctx, rs)
+	wanted, stored := make(map[string]bool, len(rs)), make(map[string]storedObject, len(rs))
+	for _, r := range rs {
+		wanted[r.Pool] = true
 	}
-	if err != nil {
-		return nil, err
-	}
-	stored := make(map[string]storedObject, len(items))
-	for _, item := range items {
+	keep := func(item json.RawMessage) struct{} {
 		var o object
-		if kube.Decode(item, &o) == nil { // an unreadable object is not the listed one
+		if kube.Decode(item, &o) == nil && wanted[o.pool()] { // an unreadable object is not the listed one
 			stored[o.pool()] = storedObject{token(o), item}
 		}
+		return struct{}{}
 	}
-	return stored, nil
+	if len(rs) > maxSingleReads {
+		return stored, eachOf(ctx, b.client, overlappingResource, keep)
+	}
+	items, err := b.getEach(ctx, rs)
+	for _, item := range items {
+		keep(item)
+	}
+	return stored, err
 }
 
 // getEach reads the objects one by one.

@@ -65,6 +65,13 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 
+// eachOf is list. It calls do for each object and keeps none of them, for an object that is
+// read again more than once.
+func eachOf(ctx context.Context, client rest.Interface, resource string, do func(json.RawMessage) struct{}) error {
+	_, err := kube.ListReduced(ctx, func() *rest.Request { return client.Get().Resource(resource) }, do)
+	return kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
+}
+
 // getRaw reads one object by a quorum read, as it is stored.
 func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (json.RawMessage, error) {
 	namespace, name := splitPool(pool)

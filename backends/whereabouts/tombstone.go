@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,88 +32,6 @@ func readToken(text string) (object, error) {
 	var o object
 	o.Metadata.UID, o.Metadata.ResourceVersion, o.Spec = parts[0], parts[1], json.RawMessage(parts[2])
 	return o, nil
-}
-
-// Release implements reaper.Backend, for the one entry of its pool:
-//
-//  1. It keeps the object if a pool holds the address for this owner. Otherwise
-//     another range could take the address, and an ADD of the owner, if it came
-//     back, would loop on its old entry.
-//  2. It puts the tombstone in, if the object is as it was listed.
-//  3. It looks at the pools and at the owner again. A pod that saw the object as
-//     its own before step 2 exists by now, or has left an entry in a pool.
-//  4. It deletes the object, if that is still as step 2 wrote it. If the owner
-//     exists, or has an entry in a pool, or if a webhook denies the deletion, it
-//     puts the old spec back instead.
-//
-// If a crash interrupts this after step 2, the object is listed as Interrupted, and
-// the next release continues.
-func (b *Overlapping) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
-	errs := make([]error, len(ws))
-	for i, w := range ws {
-		errs[i] = b.release(ctx, pool, w)
-	}
-	return errs
-}
-
-// release performs these steps.
-func (b *Overlapping) release(ctx context.Context, pool string, w reaper.Warrant) error {
-	r, err := w.Allocation()
-	if err != nil {
-		return err
-	}
-	if _, again := b.begun.Load(pool); !again {
-		// This check only avoids a tombstone that would be removed again, so pools
-		// that were read 10 s ago are recent enough.
-		held, err := b.heldBy(ctx, r, time.Now().Add(-10*time.Second))
-		if err != nil {
-			return kube.Transient(err)
-		}
-		if held != "" {
-			return fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held)
-		}
-		if r, err = w.Allocation(); err != nil {
-			return err // reading the pools took too long
-		}
-	}
-	b.begun.Store(pool, true)
-	marked, err := b.setTombstone(ctx, pool, r)
-	if gone(err, overlappingResource, pool) {
-		return nil
-	}
-	if err != nil {
-		return kube.Transient(err)
-	}
-
-	held, err := b.heldBy(ctx, r, time.Now())
-	if err != nil {
-		return kube.Transient(err)
-	}
-	w, err = w.Renew(ctx)
-	if err == nil && held != "" {
-		// The owner existed for a moment before the tombstone was written.
-		err = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held)
-	}
-	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
-		if back := b.clearTombstone(ctx, pool, marked); back != nil {
-			return kube.Transient(back)
-		}
-		return err
-	}
-	if err == nil {
-		_, err = w.Allocation()
-	}
-	if err != nil {
-		return err
-	}
-	err = b.remove(ctx, pool, marked)
-	if kube.IsDenied(err) {
-		// The next run would be denied, too. So the object becomes what it was.
-		if back := b.clearTombstone(ctx, pool, marked); back != nil {
-			return fmt.Errorf("%w; its tombstone stays: %w", err, back)
-		}
-	}
-	return kube.Transient(err)
 }
 
 // setTombstone puts the tombstone into the object as it was listed, and returns the

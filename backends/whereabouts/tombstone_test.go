@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -187,6 +188,16 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 	}
 }
 
+// holderOf returns the pool that holds the address of an overlapping reservation.
+func holderOf(t *testing.T, client rest.Interface, r reaper.Allocation) (string, error) {
+	t.Helper()
+	held, err := NewOverlapping(client).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return held[0], nil
+}
+
 // A pool of another network holds nothing of this one, also where the pool cannot be
 // read.
 func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
@@ -217,7 +228,7 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
 			r := reaper.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
 			r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "web-0"}
-			held, err := NewOverlapping(client).heldBy(t.Context(), r, time.Now())
+			held, err := holderOf(t, client, r)
 			if err != nil || (held != "") != tt.want {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
 			}
@@ -231,7 +242,7 @@ func TestPoolsAreSearchedForEscapedNames(t *testing.T) {
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/a\u003cb"}}}}`)})
 	r := reaper.Allocation{Key: "10.0.0.4", IP: readings("10.0.0.4")[0].ip}
 	r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "a<b"}
-	if held, err := NewOverlapping(client).heldBy(t.Context(), r, time.Now()); err != nil || held != aPool {
+	if held, err := holderOf(t, client, r); err != nil || held != aPool {
 		t.Errorf("held by %q, %v, want %s", held, err, aPool)
 	}
 }

@@ -61,23 +61,41 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 // The owner comes back, takes its address again and dies once more, all while
 // the run is at work: the entry that it leaves in the pool is a new one, with a
 // grace period of its own, and so the reservation stays as well. The pools as the
-// run has read them before it released others are too old to tell (promise 4).
+// run has read them before the tombstones are too old to tell (promise 4).
 func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
 	f := newFixture(t)
 	f.writeReservation("10.0.0.1", ref("gone")) // which comes first
 	ip := f.leak("web-0")
-	f.toReaper.Before(proxy.Nth(1, proxy.On("delete overlappingrangeipreservations")),
-		func(context.Context, proxy.Request) proxy.Action {
-			h := f.comesBack("web-0")
-			h.write()
-			if h.err != nil || h.ip != ip {
-				t.Errorf("ADD: %s, %v, want %s again", h.ip, h.err, ip)
-			}
-			f.gone("web-0")
-			return proxy.Pass()
-		})
+	f.toReaper.Before(proxy.Nth(1, proxy.On("patch overlappingrangeipreservations")), f.wasBack("web-0", ip))
 	f.mustReap(reap.ExitDone, "", inOrder)
 	f.wantOwners(map[string]string{poolName(network.Range) + " " + ip: ref("web-0") + " " + newSandbox, ip: ref("web-0")})
 	f.converge()
 	f.wantOwners(nothing)
+}
+
+// When all tombstones of a batch are written, such an owner takes another address, although
+// only the first reservation is about to be deleted (promise 4).
+func TestOwnerThatWasBackForAMomentMeetsItsTombstone(t *testing.T) {
+	f := newFixture(t)
+	f.writeReservation("10.0.0.1", ref("gone")) // which comes first
+	f.leak("web-0")
+	const another = "10.1.0.2"
+	f.toReaper.Before(proxy.Nth(1, proxy.On("delete overlappingrangeipreservations")), f.wasBack("web-0", another))
+	f.mustReap(reap.ExitDone, "", inOrder)
+	f.wantOwners(map[string]string{poolName(network.Range) + " " + another: ref("web-0") + " " + newSandbox, another: ref("web-0")})
+	f.converge()
+	f.wantOwners(nothing)
+}
+
+// wasBack has a pod come back, its ADD get the address, and the pod be gone once more.
+func (f *fixture) wasBack(pod, ip string) proxy.Hook {
+	return func(context.Context, proxy.Request) proxy.Action {
+		h := f.comesBack(pod)
+		h.write()
+		if h.err != nil || h.ip != ip {
+			f.Errorf("ADD: %s, %v, want %s", h.ip, h.err, ip)
+		}
+		f.gone(pod)
+		return proxy.Pass()
+	}
 }

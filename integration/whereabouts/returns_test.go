@@ -89,14 +89,14 @@ func overlapping(ip string) plugin.Network {
 	return plugin.Network{Name: "other", Range: "10.0.0.0/8", RangeStart: ip, RangeEnd: ip}
 }
 
-// requests are those of an undisturbed run that releases one address, as its
+// requests are those of an undisturbed run that releases what a leak left, as its
 // proxy saw them, and the number of the first one by which it looks at the owner
 // again. Before that, there is nothing that the run could have decided.
-func (f *fixture) requests() (steps []proxy.Request, first int) {
+func (f *fixture) requests(leak func(), args ...string) (steps []proxy.Request, first int) {
 	f.Helper()
 	f.clear()
-	f.leak("web-0")
-	f.mustReap(reap.ExitDone, "")
+	leak()
+	f.mustReap(reap.ExitDone, "", args...)
 	f.wantOwners(nothing)
 	steps = f.toReaper.Requests()
 	for _, r := range steps {
@@ -128,7 +128,8 @@ func untilReleased(steps []proxy.Request) []proxy.Request {
 // fails for it.
 func TestEveryStepAPodComesBackAt(t *testing.T) {
 	f := newFixture(t)
-	steps, first := f.requests()
+	leak := func() { f.leak("web-0") }
+	steps, first := f.requests(leak)
 	steps = untilReleased(steps)
 	end := len(steps) + 1
 	for n := first; n <= end; n++ {
@@ -141,7 +142,7 @@ func TestEveryStepAPodComesBackAt(t *testing.T) {
 			if testing.Short() && (!sampled || later > 0 && n+later <= end) {
 				continue
 			}
-			f.each(fmt.Sprintf("%s, and the ADD writes %d later", where, later), func() { f.comeback(n, later, end) })
+			f.each(fmt.Sprintf("%s, and the ADD writes %d later", where, later), func() { f.comeback(leak, n, later, end) })
 		}
 	}
 }
@@ -149,10 +150,10 @@ func TestEveryStepAPodComesBackAt(t *testing.T) {
 // comeback lets the pod come back when the run is about to make its nth request,
 // and lets the ADD write so many requests later, or after the run where that is
 // beyond the end.
-func (f *fixture) comeback(n, later, end int) {
+func (f *fixture) comeback(leak func(), n, later, end int, args ...string) {
 	f.Helper()
 	f.clear("web-0")
-	f.leak("web-0")
+	leak()
 	var h *heldAdd
 	written := false
 	f.toReaper.Before(proxy.Any, func(_ context.Context, r proxy.Request) proxy.Action {
@@ -165,7 +166,7 @@ func (f *fixture) comeback(n, later, end int) {
 		}
 		return proxy.Pass()
 	})
-	f.mustReap(reap.ExitDone, "")
+	f.mustReap(reap.ExitDone, "", args...)
 	if h == nil {
 		h = f.comesBack("web-0")
 	}
@@ -219,7 +220,7 @@ func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
 // object under the same name.
 func TestEveryStepAReservationIsGivenAwayAt(t *testing.T) {
 	f := newFixture(t)
-	steps, first := f.requests()
+	steps, first := f.requests(func() { f.leak("web-0") })
 	for n := first; n <= len(steps); n++ {
 		if testing.Short() && !storeWrite(steps[n-1]) {
 			continue

@@ -1,0 +1,214 @@
+package whereabouts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// poolsFresh is how long the IPPools that were read count as recent before a tombstone is
+// written. That check only avoids a tombstone that would be removed again.
+const poolsFresh = 10 * time.Second
+
+// A burial is the release of one overlapping reservation.
+type burial struct {
+	warrant reaper.Warrant
+	r       reaper.Allocation
+	marked  object // as it is with the tombstone
+	answer  error
+	over    bool // the answer stands
+}
+
+// end ends the burial with an answer.
+func (u *burial) end(answer error) { u.answer, u.over = answer, true }
+
+// Release implements reaper.Backend, for the one entry of its pool.
+func (b *Overlapping) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+	return b.ReleaseAcross(ctx, ws, 1)
+}
+
+// ReleaseAcross implements reaper.BatchReleaser. It makes each step for all entries before it
+// makes the next one:
+//
+//  1. It keeps an object if a pool holds the address for this owner. Otherwise
+//     another range could take the address, and an ADD of the owner, if it came
+//     back, would loop on its old entry.
+//  2. It puts the tombstones in, into objects that are as they were listed.
+//  3. It lists the pools and looks at the owners again. A pod that saw an object as
+//     its own before step 2 exists by now, or has left an entry in a pool.
+//  4. It deletes the objects that are still as step 2 wrote them. If the owner
+//     exists, or has an entry in a pool, or if a webhook denies the deletion, it
+//     puts the old spec back instead.
+//
+// If a crash interrupts this after step 2, the objects are listed as Interrupted, and
+// the next release continues. So it does for objects whose warrants expire before step 4.
+func (b *Overlapping) ReleaseAcross(ctx context.Context, ws []reaper.Warrant, concurrency int) []error {
+	all := make([]*burial, len(ws))
+	for i, w := range ws {
+		all[i] = &burial{warrant: w}
+		var err error
+		if all[i].r, err = w.Allocation(); err != nil {
+			all[i].end(err)
+		}
+	}
+	b.check(ctx, open(all))
+	each(ctx, concurrency, open(all), b.bury)
+	b.lookAgain(ctx, open(all))
+	each(ctx, concurrency, open(all), b.finish)
+	errs := make([]error, len(all))
+	for i, u := range all {
+		if errs[i] = u.answer; !errors.Is(u.answer, reaper.ErrAgain) {
+			b.begun.Delete(u.r.Pool)
+		}
+	}
+	return errs
+}
+
+// open returns the burials that are not over.
+func open(all []*burial) []*burial {
+	var some []*burial
+	for _, u := range all {
+		if !u.over {
+			some = append(some, u)
+		}
+	}
+	return some
+}
+
+// each does something for several burials, for so many of them at the same time. It begins
+// nothing under a cancelled context.
+func each(ctx context.Context, concurrency int, some []*burial, do func(context.Context, *burial)) {
+	var g errgroup.Group
+	g.SetLimit(concurrency)
+	for _, u := range some {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				u.end(kube.Transient(err))
+				return nil
+			}
+			do(ctx, u)
+			return nil
+		})
+	}
+	_ = g.Wait() // each burial has its own answer
+}
+
+// check is step 1. It is for the objects into which no earlier attempt may have put a
+// tombstone.
+func (b *Overlapping) check(ctx context.Context, some []*burial) {
+	var unchecked []*burial
+	for _, u := range some {
+		if _, begun := b.begun.Load(u.r.Pool); !begun {
+			unchecked = append(unchecked, u)
+		}
+	}
+	held, err := b.heldBy(ctx, unchecked, time.Now().Add(-poolsFresh))
+	for i, u := range unchecked {
+		switch {
+		case err != nil:
+			u.end(kube.Transient(err))
+		case held[i] != "":
+			u.end(fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held[i]))
+		default:
+			b.begun.Store(u.r.Pool, object{})
+		}
+	}
+}
+
+// heldBy returns the IPPools that hold the addresses, as they were read after the given time.
+// Without burials, it reads nothing.
+func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
+	if len(some) == 0 {
+		return nil, nil
+	}
+	pools, err := b.poolsSince(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	rs := make([]reaper.Allocation, len(some))
+	for i, u := range some {
+		rs[i] = u.r
+	}
+	return holders(pools, rs), nil
+}
+
+// bury is step 2. A tombstone of an earlier attempt is not written again: step 4 finds out
+// whether it is still there.
+func (b *Overlapping) bury(ctx context.Context, u *burial) {
+	r, err := u.warrant.Allocation()
+	if err != nil {
+		u.end(err)
+		return
+	}
+	begun, _ := b.begun.Load(r.Pool)
+	if marked, ok := begun.(object); ok && marked.Metadata.UID != "" {
+		u.marked = marked
+		return
+	}
+	u.marked, err = b.setTombstone(ctx, r.Pool, r)
+	switch {
+	case gone(err, overlappingResource, r.Pool):
+		u.end(nil)
+	case err != nil:
+		u.end(kube.Transient(err))
+	default:
+		b.begun.Store(r.Pool, u.marked)
+	}
+}
+
+// lookAgain is step 3. It begins after the last tombstone was written. The answer of a burial
+// that is not over is why its object gets the old spec back.
+func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
+	held, err := b.heldBy(ctx, some, time.Now())
+	if err != nil {
+		for _, u := range some {
+			u.end(kube.Transient(err))
+		}
+		return
+	}
+	ws := make([]reaper.Warrant, len(some))
+	for i, u := range some {
+		ws[i] = u.warrant
+	}
+	fresh, errs := reaper.Renew(ctx, ws)
+	for i, u := range some {
+		u.warrant, u.answer = fresh[i], errs[i]
+		switch {
+		case u.answer == nil && held[i] != "":
+			// The owner existed for a moment before the tombstone was written.
+			u.answer = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held[i])
+		case u.answer != nil && !errors.Is(u.answer, reaper.ErrReturned) && !errors.Is(u.answer, reaper.ErrKept):
+			u.end(u.answer)
+		}
+	}
+}
+
+// finish is step 4.
+func (b *Overlapping) finish(ctx context.Context, u *burial) {
+	b.begun.Store(u.r.Pool, object{}) // the tombstone goes, or is another one
+	if u.answer != nil {
+		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
+			u.end(kube.Transient(back))
+		}
+		return
+	}
+	if _, err := u.warrant.Allocation(); err != nil {
+		b.begun.Store(u.r.Pool, u.marked)
+		u.end(err)
+		return
+	}
+	err := b.remove(ctx, u.r.Pool, u.marked)
+	if kube.IsDenied(err) {
+		// The next run would be denied, too. So the object becomes what it was.
+		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
+			err = fmt.Errorf("%w; its tombstone stays: %w", err, back)
+		}
+	}
+	u.end(kube.Transient(err))
+}

@@ -1,0 +1,201 @@
+package whereabouts
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// at returns the path of an overlapping reservation.
+func at(name string) string {
+	return "namespaces/kube-system/overlappingrangeipreservations/" + name
+}
+
+// numbered is the overlapping reservation 10.0.0.n of the pod web-n; marked is the same with
+// a tombstone.
+func numbered(n int) string {
+	return strings.NewReplacer("10.0.0.4", fmt.Sprint("10.0.0.", n), "web-0", fmt.Sprint("web-", n)).Replace(leaked)
+}
+
+func marked(n int) string {
+	return strings.NewReplacer("10.0.0.4", fmt.Sprint("10.0.0.", n), "web-0", fmt.Sprint("web-", n)).Replace(withTombstone)
+}
+
+// leakyBatch starts a server with the overlapping reservations 1 to n, which are leaked. A
+// request without an answer of the test's succeeds.
+func leakyBatch(t *testing.T, n int, cluster reaper.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []reaper.Warrant) {
+	t.Helper()
+	var stored []string
+	all := map[string]http.HandlerFunc{"GET ippools": items()}
+	for i := range n {
+		stored = append(stored, numbered(i+1))
+		name := at(fmt.Sprint("10.0.0.", i+1))
+		all["PATCH "+name] = say(marked(i + 1))
+		all["DELETE "+name] = say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
+	}
+	all["GET overlappingrangeipreservations"] = items(stored...)
+	a, client := newAPI(t, all)
+	b := &Overlapping{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
+	ws := warrants(t, b, cluster)
+	if len(ws) != n {
+		t.Fatalf("%d warrants, want %d", len(ws), n)
+	}
+	for call, with := range answers {
+		a.answer(call, with)
+	}
+	a.answer("", nil)
+	return a, b, ws
+}
+
+// phases returns the requests in the order of their steps: those of one step have no order,
+// so they are sorted.
+func phases(calls []string) []string {
+	step := func(call string) string { method, _, _ := strings.Cut(call, " "); return method }
+	for begin := 0; begin < len(calls); {
+		end := begin
+		for end < len(calls) && step(calls[end]) == step(calls[begin]) {
+			end++
+		}
+		slices.Sort(calls[begin:end])
+		begin = end
+	}
+	return calls
+}
+
+// Promise 4. All tombstones come before the pools are listed once, and that before the first
+// deletion. Each reservation is written twice.
+func TestBatchIsReleasedStepByStep(t *testing.T) {
+	for _, concurrency := range []int{1, 3, 32} {
+		a, b, ws := leakyBatch(t, 9, fakeCluster{}, nil)
+		if got := outcomes(b.ReleaseAcross(t.Context(), ws, concurrency)); got != strings.TrimSuffix(strings.Repeat("gone ", 9), " ") {
+			t.Errorf("ReleaseAcross = %s, want all gone", got)
+		}
+		want := []string{"GET ippools"}
+		for n := range 9 {
+			want = append(want, fmt.Sprint("PATCH "+at("10.0.0."), n+1))
+		}
+		want = append(want, "GET ippools")
+		for n := range 9 {
+			want = append(want, fmt.Sprint("DELETE "+at("10.0.0."), n+1))
+		}
+		if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
+			t.Errorf("requests with concurrency %d (-want +got):\n%s", concurrency, diff)
+		}
+	}
+}
+
+// The check before the tombstones may use the pools that the batch before has listed after
+// its own.
+func TestNextBatchListsThePoolsOnce(t *testing.T) {
+	a, b, ws := leakyBatch(t, 4, fakeCluster{}, nil)
+	b.ReleaseAcross(t.Context(), ws[:2], 4)
+	a.answer("", nil)
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws[2:], 4)); got != "gone gone" {
+		t.Errorf("ReleaseAcross = %s, want both gone", got)
+	}
+	if lists := len(a.bodies("GET ippools")); lists != 1 {
+		t.Errorf("%d lists of the pools, want 1, after the tombstones", lists)
+	}
+	if first := a.calls()[0]; first == "GET ippools" {
+		t.Error("the pools are listed before the tombstones, and were listed a moment ago")
+	}
+}
+
+// Promise 7, 9. In one batch, each reservation comes to its own end.
+func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
+	held := func(n int) string {
+		return fmt.Sprintf(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"}, "spec": {"range": "10.0.0.0/24",
+			"allocations": {"%d": {"id": "c", "podref": "default/web-%d"}}}}`, n, n)
+	}
+	conflict := refuse(apierrors.NewConflict(overlappingResources, "x", errors.New("the object has been modified")))
+	missing := func(n int) http.HandlerFunc {
+		return refuse(apierrors.NewNotFound(overlappingResources, fmt.Sprint("10.0.0.", n)))
+	}
+	looks := make(map[string]int)
+	var mu sync.Mutex // looks come from several goroutines
+	cluster := fakeCluster{look: func(ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+		mu.Lock()
+		looks[ref.Name]++
+		again := looks[ref.Name] > 1
+		mu.Unlock()
+		switch {
+		case again && ref.Name == "web-5":
+			return reaper.Pod{Ref: ref}, reaper.Present, nil
+		case again && ref.Name == "web-6":
+			return reaper.Pod{}, reaper.Unknown, errors.New("timeout")
+		}
+		return reaper.Pod{}, reaper.Absent, nil
+	}}
+	a, b, ws := leakyBatch(t, 10, cluster, map[string]http.HandlerFunc{
+		"GET ippools":               first(items(held(2)), items(held(2), held(4))),
+		"PATCH " + at("10.0.0.3"):   conflict,
+		"GET " + at("10.0.0.3"):     say(strings.Replace(numbered(3), `"44"`, `"46"`, 1)),
+		"PATCH " + at("10.0.0.7"):   missing(7),
+		"DELETE " + at("10.0.0.8"):  conflict,
+		"DELETE " + at("10.0.0.9"):  deny(403),
+		"DELETE " + at("10.0.0.10"): missing(10),
+	})
+	const want = "gone kept changed kept returned again gone again final gone"
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 4)); got != want {
+		t.Errorf("ReleaseAcross = %s, want %s", got, want)
+	}
+	for n, want := range map[int][2]int{ // patches and deletions
+		1: {1, 1}, 2: {0, 0}, 3: {1, 0}, 4: {2, 0}, 5: {2, 0}, 6: {1, 0}, 7: {1, 0}, 8: {1, 1}, 9: {2, 1}, 10: {1, 1},
+	} {
+		name := at(fmt.Sprint("10.0.0.", n))
+		if got := [2]int{len(a.bodies("PATCH " + name)), len(a.bodies("DELETE " + name))}; got != want {
+			t.Errorf("10.0.0.%d has %d patches and %d deletions, want %d and %d", n, got[0], got[1], want[0], want[1])
+		}
+	}
+}
+
+// Promise 2, 8. If the pools cannot be listed after the tombstones, these stay and nothing is
+// deleted. The next attempt lists the pools, and writes no tombstone again.
+func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
+	a, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+		"GET ippools": first(items(), first(refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), items())),
+	})
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "final final final" {
+		t.Errorf("ReleaseAcross = %s, want that nothing is decided", got)
+	}
+	a, b, ws = leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+		"GET ippools": first(items(), first(plain(http.StatusNotFound), items())),
+	})
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "again again again" {
+		t.Errorf("ReleaseAcross = %s, want that nothing is decided", got)
+	}
+	a.answer("", nil)
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "gone gone gone" {
+		t.Errorf("ReleaseAcross again = %s, want all gone", got)
+	}
+	want := []string{"GET ippools", "DELETE " + at("10.0.0.1"), "DELETE " + at("10.0.0.2"), "DELETE " + at("10.0.0.3")}
+	if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
+		t.Errorf("requests of the second attempt (-want +got):\n%s", diff)
+	}
+}
+
+// Promise 4. No deletion rests on a look that is older than two seconds: a reservation whose
+// turn comes too late stays as it is. Only time makes a warrant expire, hence the sleep.
+func TestLateDeletionOfABatchIsNotMade(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(reaper.Freshness + 10*time.Millisecond)
+		say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)(w, r)
+	}
+	a, b, ws := leakyBatch(t, 2, fakeCluster{}, map[string]http.HandlerFunc{"DELETE " + at("10.0.0.1"): slow})
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 1)); got != "gone again" {
+		t.Errorf("ReleaseAcross = %s, want the second one undecided", got)
+	}
+	if late := a.bodies("DELETE " + at("10.0.0.2")); len(late) > 0 {
+		t.Errorf("%d deletions by an expired warrant", len(late))
+	}
+}

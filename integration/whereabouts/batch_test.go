@@ -1,0 +1,145 @@
+package whereabouts_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// leakBatch writes three reservations of pods that are gone. The second one is of web-0, and
+// it alone has an allocation in a pool.
+func (f *fixture) leakBatch() {
+	f.Helper()
+	f.writeReservation("10.0.0.1", ref("gone-1"))
+	f.leak("web-0")
+	f.writeReservation("10.2.0.1", ref("gone-3"))
+}
+
+// A pod comes back while a batch is released: before its own tombstone, between those of
+// others, before the list of the pools, between the looks, or between the deletions. Its
+// ADD writes at that step or at a later one. The pod keeps what its ADD got, and the others
+// are released (promises 1 and 4).
+func TestEveryStepOfABatchAPodComesBackAt(t *testing.T) {
+	f := newFixture(t)
+	steps, first := f.requests(f.leakBatch, inOrder)
+	steps = untilReleased(steps)
+	end := len(steps) + 1
+	for n := first; n < end; n++ {
+		for _, later := range []int{0, 1, 3, end - n} {
+			of := n + later
+			sampled := storeWrite(steps[n-1]) && steps[n-1].Resource != "ippools" && later == 0
+			if of > end || later == 3 && of >= end || testing.Short() && !sampled {
+				continue
+			}
+			f.each(fmt.Sprintf("before %d %s %s, and the ADD writes %d later", n, steps[n-1], steps[n-1].Name, later), func() {
+				f.comeback(f.leakBatch, n, later, end, inOrder)
+			})
+		}
+	}
+}
+
+// The run is killed before or after any write of a batch. What is left is one of four states
+// for each reservation, and the next run comes to the same end from all of them, also if the
+// owner of a tombstone came back meanwhile (promises 1 and 8).
+func TestEveryKillOfABatchIsFinishedByTheNextRun(t *testing.T) {
+	f := newFixture(t)
+	f.requests(f.leakBatch, inOrder)
+	points := slices.DeleteFunc(fault.Points(fault.Writes(f.toReaper)), func(p fault.Point) bool {
+		return !strings.HasSuffix(p.Kind(), "overlappingrangeipreservations")
+	})
+	if len(points) != 12 {
+		t.Fatalf("%d points, want 12: before and after two writes of three reservations", len(points))
+	}
+	for _, p := range points {
+		if testing.Short() && (p.Kind() == "patch overlappingrangeipreservations") != p.After {
+			continue // after a tombstone, and before a deletion
+		}
+		f.each(p.String(), func() {
+			f.clear("web-0")
+			f.leakBatch()
+			f.must(fault.Kill(f.toReaper, p, func() (*reap.Process, error) { return f.start(noLimit, inOrder), nil }))
+			f.pod("web-0", pending)
+			f.converge()
+			owners := f.owners()
+			for ip, owner := range owners {
+				if owner != ref("web-0") {
+					f.Errorf("%s has %s, want nothing but what web-0 had", owner, ip)
+				}
+			}
+			f.gone("web-0")
+			f.converge()
+			f.wantOwners(nothing)
+		})
+	}
+}
+
+// Safety does not rest on the lock: another run meets a batch half way, and finishes it. Both
+// come to the same end, and neither calls released what is not (promises 1, 7 and 8).
+func TestEveryStepAtWhichTwoRunsMeetInABatch(t *testing.T) {
+	f := newFixture(t)
+	for _, tt := range []struct {
+		name string
+		at   proxy.Match
+	}{
+		{"between the tombstones", proxy.Nth(2, proxy.On("patch overlappingrangeipreservations"))},
+		{"between the deletions", proxy.Nth(2, proxy.On("delete overlappingrangeipreservations"))},
+	} {
+		f.each(tt.name, func() {
+			f.clear()
+			f.leakBatch()
+			held, err := fault.Hold(f.toReaper, tt.at, func() (*reap.Process, error) { return f.start(noLimit, inOrder), nil })
+			f.must(err)
+			f.mustReap(reap.ExitDone, noLimit)
+			f.wantOwners(nothing)
+			result, err := held.Finish()
+			f.must(err)
+			if result.ExitCode != reap.ExitDone {
+				f.Errorf("exit code %d, want 0\n%s", result.ExitCode, result.Stderr)
+			}
+			f.wantOwners(nothing)
+		})
+	}
+}
+
+// However many reservations a batch has, each is written twice, and the pools are listed once
+// for all. The owners of all come back behind the last tombstone: none of them loses its
+// reservation (promises 1 and 4).
+func TestBatchListsThePoolsOnce(t *testing.T) {
+	f := newFixture(t)
+	const n = 60
+	for i := range n {
+		f.writeReservation(fmt.Sprintf("10.2.0.%d", i+1), ref(fmt.Sprintf("gone-%d", i)))
+	}
+	before := f.store()
+	var back bool
+	f.toReaper.Before(proxy.On("patch overlappingrangeipreservations"), func(_ context.Context, r proxy.Request) proxy.Action {
+		if r.Name == fmt.Sprintf("10.2.0.%d", n) && !back {
+			back = true
+			for i := range n {
+				f.pod(fmt.Sprintf("gone-%d", i), pending)
+			}
+		}
+		return proxy.Pass()
+	})
+	got := f.mustReap(reap.ExitDone, noLimit, inOrder)
+	for ip, outcome := range got.outcomes() {
+		if outcome != "returned" {
+			t.Errorf("%s: %s, want it given back", ip, outcome)
+		}
+	}
+	f.wantStore(store{content: before.content})
+	counts := f.toReaper.Counts()
+	if got, want := counts["patch overlappingrangeipreservations"], 2*n; got != want {
+		t.Errorf("%d patches, want %d: a tombstone and the old spec for each", got, want)
+	}
+	// Two listings of the pools, and one before and one after the tombstones.
+	if got := counts["list ippools"]; got > 4 {
+		t.Errorf("%d lists of the pools, want 4 at most", got)
+	}
+}
