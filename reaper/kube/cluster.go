@@ -21,8 +21,8 @@ import (
 const pageSize = 500
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements reaper.Cluster. Every read is a quorum read: requests have no
-// resourceVersion, and nothing is cached.
+// implements reaper.Follower. Every read is a quorum read: requests have no
+// resourceVersion, and nothing is cached. Only a watch goes on from a resourceVersion.
 type Cluster struct {
 	core, apps, raw rest.Interface
 }
@@ -40,8 +40,23 @@ func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
 
 // Pods implements reaper.Cluster.
 func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	pods, _, err := c.PodsAt(ctx)
+	return pods, err
+}
+
+// PodsAt implements reaper.Follower. All pages of a list have the version of the first one.
+func (c *Cluster) PodsAt(ctx context.Context) ([]reaper.Pod, uint64, error) {
+	var version string
 	request := func() *rest.Request { return c.core.Get().Resource("pods") }
-	return list(ctx, pageSize, request, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
+	items := func(l *corev1.PodList) []corev1.Pod {
+		version = l.ResourceVersion
+		return l.Items
+	}
+	pods, err := list(ctx, pageSize, request, items, readPod)
+	if err != nil {
+		return nil, 0, err
+	}
+	return pods, versionOf(version), nil
 }
 
 // StatefulSets implements reaper.Cluster.
