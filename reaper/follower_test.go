@@ -154,6 +154,41 @@ func TestNothingIsReleasedByADoubtfulIndex(t *testing.T) {
 	}
 }
 
+// Promise 1. What a watch tells again is older than the index.
+func TestChangeThatIsToldAgainIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newFollowed()
+		l := newFollowedLook(t, cluster, 1)
+		cluster.write(reaper.Pod{Ref: other})
+		cluster.write(showing(other, l.orphans[0].Allocation().IP))
+		cluster.fail(func(f *faults) { f.doubles = true })
+		for range 30 {
+			ws, errs := l.confirmer.Confirm(t.Context(), l.orphans[:1])
+			refused(t, ws[0], errs[0], reaper.ErrReturned)
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// Promise 1, 2. Of two pods that show one sandbox, one goes.
+func TestSandboxOfTwoPodsStaysShown(t *testing.T) {
+	owner := reaper.Owner{Sandbox: "another"}
+	a := webAllocation()
+	a.Owner = owner
+	pods := []reaper.Pod{{Ref: web, Sandbox: "another"}, {Ref: other, Sandbox: "another"}}
+	inv := inventory(t, fixedStore{poolOf(a)})
+	gone := []reaper.PodChange{{Ref: web}, {Ref: other}}
+	for _, tt := range []struct {
+		name string
+		gone []reaper.PodChange
+		want reaper.Verdict
+	}{{"the first", gone[:1], reaper.InUse}, {"the second", gone[1:], reaper.InUse}, {"both", gone, reaper.Orphaned}} {
+		census := censusOf(pods...).After(tt.gone...)
+		got := reaper.Judge(noon, impatientWithUnnamed(), inv, census, reaper.Ledger{})[0]
+		equal(t, tt.name, got.Verdict, tt.want)
+	}
+}
+
 // Promise 4. A watch that hangs costs no more than 5 s, once.
 func TestFollowerThatStallsIsNotWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
