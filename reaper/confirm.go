@@ -90,7 +90,7 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 	return warrants, errs
 }
 
-// follow calls judge with a second look at all pods that began at the given time or later. It
+// follow calls judge with a second look at all pods that began after the given time. It
 // reports false if the pods are not followed, if the orphans need no such look, or if none
 // comes.
 func (c *Confirmer) follow(ctx context.Context, orphans []Orphan, after time.Time, judge func(*secondLook)) bool {

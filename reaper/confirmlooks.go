@@ -116,8 +116,8 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
 		err = fmt.Errorf("list pods: %w", lookError(ctx, err))
-		if c.pods != nil && c.pods.why() != nil {
-			err = fmt.Errorf("%w; they are not followed either: %v", err, c.pods.why())
+		if c.pods != nil {
+			err = c.pods.explain(err)
 		}
 		return Census{}, err
 	}

@@ -3,6 +3,7 @@ package reaper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -10,9 +11,14 @@ import (
 // How the pods are followed.
 const (
 	probeEvery = 200 * time.Millisecond // how often the version of the store is asked for
+	watchEvery = 900 * time.Millisecond // how often a watch is opened
 	stallAfter = 5 * time.Second        // without a look, Confirm does not wait for one any more
-	watchAgain = 100 * time.Millisecond // the pause after a watch without a bookmark
 	maxRelists = 3
+
+	// How old a look may be that is given to Confirm. In a cluster where no pod changes, there
+	// is one with each bookmark: each second or a quarter more. The rest of Freshness is for
+	// the write.
+	shareFollowed = Freshness * 5 / 8
 )
 
 // A follower keeps an index of all pods current, so that a look at all of them needs no
@@ -24,7 +30,7 @@ const (
 // before t. So as soon as the index is at that version or a later one, the index has every
 // pod that existed at t and still exists: a look has been made that began at t.
 //
-// The index is at version v when the watch has told a change or a bookmark of version v: it
+// The index is at version v when a watch has told a change or a bookmark of version v: it
 // tells all changes, in the order of the store. The next watch goes on from v. What can go
 // wrong ends in no look, and never in a false one:
 //
@@ -92,9 +98,9 @@ func (f *follower) end() {
 	f.loops.Wait()
 }
 
-// look calls judge with a census that began at the given time or later, and is not older
-// than shareLook. The census is valid until judge returns. look waits for such a census
-// and reports false if none comes. It does not wait while none came for stallAfter.
+// look calls judge with a census that began after the given time, and is not older than
+// shareFollowed. The census is valid until judge returns. look waits for such a census, and
+// reports false if none comes. It does not wait if none came for stallAfter.
 func (f *follower) look(ctx context.Context, after time.Time, judge func(Census)) bool {
 	f.begin(ctx)
 	for {
@@ -123,7 +129,7 @@ func (f *follower) try(after time.Time, judge func(Census)) (looked bool, moved 
 	switch {
 	case f.failed != nil:
 		return false, nil, 0
-	case !f.looked.IsZero() && !f.looked.Before(after) && time.Since(f.looked) <= shareLook:
+	case f.looked.After(after) && time.Since(f.looked) <= shareFollowed:
 		census := f.census
 		census.population, census.fresh = f.index, nil
 		census.began = f.looked
@@ -160,9 +166,12 @@ func (f *follower) giveUp(err error) {
 	f.wake()
 }
 
-// why returns why the follower failed; nil if it did not.
-func (f *follower) why() error {
+// explain adds to the error of a list why the pods are not followed, if the follower failed.
+func (f *follower) explain(err error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.failed
+	if f.failed == nil {
+		return err
+	}
+	return fmt.Errorf("%w; they are not followed, because: %s", err, f.failed.Error())
 }

@@ -7,23 +7,47 @@ import (
 	"time"
 )
 
-// watch keeps the index current. Each watch ends at its first bookmark, because the API
-// server sends one soon after the beginning of a watch, and then none for a long time.
+// An ended watch went on from a version, and ended with an error or without.
+type ended struct {
+	since uint64
+	err   error
+}
+
+// watch keeps the index current. It opens one watch after the other, each from the version
+// of the index, and does not wait for the end of the one before: an API server sends a
+// bookmark only some time after the beginning of a watch. Each watch tells all changes after
+// its version, so the others do not matter to it.
 func (f *follower) watch(ctx context.Context) {
-	for relists := 0; ctx.Err() == nil; {
-		bookmark := false
-		err := f.cluster.WatchPods(ctx, f.at(), func(c PodChange) bool {
-			bookmark = c.Ref == PodRef{}
-			return f.told(c) && !bookmark
+	ends := make(chan ended)
+	open := func() {
+		since := f.at()
+		f.loops.Go(func() {
+			err := f.cluster.WatchPods(ctx, since, f.told)
+			select {
+			case ends <- ended{since, err}:
+			case <-ctx.Done():
+			}
 		})
-		switch {
-		case errors.Is(err, ErrVersionExpired) && relists < maxRelists:
-			relists++
-			f.relist(ctx)
-		case errors.Is(err, ErrVersionExpired), errors.Is(err, ErrRefused):
-			f.fail(fmt.Errorf("watch pods: %w", err))
-		case !bookmark:
-			pause(ctx, watchAgain)
+	}
+	next := time.NewTicker(watchEvery)
+	defer next.Stop()
+	open()
+	for relists := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+			open()
+		case w := <-ends:
+			expired := errors.Is(w.err, ErrVersionExpired)
+			switch {
+			case expired && w.since < f.at(): // the index is past that version
+			case expired && relists < maxRelists:
+				relists++
+				f.relist(ctx)
+			case expired, errors.Is(w.err, ErrRefused):
+				f.fail(fmt.Errorf("watch pods: %w", w.err))
+			}
 		}
 	}
 }

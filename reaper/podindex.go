@@ -80,9 +80,6 @@ type buckets struct {
 	place []uint32 // by entry
 }
 
-// bucketSeed keeps those who name pods from filling one bucket.
-var bucketSeed = maphash.MakeSeed()
-
 // newBuckets returns a table with room for so many entries.
 func newBuckets(n int) buckets {
 	b := buckets{last: make([]uint32, 1<<bits.Len(uint(n)))}

@@ -23,8 +23,8 @@ import (
 const pageSize = 500
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements reaper.Cluster. Every read is a quorum read: requests have no
-// resourceVersion, and nothing is cached.
+// implements reaper.Follower. Every read is a quorum read: requests have no
+// resourceVersion, and nothing is cached. Only a watch goes on from a resourceVersion.
 type Cluster struct {
 	core, apps, raw rest.Interface
 

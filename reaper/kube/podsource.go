@@ -16,8 +16,17 @@ import (
 
 // Pods implements reaper.Cluster.
 func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	pods, _, err := c.PodsAt(ctx)
+	return pods, err
+}
+
+// PodsAt implements reaper.Follower. All pages of a list have the same version.
+func (c *Cluster) PodsAt(ctx context.Context) ([]reaper.Pod, uint64, error) {
 	list, err := c.listPods(ctx)
-	return list.pods, answered(err)
+	if err != nil {
+		return nil, 0, answered(err)
+	}
+	return list.pods, versionOf(list.resourceVersion), nil
 }
 
 // listPods lists every pod. Where the API server answers consistent lists from its cache,
