@@ -43,10 +43,10 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return all
 }
 
-// ledgerNames are the ConfigMaps of the ledger: ten shards.
+// ledgerNames are the ConfigMaps of the ledger: 32 shards.
 func ledgerNames() []string {
 	all := []string{"ip-reaper-ledger"}
-	for shard := 1; shard <= 9; shard++ {
+	for shard := 1; shard <= 31; shard++ {
 		all = append(all, fmt.Sprintf("ip-reaper-ledger-%d", shard))
 	}
 	return all

@@ -1,10 +1,6 @@
 package run_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,46 +8,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 )
 
-// A ledger is its stored form.
-type ledger struct {
-	Version int                 `json:"version"`
-	Seen    map[string]int64    `json:"seen"`
-	Nodes   map[string][]string `json:"nodes,omitempty"`
-	Figures struct {
-		Pods  int `json:"pods,omitempty"`
-		Nodes int `json:"nodes,omitempty"`
-	} `json:"figures,omitzero"`
-}
-
-// ledger reads it.
-func (f *fixture) ledger() ledger {
+// ledger reads the ledger.
+func (f *fixture) ledger() memory.Ledger {
 	f.Helper()
 	cm, err := f.Kube.CoreV1().ConfigMaps(home).Get(f.Context(), memory.LedgerName, metav1.GetOptions{})
 	f.must(err)
-	r, err := gzip.NewReader(bytes.NewReader(cm.BinaryData[memory.LedgerKey]))
+	l, err := memory.Decode(cm.BinaryData[memory.LedgerKey])
 	f.must(err)
-	data, err := io.ReadAll(r)
-	f.must(err)
-	var l ledger
-	f.must(json.Unmarshal(data, &l))
 	return l
 }
 
 // store writes a ledger, as by hand.
-func (f *fixture) store(l ledger) {
+func (f *fixture) store(l memory.Ledger) {
 	f.Helper()
-	data, err := json.Marshal(l)
-	f.must(err)
-	f.storeText(zipped(data))
-}
-
-// zipped is what gzip makes of data.
-func zipped(data []byte) []byte {
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	_, _ = w.Write(data) // a buffer takes everything
-	_ = w.Close()
-	return buf.Bytes()
+	f.storeText(l.Encode())
 }
 
 // storeText writes any text in the place of the ledger.

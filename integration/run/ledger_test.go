@@ -22,7 +22,7 @@ import (
 // ledger that it writes is a good one (promises 2 and 8).
 func TestEveryDamageOfTheLedger(t *testing.T) {
 	text := func(data string) func(*fixture) {
-		return func(f *fixture) { f.storeText(zipped([]byte(data))) }
+		return func(f *fixture) { f.storeText(memory.Zip([]byte(data))) }
 	}
 	seen := func(at func(int64) int64) func(*fixture) {
 		return func(f *fixture) {
@@ -43,11 +43,11 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 		{"deleted", func(f *fixture) { f.must(f.memory.ForgetLedger(f.Context())) }, ""},
 		{"from a later time", seen(func(at int64) int64 { return at + 3600 }), ""},
 		{"from the next century", seen(func(at int64) int64 { return at + century }), ""},
-		{"of a time that cannot be written", seen(func(at int64) int64 { return at + 1e14 }), "is not a time"},
-		{"of a time before all times", seen(func(int64) int64 { return -1 }), "is not a time"},
+		{"of a time that cannot be written", seen(func(at int64) int64 { return at + 1e14 }), "a number is cut short or out of range"},
+		{"of a time before all times", seen(func(int64) int64 { return -1 }), "a number is cut short or out of range"},
 		{"empty", func(f *fixture) { f.storeText(nil) }, ""},
 		{"no gzip", func(f *fixture) { f.storeText([]byte("{}")) }, "the ledger is damaged"},
-		{"gzip that was cut", func(f *fixture) { f.storeText(zipped(bytes.Repeat([]byte("seen"), 1000))[:20]) }, "the ledger is damaged"},
+		{"gzip that was cut", func(f *fixture) { f.storeText(memory.Zip(bytes.Repeat([]byte("seen"), 1000))[:20]) }, "the ledger is damaged"},
 		{"no JSON", text("seen: none"), "the ledger is damaged"},
 		{"another JSON", text(`["version",1]`), "the ledger is damaged"},
 		{"times in words", text(`{"version":1,"seen":{"x":"yesterday"}}`), "the ledger is damaged"},
@@ -55,14 +55,14 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 		{"of a newer version", text(`{"version":2,"seen":{"x":[1]}}`), "the ledger is damaged"},
 		{"of a newer version that reads the same", func(f *fixture) {
 			l := f.ledger()
-			l.Version = 2
+			l.Version = 3
 			f.store(l)
-		}, "the ledger is damaged: version 2, this program reads 1"},
+		}, "the ledger is damaged: version 3, this program reads 2"},
 		{"too large", func(f *fixture) {
-			f.storeText(zipped(append([]byte(`{"version":1,"seen":{}}`), bytes.Repeat([]byte(" "), 9<<20)...)))
+			f.storeText(memory.Zip(append([]byte(`{"version":1,"seen":{}}`), bytes.Repeat([]byte(" "), 9<<20)...)))
 		}, "the ledger is damaged: it has more than"},
 		{"too large for its beginning to be whole", func(f *fixture) {
-			f.storeText(zipped(append(bytes.Repeat([]byte(" "), 9<<20), []byte(`{"version":1,"seen":{}}`)...)))
+			f.storeText(memory.Zip(append(bytes.Repeat([]byte(" "), 9<<20), []byte(`{"version":1,"seen":{}}`)...)))
 		}, "the ledger is damaged"},
 	}, func(d damage) string { return d.says }) {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestLedgerFromTheFarPastEndsTheGracePeriod(t *testing.T) {
 // What can be read of a ledger counts, whatever is missing beside it.
 func TestRestOfALedgerIsBelieved(t *testing.T) {
 	for parts, says := range map[string]string{
-		"3":    "the ledger is damaged: ConfigMap ip-reaper-ledger-1 is missing",
+		"3":    "",
 		"many": "",
 	} {
 		t.Run(parts, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
@@ -47,7 +48,7 @@ func split(w *world.World) corev1.ConfigMap {
 		w.Must(err)
 		maps[i] = corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(stored[0].Name, "1") + fmt.Sprint(i+1), Labels: stored[0].Labels},
-			BinaryData: map[string][]byte{journalKey: zipped(text)},
+			BinaryData: map[string][]byte{journalKey: memory.Zip(text)},
 		}
 		_, err = client.Create(w.Context(), &maps[i], metav1.CreateOptions{})
 		w.Must(err)

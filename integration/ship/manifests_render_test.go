@@ -28,7 +28,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		}
 		if suffix == "" {
 			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger")
-			for shard := 1; shard <= 9; shard++ {
+			for shard := 1; shard <= 31; shard++ {
 				keys = append(keys, fmt.Sprintf("ConfigMap ip-reaper-ledger-%d", shard))
 			}
 		}

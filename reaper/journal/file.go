@@ -54,24 +54,33 @@ func (j *File) Write(ctx context.Context, run reaper.JournalRun, records []reape
 	if err := errors.Join(j.broken, ctx.Err()); err != nil {
 		return err
 	}
-	parts, err := Encode(run, j.writes+1, records)
-	if err != nil || len(parts) == 0 {
+	parts, err := NewEncoding(run, j.writes+1, records)
+	if err != nil || parts.Len() == 0 {
 		return err
 	}
-	var lines []byte
-	for _, part := range parts {
-		lines = append(append(lines, part...), '\n')
-	}
-	if _, err = j.file.Write(lines); err == nil {
-		err = j.file.Sync()
-	}
+	size, err := j.writeParts(parts)
 	if err != nil {
 		j.broken = fmt.Errorf("write the journal: %w", err)
 		return errors.Join(j.broken, j.file.Truncate(j.size))
 	}
-	j.size += int64(len(lines))
+	j.size += size
 	j.writes++
 	return nil
+}
+
+// writeParts writes the parts to the disk. It returns their size in bytes.
+func (j *File) writeParts(parts *Encoding) (size int64, err error) {
+	for i := range parts.Len() {
+		part, err := parts.Part(i)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := j.file.Write(append(part, '\n')); err != nil {
+			return 0, err
+		}
+		size += int64(len(part)) + 1
+	}
+	return size, j.file.Sync()
 }
 
 // Prune implements reaper.Journals. It does nothing, because a file holds one run.

@@ -52,51 +52,22 @@ type head struct {
 	Version int    `json:"version"`
 }
 
-// Encode returns the parts that store the records of one write, each as one line.
-// Without records there are no parts.
-//
-// DecodePart returns the stored objects of the records byte for byte, but for space
-// between tokens. If it could not read a record back, Encode returns an error and no
-// part. The error is a *reaper.UnfitError if it belongs to single records.
-func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte, error) {
-	chunks, err := splitRecords(records)
-	if err != nil {
-		return nil, err
-	}
-	parts := make([][]byte, len(chunks))
-	unfit := make(map[int]error)
-	first := 0 // the index of the chunk's first record
-	for i, chunk := range chunks {
-		data, err := encodeLine(struct {
-			head
-			Part
-		}{
-			head{kind, version},
-			Part{run, write, i + 1, len(chunks), chunk},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
-		}
-		if len(data) > MaxPart { // it is the only record of its chunk
-			unfit[first] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", chunk[0], len(data), MaxPart)
-		} else if _, err := DecodePart(data); err != nil {
-			return nil, fmt.Errorf("the journal could not be read back: %w", err)
-		}
-		parts[i] = data
-		first += len(chunk)
-	}
-	if len(unfit) > 0 {
-		return nil, &reaper.UnfitError{Records: unfit}
-	}
-	return parts, nil
+// An Encoding makes the parts that store the records of one write, one after the other:
+// the parts of 100,000 records have 100 MiB together.
+type Encoding struct {
+	run    reaper.JournalRun
+	write  int
+	chunks [][]reaper.Record // of each part
 }
 
-// splitRecords cuts the records into the fewest slices whose size is at most partSize,
-// or that have one record. It keeps the order.
-func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
-	var chunks [][]reaper.Record
+// NewEncoding returns the encoding of records. Without records it has no parts. The caller
+// must not change the records while it is in use.
+//
+// If a record cannot be stored and read back, the error is a *reaper.UnfitError.
+func NewEncoding(run reaper.JournalRun, write int, records []reaper.Record) (*Encoding, error) {
+	e := &Encoding{run: run, write: write}
 	unfit := make(map[int]error)
-	size := 0
+	first, size := 0, 0
 	for i, r := range records {
 		if err := checkRecord(r); err != nil {
 			unfit[i] = err
@@ -107,17 +78,89 @@ func splitRecords(records []reaper.Record) ([][]reaper.Record, error) {
 			return nil, fmt.Errorf("%s: %w", r, err)
 		}
 		n := len(data) + len(",")
-		size += n
-		if len(chunks) == 0 || size > partSize {
-			chunks, size = append(chunks, nil), n
+		if size += n; size > partSize && i > first {
+			e.chunks = append(e.chunks, records[first:i])
+			first, size = i, n
 		}
-		last := len(chunks) - 1
-		chunks[last] = append(chunks[last], records[i])
 	}
 	if len(unfit) > 0 {
 		return nil, &reaper.UnfitError{Records: unfit}
 	}
-	return chunks, nil
+	if len(records) > 0 {
+		e.chunks = append(e.chunks, records[first:])
+	}
+	return e, e.checkSizes()
+}
+
+// checkSizes returns a *reaper.UnfitError with the records that are too large for a part.
+// Such a record is the only one of its chunk.
+func (e *Encoding) checkSizes() error {
+	unfit := make(map[int]error)
+	first := 0 // the index of the chunk's first record
+	for i, chunk := range e.chunks {
+		if len(chunk) == 1 {
+			data, err := e.line(i)
+			if err != nil {
+				return err
+			}
+			if len(data) > MaxPart {
+				unfit[first] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", chunk[0], len(data), MaxPart)
+			}
+		}
+		first += len(chunk)
+	}
+	if len(unfit) > 0 {
+		return &reaper.UnfitError{Records: unfit}
+	}
+	return nil
+}
+
+// Len returns the number of parts.
+func (e *Encoding) Len() int { return len(e.chunks) }
+
+// Part returns a part as one line. The index is from 0.
+//
+// DecodePart returns the stored objects of the records byte for byte, but for space
+// between tokens. If it could not read the part back, Part returns an error.
+func (e *Encoding) Part(i int) ([]byte, error) {
+	data, err := e.line(i)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := DecodePart(data); err != nil {
+		return nil, fmt.Errorf("the journal could not be read back: %w", err)
+	}
+	return data, nil
+}
+
+// line returns a part that may be too large.
+func (e *Encoding) line(i int) ([]byte, error) {
+	data, err := encodeLine(struct {
+		head
+		Part
+	}{
+		head{kind, version},
+		Part{e.run, e.write, i + 1, len(e.chunks), e.chunks[i]},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return data, nil
+}
+
+// Encode returns all parts of an Encoding. If a part cannot be read back, it returns none.
+func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte, error) {
+	e, err := NewEncoding(run, write, records)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, e.Len())
+	for i := range parts {
+		if parts[i], err = e.Part(i); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
 }
 
 // encodeLine is json.Marshal without the escapes for HTML, which would change the

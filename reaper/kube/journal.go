@@ -58,15 +58,15 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retentio
 // Write implements reaper.Journals. A failed Write removes its parts. If it cannot remove
 // a part, that part is never all of the write, so that readers see the damage.
 func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
-	parts, err := journal.Encode(run, j.writes+1, records)
-	if err != nil || len(parts) == 0 {
+	parts, err := journal.NewEncoding(run, j.writes+1, records)
+	if err != nil || parts.Len() == 0 {
 		return err
 	}
 	var begun []*corev1.ConfigMap
-	for i, data := range parts {
-		cm, err := j.configMap(run, i+1, data)
+	for i := range parts.Len() {
+		cm, err := j.configMap(run, i+1, parts)
 		if err != nil {
-			return err
+			return errors.Join(err, j.takeBack(ctx, begun))
 		}
 		err = j.create(ctx, cm)
 		if err == nil || errors.Is(Transient(err), reaper.ErrAgain) {
@@ -81,8 +81,12 @@ func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []r
 	return nil
 }
 
-// configMap returns the nth part of the next write.
-func (j *Journals) configMap(run reaper.JournalRun, n int, part []byte) (*corev1.ConfigMap, error) {
+// configMap returns the nth part of the next write, from 1.
+func (j *Journals) configMap(run reaper.JournalRun, n int, parts *journal.Encoding) (*corev1.ConfigMap, error) {
+	part, err := parts.Part(n - 1)
+	if err != nil {
+		return nil, err
+	}
 	data, err := zip(part, gzip.DefaultCompression)
 	if err != nil {
 		return nil, err

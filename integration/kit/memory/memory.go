@@ -1,16 +1,11 @@
 // Package memory reads and changes what runs remember in a namespace: the ledger,
-// the journals and the lock. It has its own copy of the ledger's form, since every
-// later version has to read what this one wrote.
+// the journals and the lock.
 package memory
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -25,7 +20,7 @@ import (
 // The ConfigMap of the ledger, and the key under which it is there.
 const (
 	LedgerName = "ip-reaper-ledger"
-	LedgerKey  = "ledger.json.gz"
+	LedgerKey  = "ledger.gz"
 )
 
 // A Memory is what runs remember in one namespace.
@@ -72,8 +67,7 @@ func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]int64{}
-	return seen, json.Unmarshal(ledger["seen"], &seen)
+	return ledger.Seen, nil
 }
 
 // Age makes everything in the ledger be seen, restored and doubted so much earlier. It
@@ -84,74 +78,32 @@ func (m Memory) Age(ctx context.Context, by time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for _, field := range []string{"seen", "restored"} {
-		if ledger[field] == nil {
-			continue
-		}
-		var times map[string]int64
-		if err := json.Unmarshal(ledger[field], &times); err != nil {
-			return fmt.Errorf("age ledger: %s: %w", field, err)
-		}
+	for _, times := range []map[string]int64{ledger.Seen, ledger.Restored} {
 		for id := range times {
 			times[id] -= int64(by.Seconds())
 		}
-		if ledger[field], err = json.Marshal(times); err != nil {
-			return err
-		}
 	}
-	var doubt struct {
-		Pods  int   `json:"pods"`
-		Nodes int   `json:"nodes"`
-		At    int64 `json:"at"`
-	}
-	if ledger["doubt"] != nil {
-		if err := json.Unmarshal(ledger["doubt"], &doubt); err != nil {
-			return fmt.Errorf("age ledger: doubt: %w", err)
-		}
-		doubt.At -= int64(by.Seconds())
-		if ledger["doubt"], err = json.Marshal(doubt); err != nil {
-			return err
-		}
+	if ledger.DoubtAt > 0 {
+		ledger.DoubtAt -= int64(by.Seconds())
 	} else {
-		delete(ledger, "figures")
+		ledger.Pods, ledger.Nodes = 0, 0
 	}
-	text, err := json.Marshal(ledger)
-	if err != nil {
-		return err
-	}
-	if cm.BinaryData[LedgerKey], err = zip(text); err != nil {
-		return err
-	}
+	cm.BinaryData[LedgerKey] = ledger.Encode()
 	_, err = m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Update(ctx, cm, metav1.UpdateOptions{})
 	return err
 }
 
 // ledger reads the first ConfigMap of the ledger.
-func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, map[string]json.RawMessage, error) {
+func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, Ledger, error) {
 	cm, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Get(ctx, LedgerName, metav1.GetOptions{})
 	if err != nil {
-		return nil, nil, err
+		return nil, Ledger{}, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(cm.BinaryData[LedgerKey]))
+	ledger, err := Decode(cm.BinaryData[LedgerKey])
 	if err != nil {
-		return nil, nil, fmt.Errorf("read ledger: %w", err)
+		return nil, Ledger{}, fmt.Errorf("read ledger: %w", err)
 	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read ledger: %w", err)
-	}
-	var ledger map[string]json.RawMessage
-	return cm, ledger, json.Unmarshal(text, &ledger)
-}
-
-func zip(text []byte) ([]byte, error) {
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	if _, err := w.Write(text); err != nil {
-		return nil, err
-	}
-	err := w.Close()
-	return buf.Bytes(), err
+	return cm, ledger, nil
 }
 
 // JournalParts returns the ConfigMaps of all journals.

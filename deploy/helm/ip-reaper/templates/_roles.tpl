@@ -71,7 +71,7 @@ The names of the ConfigMaps of the ledger, as a JSON list.
 */}}
 {{- define "ip-reaper.ledger" -}}
 {{- $names := list "ip-reaper-ledger" -}}
-{{- range untilStep 1 10 1 -}}
+{{- range untilStep 1 32 1 -}}
   {{- $names = append $names (printf "ip-reaper-ledger-%d" .) -}}
 {{- end -}}
 {{- toJson $names -}}

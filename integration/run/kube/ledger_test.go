@@ -1,0 +1,212 @@
+package kube_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// nodesOf returns a ledger that remembers the nodes of n pods, called from, from+1 and so
+// on, and since when each tenth of them has been gone.
+func (f *fixture) nodesOf(from, n int) reaper.Ledger {
+	f.Helper()
+	var seen, nodes []string
+	byNode := make([][]string, 5000)
+	for i := from; i < from+n; i++ {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		id := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+		byNode[i%len(byNode)] = append(byNode[i%len(byNode)], id)
+		if i%10 == 0 {
+			seen = append(seen, fmt.Sprintf(`%s:%d`, id, 1_800_000_000+i))
+		}
+	}
+	for node, ids := range byNode {
+		nodes = append(nodes, fmt.Sprintf(`"ip-10-%d-%d.eu-central-1.compute.internal":[%s]`, node>>8, node&255, strings.Join(ids, ",")))
+	}
+	text := `{"version":1,"seen":{` + strings.Join(seen, ",") + `},"nodes":{` + strings.Join(nodes, ",") + `}}`
+	l, err := reaper.DecodeLedger([]byte(text))
+	f.must(err)
+	return l
+}
+
+// ledgers returns the ledger of the test's namespace and what is stored of it. The proxy
+// is between it and the API server.
+func (f *fixture) ledgers() (*kube.Ledgers, reaper.Ledger, *proxy.Proxy) {
+	f.Helper()
+	client, p := f.watched()
+	l := kube.NewLedgers(client.CoreV1(), f.namespace)
+	have, err := l.Load(f.Context())
+	f.must(err)
+	return l, have, p
+}
+
+// wantLedger checks that the next run loads this ledger.
+func (f *fixture) wantLedger(want reaper.Ledger) {
+	f.Helper()
+	if _, got, _ := f.ledgers(); !got.Equal(want) {
+		f.Errorf("Load = %d entries, want the %d that were saved", got.Len(), want.Len())
+	}
+}
+
+// versions returns the resource versions of the ConfigMaps, by name, and checks that none
+// has more than 512 KiB.
+func (f *fixture) versions() map[string]string {
+	f.Helper()
+	all, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	versions := make(map[string]string)
+	for _, cm := range all.Items {
+		if !strings.HasPrefix(cm.Name, kube.LedgerName) {
+			continue
+		}
+		versions[cm.Name] = cm.ResourceVersion
+		if size := len(cm.BinaryData["ledger.gz"]); size > 512<<10 {
+			f.Errorf("%s has %d bytes, want at most 512 KiB", cm.Name, size)
+		}
+	}
+	return versions
+}
+
+// changed returns the names whose values differ.
+func changed(before, after map[string]string) []string {
+	var names []string
+	for name, version := range after {
+		if before[name] != version {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The ledger of 150,000 pods with 330,000 allocations is stored and read again. A run that
+// changes nothing writes nothing; a run that changes one entry writes one ConfigMap.
+func TestLedgerOfTheLargestCluster(t *testing.T) {
+	f := newFixture(t)
+	want := f.nodesOf(0, 330_000)
+	l, _, _ := f.ledgers()
+	f.must(l.Save(f.Context(), want))
+	f.wantLedger(want)
+	before := f.versions()
+	if len(before) != reaper.LedgerShards {
+		t.Errorf("%d ConfigMaps, want %d", len(before), reaper.LedgerShards)
+	}
+	again, have, _ := f.ledgers()
+	f.must(again.Save(f.Context(), have))
+	if names := changed(before, f.versions()); len(names) > 0 {
+		t.Errorf("nothing changed, and %v were written", names)
+	}
+	want = want.Merge(f.nodesOf(330_001, 1))
+	f.must(again.Save(f.Context(), want))
+	if names := changed(before, f.versions()); len(names) != 1 {
+		t.Errorf("one entry changed, and %v were written", names)
+	}
+	f.wantLedger(want)
+}
+
+// Promise 8. A run is refused, or loses its connection, at any of its writes: a reader
+// finds each entry as one of the two ledgers has it. The next run stores the whole.
+func TestLedgerWhoseSaveIsCutShort(t *testing.T) {
+	small := func(f *fixture) reaper.Ledger { return f.nodesOf(0, 100) }
+	big := func(f *fixture) reaper.Ledger { return f.nodesOf(50, 30_000) }
+	for name, ends := range map[string][2]func(*fixture) reaper.Ledger{"it grows": {small, big}, "it empties": {big, small}} {
+		for _, write := range []int{1, 2, 16, 32} {
+			t.Run(fmt.Sprintf("%s, write %d", name, write), func(t *testing.T) {
+				f := newFixture(t)
+				before, after := ends[0](f), ends[1](f)
+				l, _, _ := f.ledgers()
+				f.must(l.Save(f.Context(), before))
+				cut, _, p := f.ledgers()
+				writes := 0
+				p.Before(proxy.Mutating, func(context.Context, proxy.Request) proxy.Action {
+					if writes++; writes < write {
+						return proxy.Pass()
+					}
+					return proxy.Forbidden()
+				})
+				if err := cut.Save(f.Context(), after); err == nil || errors.Is(err, reaper.ErrAgain) {
+					t.Fatalf("Save = %v, want that it is forbidden", err)
+				}
+				_, got, _ := f.ledgers()
+				was, is := before.Shards(reaper.LedgerShards), after.Shards(reaper.LedgerShards)
+				for n, s := range got.Shards(reaper.LedgerShards) {
+					if !s.Equal(was[n]) && !s.Equal(is[n]) {
+						t.Errorf("shard %d is neither that of the ledger before nor that of the one after", n)
+					}
+				}
+				if name == "it grows" && !got.Equal(before) {
+					t.Error("the ledger is not that from before, although the first ConfigMap was not written")
+				}
+				next, _, _ := f.ledgers()
+				f.must(next.Save(f.Context(), after))
+				f.wantLedger(after)
+			})
+		}
+	}
+}
+
+// Promise 8. The API server refuses the second of two writers, which then adds to what the
+// first one stored.
+func TestTwoRunsSaveTheLedger(t *testing.T) {
+	for name, base := range map[string]int{"small": 10, "large": 40_000} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			l, _, _ := f.ledgers()
+			f.must(l.Save(f.Context(), f.nodesOf(0, base)))
+			first, one, _ := f.ledgers()
+			second, two, _ := f.ledgers()
+			mine, theirs := f.nodesOf(100_000, 100), f.nodesOf(200_000, 100)
+			f.must(first.Save(f.Context(), one.Merge(mine)))
+			if err := second.Save(f.Context(), two.Merge(theirs)); !errors.Is(err, reaper.ErrAgain) {
+				t.Fatalf("Save = %v, want ErrAgain", err)
+			}
+			two, err := second.Load(f.Context())
+			f.must(err)
+			f.must(second.Save(f.Context(), two.Merge(theirs)))
+			f.wantLedger(f.nodesOf(0, base).Merge(mine, theirs))
+		})
+	}
+}
+
+// An earlier version of the program left its ledger in three ConfigMaps. The next save
+// replaces it.
+func TestLedgerOfAnEarlierVersionOnARealServer(t *testing.T) {
+	f := newFixture(t)
+	data, err := os.ReadFile("../../../reaper/kube/testdata/ledger-v1.json")
+	f.must(err)
+	var recorded corev1.ConfigMapList
+	f.must(json.Unmarshal(data, &recorded))
+	for _, cm := range recorded.Items {
+		cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name}
+		_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(), &cm, metav1.CreateOptions{})
+		f.must(err)
+	}
+	l, have, _ := f.ledgers()
+	if have.Len() != 11 {
+		t.Errorf("Load = %d entries, want the 11 that were recorded", have.Len())
+	}
+	want := have.Merge(f.nodesOf(0, 30_000))
+	f.must(l.Save(f.Context(), want))
+	f.wantLedger(want)
+	all, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	for _, cm := range all.Items {
+		if _, old := cm.BinaryData["ledger.json.gz"]; old {
+			t.Errorf("%s still has the earlier form", cm.Name)
+		}
+	}
+}
