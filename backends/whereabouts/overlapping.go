@@ -131,7 +131,9 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	r.UnknownField = unknownField(stored, "spec", overlappingFields)
+	if !hasOnly(stored, spec.ContainerID, spec.PodRef, spec.IfName) {
+		r.UnknownField = unknownField(stored, "spec", overlappingFields)
+	}
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
 	u.Allocations = []reaper.Allocation{r}
