@@ -48,9 +48,6 @@ type Allocation struct {
 	IP      netip.Addr
 	Owner   Owner
 
-	// NodeLearned is set by Judge if the store does not name the node of the owner.
-	NodeLearned bool
-
 	// Token is the value that the store compares at the write. If the allocation
 	// changed hands, the value differs, and the store refuses. An allocation
 	// without a token is never released.
@@ -80,14 +77,17 @@ type Allocation struct {
 	// kept although it has no owner. It is empty if the backend knows every field.
 	UnknownField string
 
-	// Inferred is set if the store does not name the pod, and the backend derived
-	// the name from another field.
-	Inferred bool
-
 	// Group names the allocations that one ADD made together, also in other pools
 	// and in other backends. They are released together or not at all. No
 	// other store may have the same. It is empty for an allocation without siblings.
 	Group string
+
+	// NodeLearned is set by Judge if the store does not name the node of the owner.
+	NodeLearned bool
+
+	// Inferred is set if the store does not name the pod, and the backend derived
+	// the name from another field.
+	Inferred bool
 
 	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
 	// none. Then an allocation has been replaced as soon as the pod shows another

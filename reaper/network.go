@@ -1,7 +1,9 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -62,42 +64,78 @@ func (r *run) survey(ctx context.Context, inv Inventory) {
 		if err != nil {
 			r.warn(l.Backend + ": how full some networks are is unknown: " + textOf(err))
 		}
-		for _, n := range networks {
-			r.report.addNetwork(l, n)
+		r.addNetworks(l, networks)
+	}
+}
+
+// maxEmptyNetworks is how many networks without a pool the report has of one backend. Each
+// network attachment that a tenant writes may be one.
+const maxEmptyNetworks = 1000
+
+// addNetworks adds the networks of a listing. It warns of those that it leaves out.
+func (r *run) addNetworks(l Listing, networks []Network) {
+	pools := r.report.poolsOf(l)
+	empty := 0
+	for _, n := range networks {
+		if len(n.Pools) == 0 {
+			if empty++; empty > maxEmptyNetworks {
+				continue
+			}
+		}
+		r.report.addNetwork(l, n, pools)
+	}
+	if left := empty - maxEmptyNetworks; left > 0 {
+		r.warn(fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, maxEmptyNetworks))
+	}
+}
+
+// A poolPlace is a pool of a listing, by its index in the report.
+type poolPlace struct {
+	index  int
+	prefix netip.Prefix
+}
+
+// poolsOf returns the pools of a listing that the report has, by name.
+func (r *Report) poolsOf(l Listing) map[string]poolPlace {
+	ranges := make(map[string]netip.Prefix, len(l.Pools))
+	for _, p := range l.Pools {
+		if p.Range.IsValid() {
+			ranges[p.Name] = p.Range
 		}
 	}
+	places := make(map[string]poolPlace, len(ranges))
+	for i, p := range r.Pools {
+		if prefix, ok := ranges[p.Name]; ok && p.Backend == l.Backend {
+			places[p.Name] = poolPlace{i, prefix}
+		}
+	}
+	return places
 }
 
 // addNetwork adds a network, and narrows the capacity of its pools to the addresses that
 // pods can get.
-func (r *Report) addNetwork(l Listing, n Network) {
+func (r *Report) addNetwork(l Listing, n Network, pools map[string]poolPlace) {
 	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.whole, Pools: []string{}}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}
-	in := make(map[string]bool, len(n.Pools))
+	var in []poolPlace
 	for _, name := range n.Pools {
-		in[name] = true
-	}
-	ranges := make(map[string]netip.Prefix, len(n.Pools))
-	for _, p := range l.Pools {
-		if in[p.Name] && p.Range.IsValid() {
-			ranges[p.Name] = p.Range
+		if place, ok := pools[name]; ok {
+			in = append(in, place)
 		}
 	}
+	slices.SortFunc(in, func(a, b poolPlace) int { return cmp.Compare(a.index, b.index) })
+	in = slices.Compact(in)
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}
-	for i := range r.Pools {
-		p := &r.Pools[i]
-		prefix, ok := ranges[p.Name]
-		if !ok || p.Backend != l.Backend {
-			continue
-		}
+	for _, place := range in {
+		p := &r.Pools[place.index]
 		report.Pools = append(report.Pools, p.Name)
 		p.Capacity = nil
 		if n.Known {
-			p.Capacity = n.Usable.Within(shownPrefix(prefix)).Count()
+			p.Capacity = n.Usable.Within(shownPrefix(place.prefix)).Count()
 		}
 	}
 	r.Networks = append(r.Networks, report)

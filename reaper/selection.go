@@ -79,24 +79,36 @@ func (s Selection) of(decisions []Decision) []bool {
 	for i := range decisions {
 		selected[i] = s.matches(decisions[i].completed())
 	}
-	for again := true; again; {
-		again = false
-		together := make(map[bond]bool)
-		for i := range decisions {
-			if selected[i] {
-				for _, b := range bondsOf(decisions[i].Allocation) {
-					together[b] = true
-				}
-			}
+	selectBound(decisions, selected)
+	return selected
+}
+
+// selectBound selects what is bound to a selected allocation, also by others in between.
+func selectBound(decisions []Decision, selected []bool) {
+	bound := make(map[bond][]int)
+	var next []int // those whose bonds were not followed yet
+	for i := range decisions {
+		for _, b := range bondsOf(decisions[i].Allocation) {
+			bound[b] = append(bound[b], i)
 		}
-		for i := range decisions {
-			bound := func(b bond) bool { return together[b] }
-			if !selected[i] && slices.ContainsFunc(bondsOf(decisions[i].Allocation), bound) {
-				selected[i], again = true, true
-			}
+		if selected[i] {
+			next = append(next, i)
 		}
 	}
-	return selected
+	for len(next) > 0 {
+		last := len(next) - 1
+		i := next[last]
+		next = next[:last]
+		for _, b := range bondsOf(decisions[i].Allocation) {
+			for _, other := range bound[b] {
+				if !selected[other] {
+					selected[other] = true
+					next = append(next, other)
+				}
+			}
+			delete(bound, b) // all of it is selected
+		}
+	}
 }
 
 // A bond is what the allocations of one ADD have in common.

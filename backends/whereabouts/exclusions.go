@@ -43,6 +43,7 @@ type exclusions struct {
 	keeping []attachedRange                  // those that exclude addresses, or may exclude some
 	byRange map[netip.Prefix][]attachedRange // the keeping ones that are not sliced
 	sliced  []attachedRange                  // the keeping ones that are
+	kept    *keepers                         // of the keeping ones; nil without any attachment
 
 	giving       []attachedRange // those that surely give addresses to pods, and are not sliced
 	givingSlices []attachedRange // those that do, and are
@@ -61,6 +62,7 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	if all.byRange == nil {
 		all.byRange = make(map[netip.Prefix][]attachedRange)
 	}
+	all.kept = &keepers{places: make(map[place]*keeper)}
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment
@@ -120,23 +122,26 @@ func (all exclusions) protect(u *reaper.Pool, at place) {
 // give it, unless the plugin gives the same address to pods of another attachment. An
 // attachment that cannot be decoded may exclude all that it names.
 func (all exclusions) protection(at place, ip netip.Addr) string {
-	by := ""
-	for _, r := range all.keepingAt(at) {
+	if len(all.keeping) == 0 {
+		return ""
+	}
+	by, k := "", all.kept.at(at, all)
+	if r, ok := k.broken.over(ip); ok {
+		by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
+	} else if r, ok := k.excluded.over(ip); ok {
+		by = "excluded by the network attachment " + r.attachment
+	}
+	for _, r := range all.sliced {
 		switch {
-		case !r.mayBeOf(at, ip), r.sliced && all.givesSlicesOf(r, ip):
+		case !r.mayBeOf(at, ip), all.givesSlicesOf(r, ip):
 		case r.broken != nil:
 			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
 		case by == "" && r.exclude.Contains(ip):
 			by = "excluded by the network attachment " + r.attachment
 		}
 	}
-	if by == "" {
+	if by == "" || all.kept.gives(at.network, ip, all.giving) {
 		return ""
-	}
-	for _, r := range all.giving {
-		if r.gives(at.network, ip) {
-			return ""
-		}
 	}
 	return by
 }
@@ -176,12 +181,6 @@ func asRange(p netip.Prefix) netip.Prefix {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
 	return p.Masked()
-}
-
-// gives reports whether the plugin surely gives the address to pods of the range's
-// attachment.
-func (r attachedRange) gives(network string, ip netip.Addr) bool {
-	return cmp.Or(r.network, unnamed) == network && r.has(ip)
 }
 
 // has reports whether the address is among those that the plugin gives for the range.

@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"math/big"
 	"net/netip"
 	"strings"
@@ -27,9 +28,20 @@ import (
 // A group only ever keeps more: its members are released together or not at all.
 
 // groupOf returns the group of an entry that names a pod. No podref is in the group
-// of another, because the names of pools and the keys have no spaces.
+// of another, because the names of pools and the keys have no spaces. The group is a hash of
+// them: two allocations have one for as long as a run lasts, and only equality counts.
 func groupOf(pool, key, podRef string) string {
-	return "whereabouts " + pool + " " + key + " " + podRef
+	sum := sha256.Sum256([]byte("whereabouts " + pool + " " + key + " " + podRef))
+	return string(sum[:16])
+}
+
+// within returns the part of the text that is equal to the given one, so that both share
+// memory. If the text has no such part, it returns the given one.
+func within(text, part string) string {
+	if i := strings.Index(text, part); i >= 0 {
+		return text[i : i+len(part)]
+	}
+	return part
 }
 
 // groupFor returns the group of the entry that came with an overlapping reservation,

@@ -71,7 +71,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		excluded.beside(overlappingPools(items, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		excluded.beside(overlappingPools(consumed(items), readPools(consumed(pools)), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
@@ -87,9 +87,9 @@ func (b *Overlapping) forget() {
 
 // overlappingPools decodes the overlapping reservations of a listing. The IPPools
 // are by namespace.
-func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
+func overlappingPools(items iter.Seq[json.RawMessage], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for _, item := range items {
+		for item := range items {
 			var o object
 			pool := reaper.Pool{}
 			err := kube.Decode(item, &o)
@@ -111,12 +111,12 @@ func overlappingPools(items []json.RawMessage, pools map[string]poolsOf, by prot
 
 // overlappingPool decodes one overlapping reservation.
 func overlappingPool(o object, pools []ipPool) reaper.Pool {
+	u := reaper.Pool{Name: o.pool()}
 	r := reaper.Allocation{
-		Key:     o.Metadata.Name,
+		Key:     within(u.Name, o.Metadata.Name),
 		Token:   token(o),
 		Created: o.Metadata.CreationTimestamp.Time,
 	}
-	u := reaper.Pool{Name: o.pool()}
 	name, err := parseName(o.Metadata.Name, pools)
 	if err != nil {
 		r.Unreadable = err.Error()
@@ -138,7 +138,10 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	r.UnknownField = unknownField(stored, "spec", overlappingFields)
+	if !hasOnly(stored, spec.ContainerID, spec.PodRef, spec.IfName) {
+		r.UnknownField = unknownField(stored, "spec", overlappingFields)
+	}
+	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
 	u.Allocations = []reaper.Allocation{r}
 	return u
@@ -208,10 +211,11 @@ func (p poolsOf) proving() []ipPool {
 }
 
 // readPools decodes the IPPools, by namespace.
-func readPools(items []json.RawMessage) map[string]poolsOf {
+func readPools(items iter.Seq[json.RawMessage]) map[string]poolsOf {
 	all := make(map[string]poolsOf)
-	for _, item := range items {
+	for item := range items {
 		p, err := readPool(item)
+		p.Spec = nil // it is decoded
 		of := all[p.Metadata.Namespace]
 		if err != nil {
 			of.doubtful = true

@@ -60,14 +60,14 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 		b.mu.Lock()
 		b.excluded = excluded
 		b.mu.Unlock()
-		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		excluded.beside(enginePools(consumed(items), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
 // enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool, error] {
+func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for _, item := range items {
+		for item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
@@ -93,6 +93,7 @@ func (p ipPool) enginePool() reaper.Pool {
 	if network, ok := poolPrefix(p.name, p.prefix); ok {
 		u.Network = cmp.Or(network, unnamed)
 	}
+	u.Allocations = make([]reaper.Allocation, 0, len(p.allocations))
 	for key, entry := range p.allocations {
 		u.Allocations = append(u.Allocations, p.allocation(key, entry))
 	}
@@ -116,13 +117,15 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 		return r
 	}
 	r.Owner = reaper.Owner{
-		Sandbox:   allocation.ContainerID,
-		Interface: allocation.IfName,
+		Sandbox:   within(r.Token, allocation.ContainerID),
+		Interface: within(r.Token, allocation.IfName),
 	}
 	if allocation.PodRef != "" {
-		r.Owner.Pod = readOwner(allocation.PodRef)
+		r.Owner.Pod = readOwner(within(r.Token, allocation.PodRef))
 	}
-	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
+	if !hasOnly(entry, allocation.ContainerID, allocation.PodRef, allocation.IfName) {
+		r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
+	}
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in
 	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
 	// wrote entries without one, and they adopt none. What the field of a later version

@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 // hasTombstone reports whether the spec of an overlapping reservation has a
 // tombstone.
 func hasTombstone(spec json.RawMessage) bool {
+	if !mayName(spec, tombstone) && !bytes.ContainsRune(spec, '\\') {
+		return false // as almost always
+	}
 	var s v1alpha1.OverlappingRangeIPReservationSpec
 	return kube.Decode(spec, &s) == nil && s.PodRef == tombstone
 }

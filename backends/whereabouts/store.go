@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -70,6 +71,19 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 func eachOf(ctx context.Context, client rest.Interface, resource string, do func(json.RawMessage) struct{}) error {
 	_, err := kube.ListReduced(ctx, func() *rest.Request { return client.Get().Resource(resource) }, do)
 	return kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
+}
+
+// consumed yields the items, and forgets each one as soon as it is taken: an item has all
+// entries of a pool.
+func consumed(items []json.RawMessage) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		for i, item := range items {
+			items[i] = nil
+			if !yield(item) {
+				return
+			}
+		}
+	}
 }
 
 // getRaw reads one object by a quorum read, as it is stored.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 
@@ -8,7 +9,31 @@ import (
 )
 
 func printJSON(w io.Writer, v reportView) error {
-	e := json.NewEncoder(printable.JSON(w))
-	e.SetIndent("", "  ")
-	return e.Encode(v.value)
+	if s, ok := streamOf(v.value); ok {
+		return s.write(w, printable.JSON, jsonForm)
+	}
+	text, err := encodeJSON(v.value)
+	if err != nil {
+		return err
+	}
+	_, err = printable.JSON(w).Write(text)
+	return err
+}
+
+// jsonForm: a line break is never part of a JSON text, so the place is a field of the report.
+var jsonForm = streamForm{
+	encode: encodeJSON, part: encodeEntries,
+	place: "\n  \"entries\": []", open: "\n  \"entries\": [", between: ",", shut: "\n  ]",
+}
+
+// encodeJSON returns a value and a line break.
+func encodeJSON(value any) ([]byte, error) {
+	text, err := json.MarshalIndent(value, "", "  ")
+	return append(text, '\n'), err
+}
+
+// encodeEntries returns a list as it stands in a report, without its brackets.
+func encodeEntries(list any) ([]byte, error) {
+	text, err := json.MarshalIndent(list, "  ", "  ")
+	return bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("\n  ]")), err
 }

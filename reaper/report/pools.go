@@ -143,8 +143,19 @@ func where(run reaper.RunInfo) string {
 // Then come the pools without a network, and the number of those that are left out.
 func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
 	judged := p.Leaked != nil
-	of := make(map[[2]string]bool)
-	for _, n := range p.Networks {
+	of := make(map[[2]string]int) // the network of each pool that has one
+	for i, n := range p.Networks {
+		for _, pool := range n.Pools {
+			of[[2]string{n.Backend, pool}] = i
+		}
+	}
+	below := make([][]reaper.PoolReport, len(p.Networks))
+	for _, pool := range p.Pools {
+		if i, ok := of[[2]string{pool.Backend, pool.Name}]; ok && o.All {
+			below[i] = append(below[i], pool)
+		}
+	}
+	for i, n := range p.Networks {
 		note := ""
 		switch {
 		case n.Closed != "":
@@ -153,18 +164,13 @@ func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
 			note = "a pool of the backend could not be read"
 		}
 		rows = append(rows, usageRow(n.Backend, n.Name, n.Range, n.Usage, judged, n.Closed != "", note))
-		for _, pool := range n.Pools {
-			of[[2]string{n.Backend, pool}] = true
-		}
-		for _, pool := range p.Pools {
-			if o.All && pool.Backend == n.Backend && slices.Contains(n.Pools, pool.Name) {
-				rows = append(rows, usageRow("", "  "+pool.Name, pool.Range, pool.Usage, judged, n.Closed != "", pool.ProtectedBy))
-			}
+		for _, pool := range below[i] {
+			rows = append(rows, usageRow("", "  "+pool.Name, pool.Range, pool.Usage, judged, n.Closed != "", pool.ProtectedBy))
 		}
 	}
 	shown := 0
 	for _, pool := range p.Pools {
-		if of[[2]string{pool.Backend, pool.Name}] {
+		if _, ok := of[[2]string{pool.Backend, pool.Name}]; ok {
 			continue
 		}
 		if !o.All && shown == o.Limit {

@@ -15,24 +15,44 @@ import (
 
 // printYAML prints the fields of printJSON in the same order.
 func printYAML(w io.Writer, v reportView) error {
-	data, err := json.Marshal(v.value)
+	if s, ok := streamOf(v.value); ok {
+		return s.write(w, printable.YAML, yamlForm)
+	}
+	text, err := encodeYAML(v.value)
 	if err != nil {
 		return err
+	}
+	_, err = printable.YAML(w).Write(text)
+	return err
+}
+
+// yamlForm: the encoder breaks no text into lines, so the place is a field of the report.
+var yamlForm = streamForm{
+	encode: encodeYAML,
+	part: func(some any) ([]byte, error) {
+		text, err := encodeYAML(map[string]any{"entries": some})
+		return bytes.TrimPrefix(text, []byte("entries:\n")), err
+	},
+	place: "\nentries: []\n", open: "\nentries:\n",
+}
+
+// encodeYAML returns a value as YAML, by way of its JSON.
+func encodeYAML(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	root, err := yamlNode(d)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var text bytes.Buffer
 	e := yaml.NewEncoder(&text)
 	e.SetIndent(2)
-	if err := errors.Join(e.Encode(root), e.Close()); err != nil {
-		return err
-	}
-	_, err = printable.YAML(w).Write(text.Bytes())
-	return err
+	err = errors.Join(e.Encode(root), e.Close())
+	return text.Bytes(), err
 }
 
 // yamlNode returns the next JSON value as YAML. It does not read the JSON by the
