@@ -96,11 +96,11 @@ func (e entry) sandbox() string { return fmt.Sprintf("%064x", uint64(e)*0x9e3779
 func uid(kind byte, n int) string { return fmt.Sprintf("%02x000000-0000-4000-8000-%012x", kind, n) }
 
 // errNoParts is the error of a list of parts that is empty or has an unknown name.
-var errNoParts = errors.New("-parts: want plan, run, whereabouts, calico and guest, or some of them, with commas between them")
+var errNoParts = errors.New("-parts: want plan, run, whereabouts and guest, or some of them, with commas between them")
 
 // parts parses a list of parts.
 func parts(list string) (map[string]bool, error) {
-	known := map[string]bool{"plan": true, "run": true, "whereabouts": true, "calico": true, "guest": true}
+	known := map[string]bool{"plan": true, "run": true, "whereabouts": true, "guest": true}
 	all := map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
 		if !known[name] {

@@ -13,6 +13,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
 	"github.com/ip-reaper/ip-reaper/integration/bench/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
@@ -31,18 +32,21 @@ const (
 	reaperWay = "ip-reaper"
 )
 
-// ways are those of the parts that were asked for.
+// ways are those of the parts that were asked for. Whereabouts' reconciler releases what a
+// run releases.
 func (g *stage) ways() []way {
 	var all []way
-	for _, w := range []way{
-		{"plan", floorWay, false, g.floor},
-		{"plan", reaperWay, false, g.plan},
-		{"run", floorWay, true, g.floorRun},
-		{"run", reaperWay, true, g.reap},
-	} {
-		if g.parts[w.part] {
-			all = append(all, w)
-		}
+	if g.parts["plan"] {
+		all = append(all, way{"plan", floorWay, false, g.floor}, way{"plan", reaperWay, false, g.plan})
+	}
+	if g.parts["run"] {
+		all = append(all, way{"run", floorWay, true, g.floorRun}, way{"run", reaperWay, true, g.reap})
+	}
+	if g.parts["whereabouts"] {
+		all = append(all,
+			way{"run", "reconciler", true, g.reconciler("whereabouts-reconciler", 0)},
+			way{"run", "reconciler, no throttle", true, g.reconciler("whereabouts-reconciler", -1)},
+			way{"run", "reconciler, no throttle, map", true, g.reconciler("whereabouts-reconciler-map", -1)})
 	}
 	return all
 }
@@ -193,4 +197,22 @@ func (g *stage) reaper(ctx context.Context, more ...string) (c cost, summary rea
 	var message struct{ Summary reap.Summary }
 	err = json.Unmarshal(data, &message)
 	return c, message.Summary, err
+}
+
+// reconciler has a build of Whereabouts' reconciler release, as an administrator to whom API
+// priority and fairness does not apply. 0 requests a second are client-go's default, which
+// is as it is shipped, and -1 are without a limit. Its failure is a result, too: it gives up
+// lists that take 30 seconds.
+func (g *stage) reconciler(build string, qps int) func(ctx context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		path, err := assets.Path(build)
+		if err != nil {
+			return cost{}, err
+		}
+		c, err := measure(ctx, g.limit, path, []string{"-kubeconfig=" + g.cluster.Kubeconfig, "-qps=" + strconv.Itoa(qps)})
+		if err != nil && !errors.Is(err, errSlow) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errPartial, err)
+		}
+		return c, err
+	}
 }
