@@ -92,6 +92,13 @@ func parse(args []string) (o options, err error) {
 	if o.parts, err = parts(*some); err != nil {
 		return o, err
 	}
+	if o.parts["whereabouts"] {
+		for _, build := range []string{reconciler, reconcilerMap} {
+			if _, err := assets.Path(build); err != nil {
+				return o, fmt.Errorf("make bench builds the reconciler: %w", err)
+			}
+		}
+	}
 	if o.binary == "" {
 		o.binary, err = assets.Path("ip-reaper")
 	}

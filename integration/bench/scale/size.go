@@ -39,7 +39,9 @@ func (s size) stale() int { return int(s) / 10 }
 // total is the number of all entries, and of all overlapping reservations.
 func (s size) total() int { return int(s) + s.stale() }
 
-func (s size) nodes() int { return (int(s) + perNode - 1) / perNode }
+// nodes and tenants are as many as all pods had, those that are gone included.
+func (s size) nodes() int   { return (s.total() + perNode - 1) / perNode }
+func (s size) tenants() int { return (s.total() + perTenant - 1) / perTenant }
 
 func (s size) pools() int { return (s.total() + poolEntries - 1) / poolEntries }
 

@@ -96,13 +96,11 @@ func (g *stage) close() error {
 func (g *stage) fill(ctx context.Context) error {
 	s := g.size
 	pods := func(n int) (record, error) {
-		e := entry(n + n/10) // each tenth entry is followed by one without a pod
-		return podRecord(e, primary(e), cluster.Networks(cluster.Attached(network, "net1", e.ip().String())))
+		return podRecord(entry(n + n/10)) // each tenth entry is followed by one without a pod
 	}
-	tenants := (s.total() + perTenant - 1) / perTenant
 	return errors.Join(
-		g.store.put(ctx, first(tenants, namespaceRecord), nil),
-		g.store.put(ctx, first((s.total()+perNode-1)/perNode, nodeRecord), nil),
+		g.store.put(ctx, first(s.tenants(), namespaceRecord), nil),
+		g.store.put(ctx, first(s.nodes(), nodeRecord), nil),
 		g.store.put(ctx, first(int(s), pods), nil),
 		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) }), g.note),
 		g.store.put(ctx, first(s.pools(), s.poolRecord), nil),

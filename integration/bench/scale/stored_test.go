@@ -15,7 +15,7 @@ import (
 // A pod is stored as the API server stores it, and has the size that is promised.
 func TestStoredPodIsAPodOfFiveKilobytes(t *testing.T) {
 	e := entry(12)
-	r, err := podRecord(e, primary(e), cluster.Networks(cluster.Attached(network, "net1", e.ip().String())))
+	r, err := podRecord(e)
 	if err != nil {
 		t.Fatal(err)
 	}
