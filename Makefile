@@ -4,6 +4,7 @@ SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
 DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
+BENCH_ASSETS := $(DEMO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
 ASSETS := $(DEMO_ASSETS) $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers \
 	$(BIN)/pushgateway $(BIN)/promtool
 
@@ -12,6 +13,7 @@ MODULES := . integration
 TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
 
 BENCH ?= .
+BENCHFLAGS ?=
 FUZZTIME ?= 20s
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=20m
 EXHAUSTIVEFLAGS ?= -shuffle=on -count=1 -timeout=40m
@@ -91,6 +93,13 @@ $(BIN)/kube-apiserver $(BIN)/kubectl: $(TOOLS)/kubernetes/go.mod $(TOOLS)/kubern
 
 $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
+
+# The reconciler as it was published, and with a map in place of its quadratic scan.
+$(BIN)/whereabouts-reconciler: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum $(TOOLS)/whereabouts/reconciler/main.go
+	$(call build_tool,whereabouts,./reconciler)
+
+$(BIN)/whereabouts-reconciler-map: $(BIN)/whereabouts-reconciler $(TOOLS)/whereabouts/reconciler.sh
+	$(TOOLS)/whereabouts/reconciler.sh "$(CURDIR)/$@"
 
 # The plugin is Calico's IPAM plugin when it is called by this name.
 $(BIN)/calico-ipam: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
@@ -182,11 +191,22 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 		(cd "$${file%/*}" && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
 	done
 
-.PHONY: bench
-bench: assets $(BIN)/ip-reaper ## Run the benchmarks that match BENCH (all)
+.PHONY: gobench
+gobench: assets $(BIN)/ip-reaper ## Run the Go benchmarks that match BENCH (all)
 	@for module in $(MODULES); do \
 		(cd $$module && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...) || exit 1; \
 	done
+
+# Built first and then exec'd, as the demo.
+scale = cd integration && CGO_ENABLED=0 go build -o bin/scale ./bench/scale && exec bin/scale
+
+.PHONY: bench
+bench: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure ip-reaper beside its peers and its floor; BENCHFLAGS='-pods 150000 -turns 1'
+	@$(scale) $(BENCHFLAGS)
+
+.PHONY: bench-short
+bench-short: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure the same with two small clusters (under 3 min once the parts are built)
+	@$(scale) -pods 1000,4000 -parts plan,run,whereabouts -turns 1 -limit 20s $(BENCHFLAGS)
 
 .PHONY: cover
 cover: ## Measure what the tests of the root module cover: coverage.out, coverage.html

@@ -14,68 +14,90 @@ import (
 const checkPage = 500
 
 // check reads pools and overlapping reservations through the API server. It returns an
-// error unless exactly the live ones are there, or all of them if want is the total.
-func (g *stage) check(ctx context.Context, want int) error {
-	expected := func(e entry) bool { return want == g.size.total() || !e.stale() }
-	entries, err := g.checkPools(ctx, expected)
-	if err != nil {
-		return err
+// error unless all are there that were there at first.
+func (g *stage) check(ctx context.Context) error {
+	released, _, err := g.left(ctx)
+	if err == nil && released > 0 {
+		err = fmt.Errorf("%d stale entries and overlapping reservations are gone", released)
 	}
-	reservations, err := g.checkReservations(ctx, expected)
-	if err != nil {
-		return err
-	}
-	if entries != want || reservations != want {
-		return fmt.Errorf("there are %d entries and %d overlapping reservations, want %d of both", entries, reservations, want)
-	}
-	return nil
+	return err
 }
 
-// checkPools counts the entries of the pools. An entry that is not expected is an error.
-func (g *stage) checkPools(ctx context.Context, expected func(entry) bool) (int, error) {
-	entries := 0
+// left counts what was released of what is stale, and what was not. It returns an error
+// if anything live is gone, or if there is anything else.
+func (g *stage) left(ctx context.Context) (released, left int, err error) {
+	pools, err := g.poolEntries(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	reservations, err := g.reservations(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, c := range []counts{pools, reservations} {
+		if c.live != int(g.size) {
+			return 0, 0, fmt.Errorf("there are %d entries and %d overlapping reservations of %d pods", pools.live, reservations.live, g.size)
+		}
+		left += c.stale
+	}
+	return 2*g.size.stale() - left, left, nil
+}
+
+// counts are how many there are.
+type counts struct{ live, stale int }
+
+// add counts an entry, or its overlapping reservation.
+func (c *counts) add(e entry) {
+	if e.stale() {
+		c.stale++
+	} else {
+		c.live++
+	}
+}
+
+// poolEntries counts the entries of the pools. An entry that was not there at first is an
+// error.
+func (g *stage) poolEntries(ctx context.Context) (c counts, err error) {
 	api := g.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
 	for pool := range g.size.pools() {
 		p, err := api.Get(ctx, poolName(pool), metav1.GetOptions{})
 		if err != nil {
-			return 0, err
+			return c, err
 		}
 		for key, allocation := range p.Spec.Allocations {
 			offset, err := strconv.Atoi(key)
 			e := entry(pool*poolEntries + offset - 1)
-			if err != nil || allocation.PodRef != e.podRef() || !expected(e) {
-				return 0, fmt.Errorf("pool %s has the entry %s of %s", p.Name, key, allocation.PodRef)
+			if err != nil || allocation.PodRef != e.podRef() {
+				return c, fmt.Errorf("pool %s has the entry %s of %s", p.Name, key, allocation.PodRef)
 			}
+			c.add(e)
 		}
-		entries += len(p.Spec.Allocations)
 	}
-	return entries, nil
+	return c, nil
 }
 
-// checkReservations counts the overlapping reservations. One that is not expected is an
-// error.
-func (g *stage) checkReservations(ctx context.Context, expected func(entry) bool) (int, error) {
-	want := map[string]entry{}
+// reservations counts the overlapping reservations. One that was not there at first is an
+// error, and so is a tombstone of a live one.
+func (g *stage) reservations(ctx context.Context) (c counts, err error) {
+	byName := map[string]entry{}
 	for e := range entry(g.size.total()) {
-		if expected(e) {
-			want[e.ip().String()] = e
-		}
+		byName[e.ip().String()] = e
 	}
 	api := g.cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
-	count := 0
 	for options := (metav1.ListOptions{Limit: checkPage}); ; {
 		page, err := api.List(ctx, options)
 		if err != nil {
-			return 0, err
+			return c, err
 		}
 		for _, r := range page.Items {
-			if e, ok := want[r.Name]; !ok || r.Spec.PodRef != e.podRef() {
-				return 0, fmt.Errorf("there is the overlapping reservation %s of %s", r.Name, r.Spec.PodRef)
+			e, ok := byName[r.Name]
+			if !ok || !e.stale() && r.Spec.PodRef != e.podRef() {
+				return c, fmt.Errorf("there is the overlapping reservation %s of %s", r.Name, r.Spec.PodRef)
 			}
+			c.add(e)
 		}
-		count += len(page.Items)
 		if options.Continue = page.Continue; options.Continue == "" {
-			return count, nil
+			return c, nil
 		}
 	}
 }
@@ -94,22 +116,4 @@ func (g *stage) checkPods(ctx context.Context) error {
 		return fmt.Errorf("the API server has %d pods, want %d with a network status", count, g.size)
 	}
 	return nil
-}
-
-// released counts what a run has released that was stopped. It returns an error if a live
-// entry or overlapping reservation is gone.
-func (g *stage) released(ctx context.Context) (int, error) {
-	all := func(entry) bool { return true }
-	entries, err := g.checkPools(ctx, all)
-	if err != nil {
-		return 0, err
-	}
-	reservations, err := g.checkReservations(ctx, all)
-	if err != nil {
-		return 0, err
-	}
-	if entries < int(g.size) || reservations < int(g.size) {
-		return 0, fmt.Errorf("there are %d entries and %d overlapping reservations of %d pods", entries, reservations, g.size)
-	}
-	return 2*g.size.total() - entries - reservations, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -28,22 +27,19 @@ func openStore(url string) (store, error) {
 	return store{client}, err
 }
 
-// io.Closer is what the connection is.
-var _ io.Closer = store{}
-
-// Close implements io.Closer.
+// Close ends the connection.
 func (s store) Close() error { return s.client.Close() }
 
 // A source makes the nth record, in the order of n. At the end it returns false.
 type source func(n int) (record, bool, error)
 
-// first makes a source of the first count records.
-func first(count int, make func(n int) (record, error)) source {
+// first returns a source of the first count records.
+func first(count int, nth func(n int) (record, error)) source {
 	return func(n int) (record, bool, error) {
 		if n >= count {
 			return record{}, false, nil
 		}
-		r, err := make(n)
+		r, err := nth(n)
 		return r, true, err
 	}
 }

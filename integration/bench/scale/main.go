@@ -1,7 +1,7 @@
 // Command scale measures on a real API server how ip-reaper and its peers do with a large
 // cluster, and what their work costs at least.
 //
-//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run] [-turns 3] [-json FILE]
+//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest] [-turns 3] [-json FILE]
 //
 // It writes pods, nodes, pools and overlapping reservations into etcd in the API server's
 // own form, while the API server is down. Each pod has 5 KB, one entry in an IPPool and one
@@ -10,7 +10,13 @@
 //
 //   - the floor: a bare client that makes the same lists and the same writes, at the same
 //     time, and knows the answer;
-//   - ip-reaper, as the shipped account, which plans or releases.
+//   - ip-reaper, as the shipped account, which plans or releases;
+//   - with the part whereabouts, the reconciler of Whereabouts, with its throttle, without
+//     it, and without it and with a map in place of its quadratic scan.
+//
+// With the part guest, another account makes 50 small requests a second, with and without a
+// run of ip-reaper beside it. That is a cluster of its own, whose API server keeps an audit
+// log.
 //
 // The table has the medians of the turns, the file has all turns. An exponent is that of
 // the power of the number of pods with which the time grows, by least squares. A process
@@ -67,7 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	pods := flags.String("pods", "10000,20000,40000,75000", "numbers of pods, one cluster each")
-	some := flags.String("parts", "plan,run", "what is measured")
+	some := flags.String("parts", "plan,run,whereabouts,guest", "what is measured")
 	flags.IntVar(&o.turns, "turns", 3, "how often each program has its turn")
 	flags.StringVar(&o.binary, "ip-reaper", "", "the `program` to measure (default integration/bin/ip-reaper)")
 	flags.IntVar(&o.page, "page", 500, "objects on a page of the floor's lists; 0 for one answer")
@@ -86,6 +92,13 @@ func parse(args []string) (o options, err error) {
 	if o.parts, err = parts(*some); err != nil {
 		return o, err
 	}
+	if o.parts["whereabouts"] {
+		for _, build := range []string{reconciler, reconcilerMap} {
+			if _, err := assets.Path(build); err != nil {
+				return o, fmt.Errorf("make bench builds the reconciler: %w", err)
+			}
+		}
+	}
 	if o.binary == "" {
 		o.binary, err = assets.Path("ip-reaper")
 	}
@@ -96,7 +109,15 @@ func parse(args []string) (o options, err error) {
 // before.
 func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measured, err error) {
 	m = measured{Pods: int(s), Stale: s.stale()}
-	g, err := openStage(ctx, o, s, out)
+	if o.parts["guest"] {
+		if m.Guest, err = measureGuest(ctx, o, s, out); err != nil {
+			return m, fmt.Errorf("guest: %w", err)
+		}
+	}
+	if len(o.parts) == 1 && o.parts["guest"] {
+		return m, nil
+	}
+	g, err := openStage(ctx, o, s, nil, out)
 	if err != nil {
 		return m, err
 	}
@@ -123,25 +144,25 @@ func (g *stage) turn(ctx context.Context, w way) (cost, error) {
 		return cost{}, err
 	}
 	c, runErr := w.run(ctx)
-	if runErr != nil && !errors.Is(runErr, errSlow) {
+	partial := w.writes && (errors.Is(runErr, errSlow) || errors.Is(runErr, errPartial))
+	if runErr != nil && !partial {
 		return c, runErr
 	}
 	if c.Server, c.Requests, err = stop(); err != nil {
 		return c, err
 	}
-	c.Load, c.Stopped = load, runErr != nil
-	switch {
-	case !w.writes:
-		return c, g.check(ctx, g.size.total())
-	case c.Stopped:
-		if c.Released, err = g.released(ctx); err != nil {
-			return c, err
-		}
-	default:
-		if err := g.check(ctx, int(g.size)); err != nil {
-			return c, err
-		}
-		c.Released = 2 * g.size.stale()
+	c.Load, c.Stopped = load, errors.Is(runErr, errSlow)
+	if !w.writes {
+		return c, g.check(ctx)
+	}
+	if runErr != nil {
+		c.Failure = runErr.Error()
+	}
+	if c.Released, c.Left, err = g.left(ctx); err != nil {
+		return c, err
+	}
+	if c.Left > 0 && !partial {
+		return c, fmt.Errorf("it did not release %d of %d, and said nothing", c.Left, c.Left+c.Released)
 	}
 	return c, g.restore(ctx)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,9 +23,9 @@ var managed = func() []byte {
 	return []byte(text + "}}}")
 }()
 
-// podRecord is the pod of an entry, running, with its address of the pool beside its
-// primary one. A pod of Calico has no other than its primary one.
-func podRecord(e entry, primary netip.Addr, options ...cluster.PodOption) (record, error) {
+// podRecord is the pod of an entry, running, with its primary address and that of the
+// entry.
+func podRecord(e entry) (record, error) {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,9 +51,8 @@ func podRecord(e entry, primary netip.Addr, options ...cluster.PodOption) (recor
 		},
 		Status: status(e),
 	}
-	for _, option := range append([]cluster.PodOption{cluster.PodIPs(primary.String())}, options...) {
-		option(pod)
-	}
+	cluster.PodIPs(primary(e).String())(pod)
+	cluster.Networks(cluster.Attached(network, "net1", e.ip().String()))(pod)
 	pod.Status.PodIP = pod.Status.PodIPs[0].IP
 	value, err := builtin(pod)
 	if err != nil {

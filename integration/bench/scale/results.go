@@ -34,6 +34,7 @@ type measured struct {
 	Pods  int         `json:"pods"`
 	Stale int         `json:"stale"` // entries, and as many overlapping reservations
 	Ways  []wayResult `json:"ways"`
+	Guest *guests     `json:"guest,omitempty"`
 }
 
 // A wayResult is what was measured of one way.
@@ -63,11 +64,16 @@ func (m measured) of(part, name string) (cost, bool) {
 }
 
 // median returns the medians of the figures. The requests are those of the turn with the
-// median wall time. A way is stopped if one of its turns was.
+// median wall time. What was left is the most
+// that was left.
 func median(turns []cost) cost {
 	slower := slices.SortedStableFunc(slices.Values(turns), func(a, b cost) int { return int(a.Wall - b.Wall) })
 	c := slower[len(slower)/2]
 	c.Stopped = slices.ContainsFunc(turns, func(t cost) bool { return t.Stopped })
+	c.Left = 0
+	for _, t := range turns {
+		c.Left = max(c.Left, t.Left)
+	}
 	c.CPU = middle(turns, func(t cost) time.Duration { return t.CPU })
 	c.Peak = middle(turns, func(t cost) int { return t.Peak })
 	c.Server.CPU = middle(turns, func(t cost) time.Duration { return t.Server.CPU })
@@ -89,7 +95,11 @@ func middle[T int | time.Duration](turns []cost, of func(cost) T) T {
 // rate is how many addresses were released in a second.
 func (c cost) rate() float64 { return float64(c.Released) / c.Wall.Seconds() }
 
-// reads is how many of the requests read, and writes how many wrote.
+// work is the CPU time of the process and of the API server: other programs on the machine
+// change it less than the wall time.
+func (c cost) work() time.Duration { return c.CPU + c.Server.CPU }
+
+// reads is how many of the requests read.
 func (c cost) reads() (n int) {
 	for request, count := range c.Requests {
 		if strings.HasPrefix(request, "get ") || strings.HasPrefix(request, "list ") {
@@ -99,6 +109,7 @@ func (c cost) reads() (n int) {
 	return n
 }
 
+// writes is how many of the requests wrote.
 func (c cost) writes() (n int) {
 	for _, count := range c.Requests {
 		n += count
@@ -111,6 +122,9 @@ func (c cost) String() string {
 	var requests []string
 	for _, request := range slices.Sorted(maps.Keys(c.Requests)) {
 		requests = append(requests, fmt.Sprintf("%d %s", c.Requests[request], request))
+	}
+	if c.Left > 0 {
+		requests = append(requests, fmt.Sprintf("%d NOT RELEASED", c.Left))
 	}
 	return fmt.Sprintf("%.1f s, CPU %.1f s, %d MiB; API server CPU %.1f s, %d to %d MiB; load %.1f; %s",
 		c.Wall.Seconds(), c.CPU.Seconds(), c.Peak>>10, c.Server.CPU.Seconds(), c.Server.Before>>10, c.Server.Peak>>10,

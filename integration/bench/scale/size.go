@@ -39,7 +39,9 @@ func (s size) stale() int { return int(s) / 10 }
 // total is the number of all entries, and of all overlapping reservations.
 func (s size) total() int { return int(s) + s.stale() }
 
-func (s size) nodes() int { return (int(s) + perNode - 1) / perNode }
+// nodes and tenants are as many as all pods had, those that are gone included.
+func (s size) nodes() int   { return (s.total() + perNode - 1) / perNode }
+func (s size) tenants() int { return (s.total() + perTenant - 1) / perTenant }
 
 func (s size) pools() int { return (s.total() + poolEntries - 1) / poolEntries }
 
@@ -96,11 +98,11 @@ func (e entry) sandbox() string { return fmt.Sprintf("%064x", uint64(e)*0x9e3779
 func uid(kind byte, n int) string { return fmt.Sprintf("%02x000000-0000-4000-8000-%012x", kind, n) }
 
 // errNoParts is the error of a list of parts that is empty or has an unknown name.
-var errNoParts = errors.New("-parts: want plan, run, whereabouts, calico and guest, or some of them, with commas between them")
+var errNoParts = errors.New("-parts: want plan, run, whereabouts and guest, or some of them, with commas between them")
 
 // parts parses a list of parts.
 func parts(list string) (map[string]bool, error) {
-	known := map[string]bool{"plan": true, "run": true, "whereabouts": true, "calico": true, "guest": true}
+	known := map[string]bool{"plan": true, "run": true, "whereabouts": true, "guest": true}
 	all := map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
 		if !known[name] {

@@ -23,10 +23,11 @@ type stage struct {
 	revisions  map[entry]int64 // of the stale overlapping reservations
 }
 
-// openStage starts a cluster and fills it. The caller must close it.
-func openStage(ctx context.Context, o options, s size, out io.Writer) (_ *stage, err error) {
+// openStage starts a cluster, whose API server gets more flags, and fills it. The caller
+// must close it.
+func openStage(ctx context.Context, o options, s size, flags map[string]string, out io.Writer) (_ *stage, err error) {
 	g := &stage{options: o, size: s, revisions: map[entry]int64{}}
-	if g.cluster, err = cluster.Start(ctx, cluster.Options{}); err != nil {
+	if g.cluster, err = cluster.Start(ctx, cluster.Options{Flags: flags}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -40,11 +41,10 @@ func openStage(ctx context.Context, o options, s size, out io.Writer) (_ *stage,
 	if g.store, err = openStore(g.cluster.EtcdURL); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	if err := g.cluster.StopAPIServer(); err != nil {
 		return nil, err
 	}
-	stopped := time.Now()
+	began := time.Now()
 	if err := g.fill(ctx); err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func openStage(ctx context.Context, o options, s size, out io.Writer) (_ *stage,
 	if err := g.checkPods(ctx); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "%d pods, %d entries in %d pools, %d overlapping reservations, %d stale of both: filled in %v, read back in %v\n",
-		s, s.total(), s.pools(), s.total(), s.stale(), filled.Sub(stopped).Round(100*time.Millisecond),
-		(time.Since(filled) + stopped.Sub(began)).Round(100*time.Millisecond))
-	return g, g.check(ctx, s.total())
+	fmt.Fprintf(out, "%d pods, %d entries in %d pools, %d overlapping reservations, %d stale of both: filled in %v, served after %v more\n",
+		s, s.total(), s.pools(), s.total(), s.stale(), filled.Sub(began).Round(100*time.Millisecond),
+		time.Since(filled).Round(100*time.Millisecond))
+	return g, g.check(ctx)
 }
 
 // account installs ip-reaper's account with the shipped roles of a release, and returns
@@ -96,26 +96,21 @@ func (g *stage) close() error {
 func (g *stage) fill(ctx context.Context) error {
 	s := g.size
 	pods := func(n int) (record, error) {
-		e := entry(n + n/10) // each tenth entry is followed by one without a pod
-		return podRecord(e, primary(e), cluster.Networks(cluster.Attached(network, "net1", e.ip().String())))
+		return podRecord(entry(n + n/10)) // each tenth entry is followed by one without a pod
 	}
-	tenants := (s.total() + perTenant - 1) / perTenant
 	return errors.Join(
-		g.store.put(ctx, first(tenants, namespaceRecord), nil),
-		g.store.put(ctx, first((s.total()+perNode-1)/perNode, nodeRecord), nil),
+		g.store.put(ctx, first(s.tenants(), namespaceRecord), nil),
+		g.store.put(ctx, first(s.nodes(), nodeRecord), nil),
 		g.store.put(ctx, first(int(s), pods), nil),
-		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) }), g.note(1)),
+		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) }), g.note),
 		g.store.put(ctx, first(s.pools(), s.poolRecord), nil),
 	)
 }
 
-// note notes the revisions of the stale overlapping reservations, when each record is
-// that of the entry with so many times its number.
-func (g *stage) note(step int) func(n int, revision int64) {
-	return func(n int, revision int64) {
-		if e := entry(n * step); e.stale() {
-			g.revisions[e] = revision
-		}
+// note notes the revision of an overlapping reservation if it is stale.
+func (g *stage) note(n int, revision int64) {
+	if e := entry(n); e.stale() {
+		g.revisions[e] = revision
 	}
 }
 
@@ -131,7 +126,7 @@ func (g *stage) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.check(ctx, g.size.total())
+	return g.check(ctx)
 }
 
 // file is a path in the folder of the cluster.

@@ -32,20 +32,20 @@ func builtin(object runtime.Object) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// custom is the form in which the API server stores a custom resource: JSON and a line
-// feed.
-func custom(apiVersion, kind, namespace, name, uid string, spec any) ([]byte, error) {
-	metadata := map[string]any{
-		"creationTimestamp": created, "generation": 1, "name": name, "uid": uid,
-		"managedFields": []any{map[string]any{
-			"apiVersion": apiVersion, "fieldsType": "FieldsV1", "manager": "whereabouts", "operation": "Update",
-			"time": created, "fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}}},
-		}},
-	}
-	if namespace != "" {
-		metadata["namespace"] = namespace
-	}
-	data, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec})
+// custom is the form in which the API server stores a resource of Whereabouts: JSON and a
+// line feed.
+func custom(kind, name, uid string, spec any) ([]byte, error) {
+	version := v1alpha1.SchemeGroupVersion.String()
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": version, "kind": kind, "spec": spec,
+		"metadata": map[string]any{
+			"creationTimestamp": created, "generation": 1, "name": name, "namespace": cluster.PoolNamespace, "uid": uid,
+			"managedFields": []any{map[string]any{
+				"apiVersion": version, "fieldsType": "FieldsV1", "manager": "whereabouts", "operation": "Update",
+				"time": created, "fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}}},
+			}},
+		},
+	})
 	return append(data, '\n'), err
 }
 
@@ -63,16 +63,15 @@ func (s size) poolRecord(pool int) (record, error) {
 			ContainerID: e.sandbox(), PodRef: e.podRef(), IfName: "net1",
 		}
 	}
-	value, err := custom(v1alpha1.SchemeGroupVersion.String(), "IPPool", cluster.PoolNamespace, poolName(pool), uid(1, pool), spec)
+	value, err := custom("IPPool", poolName(pool), uid(1, pool), spec)
 	return record{poolPrefix + poolName(pool), value}, err
 }
 
 // reservationRecord is an overlapping reservation.
 func reservationRecord(e entry) (record, error) {
-	value, err := custom(v1alpha1.SchemeGroupVersion.String(), "OverlappingRangeIPReservation", cluster.PoolNamespace,
-		e.ip().String(), uid(2, int(e)), v1alpha1.OverlappingRangeIPReservationSpec{
-			ContainerID: e.sandbox(), PodRef: e.podRef(), IfName: "net1",
-		})
+	value, err := custom("OverlappingRangeIPReservation", e.ip().String(), uid(2, int(e)), v1alpha1.OverlappingRangeIPReservationSpec{
+		ContainerID: e.sandbox(), PodRef: e.podRef(), IfName: "net1",
+	})
 	if err != nil {
 		return record{}, fmt.Errorf("encode overlapping reservation %s: %w", e.ip(), err)
 	}

@@ -12,14 +12,14 @@ import (
 func (r *results) table(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s; medians\n\n", r.Machine)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "pods\tpart\tprogram\twall s\tCPU s\tMiB\tserver CPU s\tserver MiB\treads\twrites\treleased\t/s\tof the floor\tof ip-reaper\t")
+	fmt.Fprintln(w, "pods\tpart\tprogram\twall s\tCPU s\tMiB\tserver CPU s\tserver MiB\treads\twrites\treleased\tleft\t/s\twall/floor\tCPU/floor\twall/ip-reaper\t")
 	for _, m := range r.Sizes {
 		for _, way := range m.Ways {
 			c := median(way.Turns)
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%d\t%s\t%s\t%s\t\n",
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n",
 				m.Pods, way.Part, way.Name, stopped(c), c.Wall.Seconds(), c.CPU.Seconds(), c.Peak>>10,
 				c.Server.CPU.Seconds(), c.Server.Peak>>10, c.reads(), c.writes(), released(c),
-				m.ratio(way.Part, floorWay, c), m.ratio(way.Part, reaperWay, c))
+				m.ratio(way.Part, floorWay, c), m.workRatio(way.Part, c), m.ratio(way.Part, reaperWay, c))
 		}
 	}
 	if err := w.Flush(); err != nil || len(r.Exponents) == 0 {
@@ -42,16 +42,17 @@ func stopped(c cost) string {
 	return ""
 }
 
-// released is how much was released, and how much in a second.
+// released is how much was released, how much was left, and how much was released in a
+// second.
 func released(c cost) string {
 	if c.Released == 0 {
-		return "\t"
+		return "\t\t"
 	}
-	return fmt.Sprintf("%d\t%.0f", c.Released, c.rate())
+	return fmt.Sprintf("%d\t%d\t%.0f", c.Released, c.Left, c.rate())
 }
 
-// ratio compares a wall time with that of another way of the part. If the process was
-// stopped, it compares the times of one release.
+// ratio compares a wall time with that of another way of the part, and the time of one
+// release if both release: not every process came to its end.
 func (m measured) ratio(part, name string, c cost) string {
 	other, ok := m.of(part, name)
 	switch {
@@ -62,4 +63,13 @@ func (m measured) ratio(part, name string, c cost) string {
 	default:
 		return fmt.Sprintf("%.2f", c.Wall.Seconds()/other.Wall.Seconds())
 	}
+}
+
+// workRatio compares the CPU time, with that of the API server, with the floor's.
+func (m measured) workRatio(part string, c cost) string {
+	other, ok := m.of(part, floorWay)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", c.work().Seconds()/other.work().Seconds())
 }
