@@ -49,6 +49,9 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
+	if l, ok := b.(Limiter); ok {
+		l.Limit(max(1, r.Concurrency))
+	}
 	var g errgroup.Group
 	g.SetLimit(max(1, r.Concurrency))
 	for _, pool := range pools {

@@ -44,8 +44,14 @@ func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessa
 	return listRaw(ctx, request, func(item json.RawMessage) json.RawMessage { return item })
 }
 
-// listRaw is ListRaw. It reduces the objects page by page, so that it does not hold all of
-// them in full.
+// ListReduced is ListRaw, and reduces the objects page by page, so that it does not hold all
+// of them in full. It calls reduce from one goroutine at a time, for an object that is read
+// again more than once.
+func ListReduced[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
+	return listRaw(ctx, request, reduce)
+}
+
+// listRaw is ListReduced.
 func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	return listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []T, error) {
 		var page struct {
