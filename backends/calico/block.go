@@ -145,10 +145,12 @@ func (b block) token(ordinal int) string {
 
 // tokenOf returns the token of an allocation with this number and attribute.
 func tokenOf(sequence uint64, attribute []byte) string {
-	var compact bytes.Buffer // another writer may use other spaces
-	if err := json.Compact(&compact, attribute); err != nil {
+	const digits = 20 // of the largest number
+	compact := bytes.NewBuffer(make([]byte, 0, digits+1+len(attribute)))
+	compact.WriteString(strconv.FormatUint(sequence, 10) + " ")
+	if err := json.Compact(compact, attribute); err != nil { // another writer may use other spaces
 		return ""
 	}
-	sum := sha256.Sum256(append(strconv.AppendUint(nil, sequence, 10), append([]byte{' '}, compact.Bytes()...)...))
+	sum := sha256.Sum256(compact.Bytes())
 	return string(sum[:])
 }
