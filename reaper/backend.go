@@ -66,6 +66,16 @@ type BatchReleaser interface {
 	ReleaseAcross(ctx context.Context, ws []Warrant, concurrency int) []error
 }
 
+// A Limiter is a Backend that may make several requests at the same time for one pool.
+type Limiter interface {
+	Backend
+
+	// Limit says how many requests all calls of Release together may make at the same
+	// time. At most as many calls of Release run at the same time. It is called before
+	// the first of them.
+	Limit(requests int)
+}
+
 // A Mender is a Backend whose release takes several writes, so that a crash can cut
 // it short (Allocation.Interrupted).
 type Mender interface {

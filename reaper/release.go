@@ -54,6 +54,9 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
 		return
 	}
+	if l, ok := b.(Limiter); ok {
+		l.Limit(max(1, r.Concurrency))
+	}
 	var g errgroup.Group
 	g.SetLimit(max(1, r.Concurrency))
 	for _, pool := range pools {

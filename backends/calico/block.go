@@ -2,9 +2,9 @@ package calico
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"net/netip"
 	"strconv"
 
@@ -120,14 +120,17 @@ func (b block) check() error {
 
 // address returns the address of an ordinal.
 func (b block) address(ordinal int) netip.Addr {
-	base := b.cidr.Addr().AsSlice()
-	sum := new(big.Int).Add(new(big.Int).SetBytes(base), big.NewInt(int64(ordinal)))
-	ip, _ := netip.AddrFromSlice(sum.FillBytes(base))
-	return ip
+	ip := b.cidr.Addr().AsSlice()
+	for i := len(ip) - 1; i >= 0 && ordinal > 0; i-- { // a range begins at a multiple of its size: nothing is carried
+		ip[i] |= byte(ordinal)
+		ordinal >>= 8
+	}
+	address, _ := netip.AddrFromSlice(ip)
+	return address
 }
 
-// token returns the token of an allocation: its sequence number, and its attribute
-// as it is stored, both owners included. A Calico before 3.23 writes no sequence
+// token returns the token of an allocation: a hash of its sequence number and of its
+// attribute as it is stored, both owners included. A Calico before 3.23 writes no sequence
 // number. Then the attribute alone is enough if it has a handle, because a handle
 // names one sandbox. Without both, the token is empty: nothing tells the allocation
 // from the next one of the address.
@@ -142,9 +145,12 @@ func (b block) token(ordinal int) string {
 
 // tokenOf returns the token of an allocation with this number and attribute.
 func tokenOf(sequence uint64, attribute []byte) string {
-	var compact bytes.Buffer // another writer may use other spaces
-	if err := json.Compact(&compact, attribute); err != nil {
+	const digits = 20 // of the largest number
+	compact := bytes.NewBuffer(make([]byte, 0, digits+1+len(attribute)))
+	compact.WriteString(strconv.FormatUint(sequence, 10) + " ")
+	if err := json.Compact(compact, attribute); err != nil { // another writer may use other spaces
 		return ""
 	}
-	return strconv.FormatUint(sequence, 10) + " " + compact.String()
+	sum := sha256.Sum256(compact.Bytes())
+	return string(sum[:])
 }

@@ -167,11 +167,11 @@ func TestBlockOfARealCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newListing([]object{shapes[1].stored(blocks, "100.112.209.128/26", string(data))}, nil, nil)
+	l := listingOf([]object{shapes[1].stored(blocks, "100.112.209.128/26", string(data))}, nil, nil)
 	if len(l.blocks) != 1 {
 		t.Fatalf("the block cannot be read: %v", l.broken)
 	}
-	pool := l.pool(l.blocks[0])
+	pool := l.finish(l.blocks[0])
 	if pool.Name != "100.112.209.128/26" || pool.Range != prefix("100.112.209.128/26") || pool.Capacity.String() != "64" {
 		t.Errorf("pool %s has range %s and capacity %s", pool.Name, pool.Range, pool.Capacity)
 	}
@@ -182,7 +182,7 @@ func TestBlockOfARealCluster(t *testing.T) {
 		if r.Owner.Pod != (reaper.PodRef{}) || r.Inferred || ownerless != (r.Owner.Sandbox == "") || ownerless != (r.Token == "") || ownerless != (r.Group == "") {
 			t.Errorf("listed as %+v, want a sandbox only, and no owner for the first", r)
 		}
-		if !ownerless && (!sandboxID.MatchString(r.Owner.Sandbox) || r.Group != "k8s-pod-network."+r.Owner.Sandbox) {
+		if !ownerless && (!isSandboxID(r.Owner.Sandbox) || r.Group != "k8s-pod-network."+r.Owner.Sandbox) {
 			t.Errorf("%s has the sandbox %q and the group %q", r.IP, r.Owner.Sandbox, r.Group)
 		}
 	}

@@ -30,8 +30,11 @@ type datastore interface {
 	// returns an error that wraps errNotReady if the datastore is locked.
 	ready(ctx context.Context) error
 
-	// list returns every object of a kind.
-	list(ctx context.Context, k kind) ([]object, error)
+	// list reads every object of a kind and returns what reduce makes of each one, in
+	// their order. It leaves out those of which reduce makes nil. It holds a page of
+	// objects at a time. It calls reduce from one goroutine at a time, and more than
+	// once for an object that it has to read again.
+	list(ctx context.Context, k kind, reduce func(object) any) ([]any, error)
 
 	// nodes returns the Kubernetes name of each of Calico's nodes, by Calico's
 	// name. A node that has the same name in both may be absent.
@@ -79,12 +82,14 @@ var (
 	errConflict = errors.New("the object changed since it was read")
 )
 
-// Backend is the backend for Calico's IPAM. It implements reaper.Recorder. The
-// token of an allocation is its sequence number and its attribute as it is stored.
-// A Backend is safe for concurrent use.
+// Backend is the backend for Calico's IPAM. It implements reaper.Recorder and
+// reaper.Limiter. The token of an allocation is a hash of its sequence number and its attribute as it is
+// stored. A Backend is safe for concurrent use.
 type Backend struct {
 	open   func(ctx context.Context) (datastore, error)
 	inEtcd bool
+
+	slots slots // a call of Release has one, and more while some are free
 
 	mu    sync.Mutex
 	store datastore
@@ -95,6 +100,9 @@ type Backend struct {
 
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
+
+// Limit implements reaper.Limiter.
+func (b *Backend) Limit(requests int) { b.slots.limit(requests) }
 
 // OutsideAPIServer implements plugin.Outsider.
 func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }
@@ -130,7 +138,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			}
 		}
 		for _, block := range l.blocks {
-			if !yield(l.pool(block), nil) {
+			if !yield(l.finish(block), nil) {
 				return
 			}
 		}
@@ -140,38 +148,36 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// read lists the datastore and fills the cache of handles.
-func (b *Backend) read(ctx context.Context) (listing, error) {
+// read lists the datastore.
+func (b *Backend) read(ctx context.Context) (*listing, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
-		return listing{}, err
+		return nil, err
 	}
 	if err := store.ready(ctx); err != nil {
-		return listing{}, err
+		return nil, err
 	}
-	storedHandles, err := store.list(ctx, handles)
+	l := newListing()
+	listedHandles, err := store.list(ctx, handles, l.reduceHandle)
 	if err != nil {
-		return listing{}, fmt.Errorf("list handles: %w", err)
+		return nil, fmt.Errorf("list handles: %w", err)
 	}
-	storedBlocks, err := store.list(ctx, blocks)
+	l.takeHandles(listedHandles)
+	listedBlocks, err := store.list(ctx, blocks, l.reduceBlock)
 	if err != nil {
-		return listing{}, fmt.Errorf("list blocks: %w", err)
+		return nil, fmt.Errorf("list blocks: %w", err)
 	}
-	nodes, err := store.nodes(ctx)
-	if err != nil {
-		return listing{}, fmt.Errorf("list Calico's nodes: %w", err)
+	l.takeBlocks(listedBlocks)
+	if l.nodes, err = store.nodes(ctx); err != nil {
+		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}
-	reserved, err := store.ipReservations(ctx)
-	if err != nil {
-		return listing{}, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
+	if l.reserved, err = store.ipReservations(ctx); err != nil {
+		return nil, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
 	}
-	l := newListing(storedBlocks, storedHandles, nodes)
-	l.reserved = reserved
 	l.refuseMisplaced()
-	b.known.fill(l.handles)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sizes = map[kind]int{blocks: len(storedBlocks), handles: len(storedHandles)}
-	b.kept = reserved
+	b.sizes = map[kind]int{blocks: len(listedBlocks), handles: len(listedHandles)}
+	b.kept = l.reserved
 	return l, nil
 }

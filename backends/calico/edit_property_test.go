@@ -50,8 +50,8 @@ func FuzzBlock(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := newListing([]object{o}, nil, nil)
-		if len(l.pool(before).Allocations)+len(before.unallocated) != len(before.allocations) {
+		l := listingOf([]object{o}, nil, nil)
+		if len(l.finish(l.blocks[0]).Allocations)+len(before.unallocated) != len(before.allocations) {
 			t.Error("the listing lacks an allocation")
 		}
 		var chosen []int

@@ -33,7 +33,6 @@ const (
 
 const (
 	etcdTimeout = 15 * time.Second // of a write, or of a read with all of its repetitions
-	etcdPage    = 1000             // the number of keys in one range request
 	maxTxnOps   = 128              // the default of a server's --max-txn-ops
 )
 
@@ -109,47 +108,6 @@ func (s etcd) ready(ctx context.Context) error {
 		return fmt.Errorf("decode %s: %w", clusterKey, err)
 	}
 	return info.check()
-}
-
-// all reads the keys from one up to another, all at one revision. If end is empty,
-// it reads the first key only.
-func (s etcd) all(ctx context.Context, from, end string) ([]object, error) {
-	for restarts := 0; ; restarts++ {
-		objects, err := s.pages(ctx, from, end)
-		if !errors.Is(err, rpctypes.ErrCompacted) || restarts == 3 {
-			return objects, err
-		}
-	}
-}
-
-// pages is one attempt of all. It reads page by page, at the revision of the first.
-func (s etcd) pages(ctx context.Context, from, end string) ([]object, error) {
-	var objects []object
-	var revision int64
-	for {
-		options := []clientv3.OpOption{clientv3.WithLimit(etcdPage), clientv3.WithRev(revision)}
-		if end != "" {
-			options = append(options, clientv3.WithRange(end))
-		}
-		var page *clientv3.GetResponse
-		err := patiently(ctx, func(ctx context.Context) (err error) {
-			page, err = s.client.Get(ctx, from, options...)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, kv := range page.Kvs {
-			objects = append(objects, object{
-				kind: handles, name: string(kv.Key), raw: kv.Value,
-				revision: strconv.FormatInt(kv.ModRevision, 10),
-			})
-		}
-		if !page.More || len(page.Kvs) == 0 {
-			return objects, nil
-		}
-		from, revision = objects[len(objects)-1].name+"\x00", page.Header.Revision
-	}
 }
 
 // get implements datastore.

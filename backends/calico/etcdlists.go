@@ -11,19 +11,17 @@ import (
 )
 
 // list implements datastore.
-func (s etcd) list(ctx context.Context, k kind) ([]object, error) {
+func (s etcd) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
 	if k == handles {
-		return s.all(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix))
+		return s.reduced(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix), reduce)
 	}
-	all, err := s.all(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix))
-	found := all[:0]
-	for _, o := range all {
-		if strings.Contains(o.name, "/block/") {
-			o.kind = blocks
-			found = append(found, o)
+	return s.reduced(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix), func(o object) any {
+		if !strings.Contains(o.name, "/block/") {
+			return nil
 		}
-	}
-	return found, err
+		o.kind = blocks
+		return reduce(o)
+	})
 }
 
 // nodes implements datastore.

@@ -131,7 +131,7 @@ func (s *fakeStore) transient(err error) error {
 
 var kindNames = map[kind]string{blocks: "block", handles: "handle"}
 
-func (s *fakeStore) list(ctx context.Context, k kind) ([]object, error) {
+func (s *fakeStore) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
 	if err := s.begin(ctx, "list "+kindNames[k]+"s"); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *fakeStore) list(ctx context.Context, k kind) ([]object, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b object) int { return cmp.Compare(a.name, b.name) })
-	return all, nil
+	return slices.DeleteFunc(reduced(all, reduce), func(one any) bool { return one == nil }), nil
 }
 
 func (s *fakeStore) get(ctx context.Context, k kind, id string) (object, error) {

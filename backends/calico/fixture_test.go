@@ -50,7 +50,8 @@ func (s *fixture) leak(n int) []reaper.Allocation {
 	return all
 }
 
-// warrants lists the store and returns a warrant for each of the allocations. The
+// warrants lists the store, records the allocations as a run does before it releases,
+// and returns a warrant for each of them. The
 // cluster has no pods, and the grace period of the policy is over.
 func (s *fixture) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 	s.t.Helper()
@@ -74,12 +75,16 @@ func (s *fixture) warrants(rs ...reaper.Allocation) []reaper.Warrant {
 		orphans[backendtest.Place(o.Allocation())] = o
 	}
 	var chosen []reaper.Orphan
+	var allocations []reaper.Allocation
 	for _, r := range rs {
 		o, ok := orphans[backendtest.Place(r)]
 		if !ok {
 			s.t.Fatalf("%s is no orphan", backendtest.Place(r))
 		}
-		chosen = append(chosen, o)
+		chosen, allocations = append(chosen, o), append(allocations, o.Allocation())
+	}
+	if _, err := s.backend.Record(s.t.Context(), allocations); err != nil {
+		s.t.Fatal(err)
 	}
 	ws, errs := reaper.NewConfirmer(&backendtest.Pods{}, census, len(chosen)).Confirm(s.t.Context(), chosen)
 	if err := errors.Join(errs...); err != nil {

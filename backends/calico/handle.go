@@ -108,26 +108,32 @@ func (h handle) total() int {
 	return n
 }
 
-// A handleCache holds handles by ID: those of the last listing, in the versions
-// that our own writes made of them since. It is safe for concurrent use.
+// A handleCache holds handles by ID: those that a run has recorded and is about to
+// release, in the versions that our own writes made of them since. It is safe for
+// concurrent use.
 type handleCache struct {
 	mu    sync.Mutex
 	known map[string]handle
 }
 
-// fill replaces the content. It drops the stored form of a handle that counts one
+// add caches a handle that was read. It drops the stored form of one that counts one
 // address at most, in one block at most: a release can only delete such a handle,
 // never edit it. That saves most of the memory.
-func (r *handleCache) fill(all []handle) {
+func (r *handleCache) add(h handle) {
+	if h.total() <= 1 && len(h.counts) <= 1 {
+		h.raw = nil
+	}
+	r.put(h)
+}
+
+// put caches a handle in its present form.
+func (r *handleCache) put(h handle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known = make(map[string]handle, len(all))
-	for _, h := range all {
-		if h.total() <= 1 && len(h.counts) <= 1 {
-			h.raw = nil
-		}
-		r.known[h.id] = h
+	if r.known == nil {
+		r.known = make(map[string]handle)
 	}
+	r.known[h.id] = h
 }
 
 // find returns a handle as it is cached.
@@ -140,13 +146,11 @@ func (r *handleCache) find(id string) (handle, bool) {
 
 // store caches a handle that we wrote. A handle that we deleted leaves the cache.
 func (r *handleCache) store(h handle) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if h.raw == nil {
-		delete(r.known, h.id)
+		r.forget(h.id)
 		return
 	}
-	r.known[h.id] = h
+	r.put(h)
 }
 
 // forget drops a handle, so that the next release reads it from the datastore.

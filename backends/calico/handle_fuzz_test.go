@@ -23,7 +23,7 @@ func FuzzHandle(f *testing.F) {
 		if err != nil {
 			return
 		}
-		newListing(nil, []object{o}, nil).emptyHandles()
+		listingOf(nil, []object{o}, nil).emptyHandles()
 		for _, cidr := range slices.SortedFunc(maps.Keys(before.counts), func(a, b netip.Prefix) int { return cmp.Compare(a.String(), b.String()) }) {
 			after, err := before.without(cidr, int(freed))
 			if err != nil {

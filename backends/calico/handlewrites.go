@@ -9,14 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The limits on writes of handles: how many at a time, for how long in all, and how
-// often each. An interrupted run still writes the handles of a block that it has
-// written.
+// The limits on writes of handles: how many at a time if no run says it, how long until
+// the next one is done, and how often each. An interrupted run still writes the handles
+// of a block that it has written, for as long in all.
 const (
 	handlesAtOnce = 8
 	handleTimeout = 15 * time.Second
@@ -125,19 +123,34 @@ func readFailed(store datastore, err error) error {
 // writeHandles writes the handles after their block. It returns an error that wraps
 // reaper.ErrUnfinished if one could not be written.
 func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleTimeout)
-	defer cancel()
-	var g errgroup.Group
-	g.SetLimit(handlesAtOnce)
-	for _, c := range changes {
-		g.Go(func() error {
-			if err := t.writeHandle(ctx, cidr, c); err != nil {
-				return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
-			}
+	ctx, progress, stop := outlive(ctx, handleTimeout)
+	defer stop()
+	return t.slots.each(len(changes), func(i int) error {
+		defer progress()
+		err := t.writeHandle(ctx, cidr, changes[i])
+		if err == nil {
 			return nil
-		})
+		}
+		if slow := context.Cause(ctx); slow != nil {
+			err = fmt.Errorf("%w: %w", slow, err)
+		}
+		return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
+	})
+}
+
+// outlive returns a context for work that goes on after an interruption. It ends when
+// there was no progress for the given time, and at the latest the given time after the
+// interruption. The caller calls stop in the end.
+func outlive(ctx context.Context, most time.Duration) (later context.Context, progress, stop func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	slow := func() { cancel(fmt.Errorf("given up after %v", most)) }
+	idle := time.AfterFunc(most, slow)
+	interrupted := context.AfterFunc(ctx, func() { time.AfterFunc(most, slow) })
+	return later, func() { idle.Reset(most) }, func() {
+		interrupted()
+		idle.Stop()
+		cancel(nil)
 	}
-	return g.Wait()
 }
 
 // writeHandle writes one handle. It tries again while other writers change it.

@@ -81,7 +81,7 @@ func parseReserved(text string) (netip.Prefix, error) {
 
 // protection returns the IPReservation that protects an address, in words. It
 // returns an empty string if there is none.
-func (l listing) protection(ip netip.Addr) string {
+func (l *listing) protection(ip netip.Addr) string {
 	for _, r := range l.reserved {
 		for _, reserved := range r.ranges {
 			if reserved.Contains(ip) {
@@ -94,13 +94,13 @@ func (l listing) protection(ip netip.Addr) string {
 
 // wholeProtection returns the IPReservation that protects the first address of a
 // block, if every address of the block is protected.
-func (l listing) wholeProtection(b block) string {
+func (l *listing) wholeProtection(b *listedBlock) string {
 	if len(l.reserved) == 0 {
 		return ""
 	}
-	first := l.protection(b.cidr.Addr())
-	ip := b.cidr.Addr()
-	for range b.allocations {
+	ip := b.Range.Addr()
+	first := l.protection(ip)
+	for range b.Capacity.Int64() {
 		if l.protection(ip) == "" {
 			return ""
 		}

@@ -133,19 +133,24 @@ func (s kubernetes) uri(k kind, name ...string) string {
 }
 
 // list implements datastore.
-func (s kubernetes) list(ctx context.Context, k kind) ([]object, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) })
-	if err != nil {
-		return nil, err
-	}
-	objects := make([]object, len(items))
-	for i, item := range items {
-		if objects[i], err = readObject(k, item); err != nil {
-			return nil, err
+func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
+	all, err := kube.ListReduced(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
+		o, err := readObject(k, item)
+		if err != nil {
+			return unlisted{err}
+		}
+		return reduce(o)
+	})
+	for _, one := range all {
+		if failed, ok := one.(unlisted); ok {
+			return nil, failed.error
 		}
 	}
-	return objects, nil
+	return slices.DeleteFunc(all, func(one any) bool { return one == nil }), err
 }
+
+// unlisted is the error of an object without metadata, which ends a list.
+type unlisted struct{ error }
 
 // get implements datastore. Like write, it forbids client-go to wait inside the
 // request.

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +52,16 @@ func TestResourceNames(t *testing.T) {
 	}
 }
 
+// objectsOf returns all objects of a kind.
+func objectsOf(ctx context.Context, store datastore, k kind) ([]object, error) {
+	all, err := store.list(ctx, k, func(o object) any { return o })
+	var objects []object
+	for _, one := range all {
+		objects = append(objects, one.(object))
+	}
+	return objects, err
+}
+
 func TestObjectsAreRead(t *testing.T) {
 	document := string(shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour).raw)
 	a, store := overKubernetes(t, map[string]http.HandlerFunc{
@@ -63,7 +74,7 @@ func TestObjectsAreRead(t *testing.T) {
 	if err != nil || string(o.raw) != document || o.name != "10-0-0-0-30" || o.uid != "uid-10-0-0-0-30" || o.revision != "7" || o.kind != blocks {
 		t.Errorf("get = %+v, %v", o, err)
 	}
-	all, err := store.list(t.Context(), handles)
+	all, err := objectsOf(t.Context(), store, handles)
 	if err != nil || len(all) != 2 || all[0].name != "net.a" || all[1].uid != "u" || all[1].revision != "8" || all[1].kind != handles ||
 		!all[1].created.Equal(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) || !all[0].created.IsZero() {
 		t.Errorf("list = %+v, %v", all, err)
@@ -172,7 +183,7 @@ func TestListOfAWrongAnswer(t *testing.T) {
 		"an item of a wrong type": items(`{"metadata":{"name":7}}`),
 	} {
 		_, store := overKubernetes(t, map[string]http.HandlerFunc{"GET crd.projectcalico.org/v1/ipamblocks": answer})
-		all, err := store.list(t.Context(), blocks)
+		all, err := objectsOf(t.Context(), store, blocks)
 		if err == nil || len(all) > 0 || errors.Is(err, reaper.ErrNotInstalled) {
 			t.Errorf("%s: list = %s, %v, want an error", name, fmt.Sprint(all), err)
 		}

@@ -2,78 +2,85 @@ package calico
 
 import (
 	"fmt"
-	"math/big"
 	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // A listing is the content of a datastore, decoded as far as possible.
 type listing struct {
-	blocks   []block
-	handles  []handle
+	blocks   []*listedBlock
+	handles  []*listedHandle
 	broken   []*reaper.PoolError // the blocks and handles that could not be decoded
 	nodes    map[string]string   // Kubernetes names, by Calico's names
 	reserved []ipReservation
-	networks map[string]bool       // the names of networks with which handles begin
-	readable map[netip.Prefix]bool // the blocks that could be decoded
-	byID     map[string]handle     // the handles, by ID
-	used     map[string]bool       // the IDs of the handles that have an address in a block
+	networks map[string]bool          // the names of networks with which handles begin
+	readable map[netip.Prefix]bool    // the blocks that could be decoded
+	byID     map[string]*listedHandle // the handles, by ID
+
+	texts map[string]string               // for intern
+	alone map[netip.Prefix][]netip.Prefix // for one
 }
 
-// newListing decodes the objects of a datastore.
-func newListing(storedBlocks, storedHandles []object, nodes map[string]string) listing {
-	l := listing{
-		nodes:    nodes,
+// newListing returns a listing that takes first the handles of a datastore, and then the
+// blocks.
+func newListing() *listing {
+	return &listing{
 		networks: make(map[string]bool),
-		readable: make(map[netip.Prefix]bool, len(storedBlocks)),
-		byID:     make(map[string]handle, len(storedHandles)),
-		used:     make(map[string]bool, len(storedHandles)),
+		readable: make(map[netip.Prefix]bool),
+		byID:     make(map[string]*listedHandle),
+		texts:    make(map[string]string),
+		alone:    make(map[netip.Prefix][]netip.Prefix),
 	}
-	for _, o := range storedHandles {
-		h, err := readHandle(o)
-		if err != nil {
-			l.broken = append(l.broken, &reaper.PoolError{Pool: "handle " + o.name, Err: err})
-			continue
-		}
-		l.handles = append(l.handles, h)
-		l.byID[h.id] = h
-		l.learnNetwork(h.id)
-	}
-	for _, o := range storedBlocks {
-		b, err := readBlock(o)
-		if err != nil {
-			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + o.name, Err: err})
-			continue
-		}
-		l.blocks = append(l.blocks, b)
-		l.readable[b.cidr] = true
-		for _, a := range b.readable {
-			l.learnNetwork(a.handle())
-			l.used[a.handle()] = true
+}
+
+// takeHandles adds what reduceHandle returned.
+func (l *listing) takeHandles(reduced []any) {
+	for _, r := range reduced {
+		switch r := r.(type) {
+		case *reaper.PoolError:
+			l.broken = append(l.broken, r)
+		case *listedHandle:
+			l.handles = append(l.handles, r)
+			l.byID[r.id] = r
+			l.learnNetwork(r.id)
 		}
 	}
-	return l
+}
+
+// takeBlocks adds what reduceBlock returned.
+func (l *listing) takeBlocks(reduced []any) {
+	for _, r := range reduced {
+		switch r := r.(type) {
+		case *reaper.PoolError:
+			l.broken = append(l.broken, r)
+		case *listedBlock:
+			l.blocks = append(l.blocks, r)
+			l.readable[r.Range] = true
+			for _, id := range r.handles {
+				l.learnNetwork(id)
+				if h := l.byID[id]; h != nil {
+					h.used = true
+				}
+			}
+		}
+	}
 }
 
 // refuseMisplaced drops the blocks that are stored under the name of another block,
 // and reports them as broken. A release would look for their allocations in the
 // block that has the name.
 func (l *listing) refuseMisplaced() {
-	all := l.blocks
-	l.blocks = nil
+	l.blocks = slices.DeleteFunc(l.blocks, func(b *listedBlock) bool {
+		if b.misnamed {
+			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", b.Range)})
+		}
+		return b.misnamed
+	})
 	clear(l.readable)
-	for _, b := range all {
-		name := resourceName(blocks, b.cidr.String())
-		if b.root == "" {
-			name = etcdKey(blocks, b.cidr.String())
-		}
-		if b.name != name {
-			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", b.cidr)})
-			continue
-		}
-		l.blocks = append(l.blocks, b)
-		l.readable[b.cidr] = true
+	for _, b := range l.blocks {
+		l.readable[b.Range] = true
 	}
 }
 
@@ -84,38 +91,32 @@ func (l *listing) learnNetwork(id string) {
 	}
 }
 
-// pool returns a block as a pool of the engine.
-func (l listing) pool(b block) reaper.Pool {
-	u := reaper.Pool{
-		Name:     b.cidr.String(),
-		Range:    b.cidr,
-		Capacity: big.NewInt(int64(len(b.allocations))),
+// finish adds to the allocations of a block what the whole listing tells of them, and
+// returns the pool of the engine.
+func (l *listing) finish(b *listedBlock) reaper.Pool {
+	for _, i := range b.bare {
+		a := &b.Allocations[i]
+		a.Owner.Pod, a.Owner.Sandbox = inferOwner(a.Group, l.networks)
+		a.Inferred = a.Owner.Pod != reaper.PodRef{}
 	}
-	if b.version != "" {
-		u.Object = reaper.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
-	}
-	for ordinal, index := range b.allocations {
-		if index == nil {
-			continue
+	for i := range b.Allocations {
+		a := &b.Allocations[i]
+		if node, ok := l.nodes[a.Owner.Node]; ok {
+			a.Owner.Node = node
 		}
-		r := b.allocation(ordinal, l.networks)
-		if node, ok := l.nodes[r.Owner.Node]; ok {
-			r.Owner.Node = node
+		if a.Unreadable == "" {
+			a.Unreadable = l.unreadableReason(a.Group)
 		}
-		if r.Unreadable == "" {
-			r.Unreadable = l.unreadableReason(r.Group)
-		}
-		r.Protected = l.protection(r.IP)
-		u.Allocations = append(u.Allocations, r)
+		a.Protected = l.protection(a.IP)
 	}
-	if len(u.Allocations) > 0 {
-		u.Protected = l.wholeProtection(b)
+	if len(b.Allocations) > 0 {
+		b.Protected = l.wholeProtection(b)
 	}
-	return u
+	return b.Pool
 }
 
 // errors returns an error for each object that could not be decoded.
-func (l listing) errors() []error {
+func (l *listing) errors() []error {
 	var all []error
 	for _, r := range l.reserved {
 		if r.broken != nil {
@@ -131,7 +132,7 @@ func (l listing) errors() []error {
 
 // unreadableReason returns why it is unknown which addresses a handle has. It
 // returns an empty string if it is known.
-func (l listing) unreadableReason(id string) string {
+func (l *listing) unreadableReason(id string) string {
 	if len(l.broken) == 0 || id == "" {
 		return ""
 	}
@@ -146,9 +147,13 @@ func (l listing) unreadableReason(id string) string {
 
 // missing returns the first block in which the handle counts addresses and which
 // could not be read. It reports false if there is none.
-func (l listing) missing(id string) (netip.Prefix, bool) {
+func (l *listing) missing(id string) (netip.Prefix, bool) {
 	var first netip.Prefix
-	for cidr := range l.byID[id].counts {
+	h := l.byID[id]
+	if h == nil {
+		return first, false
+	}
+	for _, cidr := range h.blocks {
 		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
 			first = cidr
 		}
@@ -158,14 +163,14 @@ func (l listing) missing(id string) (netip.Prefix, bool) {
 
 // emptyHandles returns the pool of the handles without an address. An interrupted
 // ADD or DEL leaves such a handle. An ADD that is under way has one, too.
-func (l listing) emptyHandles() reaper.Pool {
+func (l *listing) emptyHandles() reaper.Pool {
 	u := reaper.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
-		if l.used[h.id] || h.deleted {
+		if l.byID[h.id].used || h.deleted {
 			continue
 		}
 		r := reaper.Allocation{
-			Key: h.id, Token: h.token(), Created: h.created, EmptyHandle: true,
+			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
 		r.Owner.Pod, r.Owner.Sandbox = inferOwner(h.id, l.networks)

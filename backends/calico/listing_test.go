@@ -28,6 +28,15 @@ func newHandle(sh shape, id string, cidrs ...string) object {
 	return sh.stored(handles, id, fmt.Sprintf(`{"handleID":%q,"block":{%s},"deleted":false}`, id, strings.TrimPrefix(counts, ",")))
 }
 
+// listingOf returns the listing of a datastore with these objects.
+func listingOf(storedBlocks, storedHandles []object, nodes map[string]string) *listing {
+	l := newListing()
+	l.takeHandles(reduced(storedHandles, l.reduceHandle))
+	l.takeBlocks(reduced(storedBlocks, l.reduceBlock))
+	l.nodes = nodes
+	return l
+}
+
 func TestEmptyHandles(t *testing.T) {
 	hex := sandbox(10)
 	deleted := func(o object) object {
@@ -35,7 +44,7 @@ func TestEmptyHandles(t *testing.T) {
 		return o
 	}
 	inShapes(t, func(t *testing.T, sh shape) {
-		l := newListing(
+		l := listingOf(
 			[]object{oneAddress(sh, "10.0.0.1/32", "net.used"), oneAddress(sh, "10.0.0.2/32", `net.moved`+"\r\neth0"), oneAddress(sh, "10.0.0.3/32", "my.net."+hex)},
 			[]object{
 				newHandle(sh, "net.used", "10.0.0.1/32"), newHandle(sh, "net.moved", "10.0.0.2/32"), newHandle(sh, "my.net."+hex),
@@ -74,7 +83,7 @@ func TestEmptyHandlesTellTheirAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newListing(nil, []object{o}, nil).emptyHandles().Allocations[0]
+	r := listingOf(nil, []object{o}, nil).emptyHandles().Allocations[0]
 	if want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC); !r.Created.Equal(want) || r.Key != "net.A" || r.Token != "u/7" {
 		t.Errorf("listed as %+v, want its ID, and its age since %v", r, want)
 	}
@@ -82,10 +91,10 @@ func TestEmptyHandlesTellTheirAge(t *testing.T) {
 
 // unreadable reports of each address and empty handle of a listing whether it is
 // held as unreadable.
-func unreadable(l listing) map[string]bool {
+func unreadable(l *listing) map[string]bool {
 	held := make(map[string]bool)
 	for _, b := range l.blocks {
-		for _, r := range l.pool(b).Allocations {
+		for _, r := range l.finish(b).Allocations {
 			held[r.IP.String()] = r.Unreadable != ""
 		}
 	}
@@ -122,7 +131,7 @@ func TestUnreadableObjectsHoldTheirSandboxes(t *testing.T) {
 				map[string]bool{"10.0.0.1": true, "10.0.0.2": false}},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
-				l := newListing(tt.blocks, tt.handles, nil)
+				l := listingOf(tt.blocks, tt.handles, nil)
 				if diff := cmp.Diff(tt.want, unreadable(l)); diff != "" {
 					t.Errorf("unreadable (-want +got):\n%s", diff)
 				}
@@ -137,7 +146,7 @@ func TestUnreadableObjectsHoldTheirSandboxes(t *testing.T) {
 // A block that is stored under the name of another is left out.
 func TestMisplacedBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		l := newListing(
+		l := listingOf(
 			[]object{oneAddress(sh, "10.0.0.1/32", "net.a"), oneAddress(sh, "10.0.0.2/32", "net.b"), sh.stored(blocks, "10.0.0.4/32", strings.Replace(
 				string(oneAddress(sh, "10.0.0.3/32", "net.a").value()), "default", "kube-system", 1))},
 			[]object{newHandle(sh, "net.a", "10.0.0.1/32", "10.0.0.3/32"), newHandle(sh, "net.b", "10.0.0.2/32")}, nil)
@@ -154,9 +163,9 @@ func TestMisplacedBlocks(t *testing.T) {
 func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		known := "a.b." + sandbox(1)
-		for name, l := range map[string]listing{
-			"a handle": newListing([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{newHandle(sh, known), newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
-			"a block":  newListing([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
+		for name, l := range map[string]*listing{
+			"a handle": listingOf([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{newHandle(sh, known), newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
+			"a block":  listingOf([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
 		} {
 			var pods []string
 			for _, r := range l.emptyHandles().Allocations {
@@ -172,13 +181,13 @@ func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
 }
 
 func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
-	l := newListing([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
-	r := l.pool(l.blocks[0]).Allocations[0]
+	l := listingOf([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
+	r := l.finish(l.blocks[0]).Allocations[0]
 	if r.Owner.Node != "ip-10-0-0-1.internal" || r.Owner.Pod.Name != "web-0" {
 		t.Errorf("the owner is %+v", r.Owner)
 	}
-	l.nodes = map[string]string{"node-2": "x"}
-	if got := l.pool(l.blocks[0]).Allocations[0].Owner.Node; got != "node-1" {
+	l = listingOf([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-2": "x"})
+	if got := l.finish(l.blocks[0]).Allocations[0].Owner.Node; got != "node-1" {
 		t.Errorf("the node is %q, want Calico's name", got)
 	}
 }

@@ -107,8 +107,10 @@ func looksLikeBlock(data []byte) bool {
 // then its addresses are unreadable.
 func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		l := newListing(e.blocks, e.handles, e.nodes)
-		l.reserved = e.reserved
+		l := newListing()
+		l.takeHandles(reduced(e.handles, l.reduceHandle))
+		l.takeBlocks(reduced(e.blocks, l.reduceBlock))
+		l.nodes, l.reserved = e.nodes, e.reserved
 		for _, err := range l.errors() {
 			if !yield(reaper.Pool{}, err) {
 				return
@@ -117,7 +119,7 @@ func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 		l.broken = nil
 		l.handles = l.uniqueHandles()
 		for _, b := range l.blocks {
-			u := l.pool(b)
+			u := l.finish(b)
 			l.markMissingBlocks(u.Allocations)
 			if !yield(u, nil) {
 				return
@@ -131,11 +133,11 @@ func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 }
 
 // uniqueHandles returns each handle once, as the last document has it.
-func (l listing) uniqueHandles() []handle {
+func (l *listing) uniqueHandles() []*listedHandle {
 	if len(l.byID) == len(l.handles) {
 		return l.handles
 	}
-	var unique []handle
+	var unique []*listedHandle
 	seen := make(map[string]bool, len(l.handles))
 	for _, h := range l.handles {
 		if !seen[h.id] {
@@ -146,9 +148,18 @@ func (l listing) uniqueHandles() []handle {
 	return unique
 }
 
+// reduced returns what reduce makes of each object.
+func reduced(objects []object, reduce func(object) any) []any {
+	all := make([]any, len(objects))
+	for i, o := range objects {
+		all[i] = reduce(o)
+	}
+	return all
+}
+
 // markMissingBlocks marks the allocations as unreadable whose handle counts
 // addresses in a block that is not in the files, or that cannot be read there.
-func (l listing) markMissingBlocks(allocations []reaper.Allocation) {
+func (l *listing) markMissingBlocks(allocations []reaper.Allocation) {
 	for i := range allocations {
 		r := &allocations[i]
 		id := r.Group

@@ -22,9 +22,19 @@ const (
 // 3.22, in UTC and by the clock of the node.
 const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 
-// sandboxID matches the IDs of pod sandboxes that containerd, CRI-O and dockershim
-// make.
-var sandboxID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// isSandboxID reports whether a text has the form of the IDs of pod sandboxes that
+// containerd, CRI-O and dockershim make: 64 hexadecimal digits in lower case.
+func isSandboxID(text string) bool {
+	if len(text) != 64 {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
 
 // The names of namespaces and pods, as far as they matter here (RFC 1123).
 var (
@@ -32,9 +42,8 @@ var (
 	podName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 )
 
-// allocation returns the allocation of an ordinal. The networks are the known names
-// of networks with which handles begin.
-func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocation {
+// allocation returns the allocation of an ordinal. It does not infer an owner.
+func (b block) allocation(ordinal int) reaper.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
 	r := reaper.Allocation{
 		Key:          strconv.Itoa(ordinal),
@@ -55,17 +64,16 @@ func (b block) allocation(ordinal int, networks map[string]bool) reaper.Allocati
 	if at, err := time.Parse(timestampLayout, a.Active[attrTimestamp]); err == nil {
 		r.Created = at
 	}
-	switch {
-	case len(a.Active) == 0:
-		r.Owner.Pod, r.Owner.Sandbox = inferOwner(a.handle(), networks)
-		r.Inferred = r.Owner.Pod != reaper.PodRef{}
-	case r.Owner.Pod.Name != "":
+	if r.Owner.Pod.Name != "" {
 		r.Owner.Sandbox = sandboxOf(a.handle(), r.Owner.Pod)
 	}
-	// Attributes without a pod belong to another orchestrator, whose containers are
-	// not in the census.
 	return r
 }
+
+// infers reports whether the owner of an ordinal is inferred from its handle.
+// Attributes without a pod belong to another orchestrator, whose containers are not in
+// the census.
+func (b block) infers(ordinal int) bool { return len(b.readable[*b.allocations[ordinal]].Active) == 0 }
 
 // handle returns the ID of the handle; empty if there is none. An allocation that
 // was migrated from host-local may have a carriage return and the name of an
@@ -111,7 +119,7 @@ func inferOwner(handle string, networks map[string]bool) (reaper.PodRef, string)
 // splitHandle splits <network>.<sandbox>. The network's name may contain dots.
 func splitHandle(handle string) (network, sandbox string, ok bool) {
 	dot := strings.LastIndexByte(handle, '.')
-	if dot < 0 || !sandboxID.MatchString(handle[dot+1:]) {
+	if dot < 0 || !isSandboxID(handle[dot+1:]) {
 		return "", "", false
 	}
 	return handle[:dot], handle[dot+1:], true

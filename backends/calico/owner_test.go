@@ -19,9 +19,10 @@ func allocationOf(t *testing.T, attribute string, networks ...string) reaper.All
 	for _, name := range networks {
 		known[name] = true
 	}
-	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
-		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`))
-	return b.allocation(0, known)
+	l := listingOf([]object{shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
+		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`)}, nil, nil)
+	l.networks = known
+	return l.finish(l.blocks[0]).Allocations[0]
 }
 
 func TestOwners(t *testing.T) {

@@ -68,9 +68,9 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.Ra
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
 		if r.Pool == emptyHandles {
-			records[i], err = recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
+			records[i], err = b.recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
 		} else {
-			records[i], err = recordAllocation(r, found[r.Pool], storedHandles[store.name(handles, r.Group)])
+			records[i], err = b.recordAllocation(r, found[r.Pool], storedHandles[store.name(handles, r.Group)])
 		}
 		if err != nil {
 			return nil, err
@@ -79,17 +79,17 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.Ra
 	return records, nil
 }
 
-// recordAllocation returns the record of a listed allocation. It returns nil if the
-// block has another allocation by now, or if the record would not decode to the
-// same bytes.
-func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMessage, error) {
-	ordinal, err := b.find(r)
+// recordAllocation returns the record of a listed allocation, and caches its handle for
+// the release. It returns nil if the block has another allocation by now, or if the
+// record would not decode to the same bytes.
+func (b *Backend) recordAllocation(r reaper.Allocation, in block, stored object) (json.RawMessage, error) {
+	ordinal, err := in.find(r)
 	if err != nil || ordinal < 0 {
 		return nil, nil
 	}
-	index := *b.allocations[ordinal]
-	rec := record{Ordinal: ordinal, Index: index, Attribute: string(b.attributes[index])}
-	if number, ok := b.sequences[strconv.Itoa(ordinal)]; ok {
+	index := *in.allocations[ordinal]
+	rec := record{Ordinal: ordinal, Index: index, Attribute: string(in.attributes[index])}
+	if number, ok := in.sequences[strconv.Itoa(ordinal)]; ok {
 		rec.Sequence = &number
 	}
 	if stored.raw != nil {
@@ -99,6 +99,7 @@ func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMess
 		}
 		if h.id == r.Group { // otherwise it is a handle whose ID differs in case
 			rec.Handle = &handleRecord{stored.name, string(stored.raw)}
+			b.known.add(h)
 		}
 	}
 	if !utf8.ValidString(rec.Attribute) || !utf8.Valid(stored.raw) {
@@ -107,13 +108,14 @@ func recordAllocation(r reaper.Allocation, b block, stored object) (json.RawMess
 	return json.Marshal(rec)
 }
 
-// recordEmptyHandle returns the record of a listed handle without an address. It
-// returns nil like recordAllocation.
-func recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, error) {
+// recordEmptyHandle returns the record of a listed handle without an address, and caches
+// the handle. It returns nil like recordAllocation.
+func (b *Backend) recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
 		return nil, nil
 	}
+	b.known.add(h)
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 
@@ -123,8 +125,7 @@ const readsWorth = 20
 
 // readAll reads blocks by CIDR, or handles by ID. It reads each of them, or lists
 // all objects of the kind, whichever costs the datastore less. It returns the
-// objects by name; there may be more than were asked for, and an object that does
-// not exist is absent. If a single read fails, it lists instead, because only the
+// objects by name. An object that does not exist is absent. If a single read fails, it lists instead, because only the
 // list repeats requests.
 func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []string) (map[string]object, error) {
 	slices.Sort(ids)
@@ -136,12 +137,23 @@ func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []st
 	if len(ids)*readsWorth <= size && readEach(ctx, store, k, ids, found) == nil {
 		return found, nil
 	}
-	all, err := store.list(ctx, k)
+	names := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		names[store.name(k, id)] = true
+	}
+	all, err := store.list(ctx, k, func(o object) any {
+		if !names[o.name] {
+			return nil
+		}
+		return o
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range all {
-		found[o.name] = o
+	for _, one := range all {
+		if o, ok := one.(object); ok {
+			found[o.name] = o
+		}
 	}
 	return found, nil
 }

@@ -225,7 +225,7 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	for _, sh := range shapes {
 		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
-		stored, err := recordAllocation(reaper.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
+		stored, err := new(Backend).recordAllocation(reaper.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
 			sh.stored(handles, "net.b", handleJSON(sh, `{"10.0.0.0/30":1}`)))
 		if err != nil {
 			f.Fatal(err)

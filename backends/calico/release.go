@@ -23,12 +23,18 @@ const maxConflicts = 20
 func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	store, err := b.datastore(ctx)
+	if err == nil {
+		if err = b.slots.enter(ctx); err != nil {
+			err = fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		}
+	}
 	if err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
 		return errs
 	}
+	defer b.slots.leave()
 	if pool == emptyHandles {
 		b.releaseEmptyHandles(ctx, store, ws, errs)
 		return errs
@@ -142,7 +148,7 @@ func (b block) find(r reaper.Allocation) (int, error) {
 		return -1, nil
 	}
 	if token := b.token(ordinal); token == "" || token != r.Token {
-		return -1, fmt.Errorf("%w: it is now %s", reaper.ErrChanged, token)
+		return -1, fmt.Errorf("%w: it is now %s", reaper.ErrChanged, b.attributes[*b.allocations[ordinal]])
 	}
 	return ordinal, nil
 }

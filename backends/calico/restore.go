@@ -174,7 +174,7 @@ func (r *restoration) partition() []int {
 // taken returns the answer for a record whose ordinal is allocated.
 func (r *restoration) taken(i int) error {
 	a := r.allocations[i]
-	now := r.before.allocation(a.Ordinal, nil)
+	now := r.before.allocation(a.Ordinal)
 	switch {
 	case now.Token != a.token():
 		return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, ownerOf(now))

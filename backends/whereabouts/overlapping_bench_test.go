@@ -3,16 +3,17 @@ package whereabouts
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 )
 
 // Each reservation is looked up among the IPPools of its namespace. The time grows with the
 // reservations, and not with their product with the node slices.
 func BenchmarkReservationsBesideNodeSlices(b *testing.B) {
-	for _, slices := range []int{100, 1_000, 4_000} {
+	for _, count := range []int{100, 1_000, 4_000} {
 		const each = 10
 		var pools, reservations []json.RawMessage
-		for n := range slices {
+		for n := range count {
 			entries := make(map[string]map[string]string)
 			for i := range each {
 				podRef := fmt.Sprintf("default/pod-%d-%d", n, i)
@@ -28,15 +29,15 @@ func BenchmarkReservationsBesideNodeSlices(b *testing.B) {
 				`{"metadata":{"namespace":"kube-system","name":"node-%d-10.%d.%d.0-24"},"spec":{"range":"10.%d.%d.0/24","allocations":%s}}`,
 				n, n>>8, n&0xff, n>>8, n&0xff, allocations)))
 		}
-		b.Run(fmt.Sprint("slices=", slices), func(b *testing.B) {
+		b.Run(fmt.Sprint("slices=", count), func(b *testing.B) {
 			for b.Loop() {
-				for pool, err := range overlappingPools(reservations, readPools(pools), protections{}) {
+				for pool, err := range overlappingPools(slices.Values(reservations), readPools(slices.Values(pools)), protections{}) {
 					if err != nil || pool.Allocations[0].Group == "" {
 						b.Fatalf("%s: %v, and the group %q", pool.Name, err, pool.Allocations[0].Group)
 					}
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*slices*each), "ns/reservation")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*count*each), "ns/reservation")
 		})
 	}
 }

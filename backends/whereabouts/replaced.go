@@ -28,7 +28,7 @@ const (
 // hasTombstone reports whether the spec of an overlapping reservation has a
 // tombstone.
 func hasTombstone(spec json.RawMessage) bool {
-	if !mayName(spec, tombstone) && !bytes.ContainsRune(spec, '\\') {
+	if !bytes.Contains(spec, []byte(tombstone)) && !bytes.ContainsRune(spec, '\\') {
 		return false // as almost always
 	}
 	var s v1alpha1.OverlappingRangeIPReservationSpec
