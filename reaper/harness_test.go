@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -275,3 +277,14 @@ func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option)
 
 // asValues compares addresses as values.
 var asValues = cmpopts.EquateComparable(netip.Addr{})
+
+// listsFirst returns calls with those that list stores in the order of their names: stores
+// are listed at the same time.
+func listsFirst(calls []string) []string {
+	n := 0
+	for n < len(calls) && strings.HasSuffix(calls[n], ": list") {
+		n++
+	}
+	slices.Sort(calls[:n])
+	return calls
+}
