@@ -14,7 +14,7 @@ import (
 const MaxBatch = 1000
 
 // MaxAcross is the most warrants that one call of BatchReleaser.ReleaseAcross gets. A crash
-// can cut as many releases short.
+// can cut twice as many releases short.
 const MaxAcross = 500
 
 // A Backend is a store of allocations.
@@ -61,8 +61,8 @@ type BatchReleaser interface {
 	Backend
 
 	// ReleaseAcross is Release for at most MaxAcross warrants of any pools. It makes at
-	// most so many requests at the same time. It is never called twice at the same time,
-	// nor while Release is called.
+	// most so many requests at the same time. Two calls may go on at the same time, for
+	// different pools. It is never called while Release is called.
 	ReleaseAcross(ctx context.Context, ws []Warrant, concurrency int) []error
 }
 

@@ -1,25 +1,78 @@
 package reaper
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
-// firstAcross is how many allocations the first batch across pools has.
-const firstAcross = MaxAcross / 4
+const (
+	firstAcross = MaxAcross / 4 // allocations of the first batch across pools
+	looksAcross = 2             // requests that two batches leave to the looks
+)
 
-// releaseAcross releases orphans of any pools of one backend, batch by batch. A batch that
-// is decided at once makes the next one larger, and any other makes it smaller: the writes
-// of a large batch may take longer than warrants are valid.
+// releaseAcross releases orphans of any pools of one backend, batch by batch. As soon as
+// batches are as large as they may be, two of them are under way: the writes of one fill the
+// time in which the other waits for its look.
 func (r *run) releaseAcross(ctx context.Context, b BatchReleaser, plan Plan, confirmer *Confirmer, due []int, settled *meter) {
-	send := func(ctx context.Context, ws []Warrant) []error {
-		return b.ReleaseAcross(ctx, ws, max(1, r.Concurrency))
-	}
-	for size := firstAcross; len(due) > 0; {
-		batch := due[:min(size, len(due))]
-		due = due[len(batch):]
-		if r.releaseBatch(ctx, send, plan, confirmer, batch) {
-			size = min(2*size, MaxAcross)
-		} else {
-			size = max(size/2, 1)
+	batches := acrossBatches{due: due, size: firstAcross}
+	release := func(concurrency int) bool {
+		batch := batches.next()
+		if len(batch) == 0 {
+			return false
 		}
+		send := func(ctx context.Context, ws []Warrant) []error { return b.ReleaseAcross(ctx, ws, concurrency) }
+		batches.resize(r.releaseBatch(ctx, send, plan, confirmer, batch))
 		settled.add(len(batch))
+		return true
 	}
+	half := (r.Concurrency - looksAcross) / 2
+	for release(max(1, r.Concurrency)) {
+		if half > 0 && batches.largest() {
+			break
+		}
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for release(half) {
+				continue
+			}
+		})
+	}
+	both.Wait()
+}
+
+// acrossBatches are the batches of a release across pools. It is safe for concurrent use.
+type acrossBatches struct {
+	mu   sync.Mutex
+	due  []int // the rest
+	size int   // of the next batch
+}
+
+// next returns the next batch; none after the last one.
+func (q *acrossBatches) next() []int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch := q.due[:min(q.size, len(q.due))]
+	q.due = q.due[len(batch):]
+	return batch
+}
+
+// resize makes the next batch larger after one that was decided at once, and smaller after
+// any other: the writes of a large batch may take longer than warrants are valid.
+func (q *acrossBatches) resize(atOnce bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if atOnce {
+		q.size = min(2*q.size, MaxAcross)
+	} else {
+		q.size = max(q.size/2, 1)
+	}
+}
+
+// largest reports whether the next batch may be as large as any.
+func (q *acrossBatches) largest() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size == MaxAcross
 }

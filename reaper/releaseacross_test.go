@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,21 +54,38 @@ func sizes(into *[]int, answer func(batch int) error) func(context.Context, []re
 	}
 }
 
-// A step that is the same for many pools is made once for hundreds of them.
+// A step that is the same for many pools is made once for hundreds of them. Two of the
+// largest batches are under way at the same time, and share the requests.
 func TestPoolsAreReleasedTogetherInLargerAndLargerBatches(t *testing.T) {
-	var got []int
-	h := acrossHarness(t, 1600, func(_ context.Context, ws []reaper.Warrant, concurrency int) []error {
-		got = append(got, len(ws))
-		equal(t, "concurrency", concurrency, 4)
-		for _, w := range ws {
-			if _, err := w.Allocation(); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []int
+		var largest sync.WaitGroup
+		largest.Add(2)
+		h := acrossHarness(t, 1600, func(_ context.Context, ws []reaper.Warrant, concurrency int) []error {
+			mu.Lock()
+			got = append(got, len(ws))
+			together := len(got) > 2
+			mu.Unlock()
+			if !together {
+				equal(t, "concurrency", concurrency, 4)
+			} else {
+				equal(t, "concurrency", concurrency, 1)
 			}
-		}
-		return make([]error, len(ws))
+			if len(ws) == reaper.MaxAcross {
+				largest.Done()
+				largest.Wait()
+			}
+			for _, w := range ws {
+				if _, err := w.Allocation(); err != nil {
+					t.Error(err)
+				}
+			}
+			return make([]error, len(ws))
+		})
+		equal(t, "released", h.run(t).Summary.Released, 1600)
+		equal(t, "batches", got, []int{125, 250, 500, 500, 225})
 	})
-	equal(t, "released", h.run(t).Summary.Released, 1600)
-	equal(t, "batches", got, []int{125, 250, 500, 500, 225})
 }
 
 // Promise 4. After a batch that took longer than its warrants are valid, the next one is

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -63,10 +64,18 @@ type ioStreams struct {
 	firstAnswer time.Duration
 }
 
+// garbage is how much memory a run may fill with values that it does not need any more, in
+// per cent of those that it needs. Go's default of 100 makes a run a tenth faster, and needs
+// a third more memory in a cluster of 40,000 pods. The variable GOGC overrides it.
+const garbage = 40
+
 // Main runs the program with these backends and the arguments of the process, and
 // returns its exit code. The order of the backends is that in which they release:
 // see plugin.Plugin.
 func Main(plugins []plugin.Plugin) int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	kubectl, args := called(os.Args)

@@ -3,6 +3,7 @@ package kube
 import (
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -10,11 +11,13 @@ import (
 // has room for its other clients. A request ends when its answer is read. A watch does not
 // count: it has no end. It is safe for concurrent use.
 //
-// Writes go first, because a warrant expires while its write waits.
+// A write never waits, because its warrant would expire meanwhile, and the lock too. A run
+// makes no more writes at the same time than the limit. A read waits as long as there are as
+// many requests as the limit.
 type InFlight struct {
-	mu            sync.Mutex
-	free          int
-	writes, reads []chan struct{} // those that wait, oldest first
+	mu    sync.Mutex
+	free  int             // negative while writes take more places than there were
+	reads []chan struct{} // those that wait, oldest first
 }
 
 // NewInFlight returns a limit of so many requests.
@@ -50,17 +53,13 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 // enter waits until the request may be sent. The error is that of the request's context.
 func (l *InFlight) enter(request *http.Request) error {
 	l.mu.Lock()
-	if l.free > 0 {
+	if l.free > 0 || request.Method != http.MethodGet {
 		l.free--
 		l.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{}, 1) // leave does not wait
-	waiting := &l.writes
-	if request.Method == http.MethodGet {
-		waiting = &l.reads
-	}
-	*waiting = append(*waiting, turn)
+	l.reads = append(l.reads, turn)
 	l.mu.Unlock()
 	select {
 	case <-turn:
@@ -68,30 +67,26 @@ func (l *InFlight) enter(request *http.Request) error {
 	case <-request.Context().Done():
 	}
 	l.mu.Lock()
-	for i, other := range *waiting {
-		if other == turn {
-			*waiting = append((*waiting)[:i:i], (*waiting)[i+1:]...)
-			l.mu.Unlock()
-			return request.Context().Err()
-		}
+	if i := slices.Index(l.reads, turn); i >= 0 {
+		l.reads = slices.Delete(l.reads, i, i+1)
+		l.mu.Unlock()
+		return request.Context().Err()
 	}
 	l.mu.Unlock()
 	l.leave() // its turn came at the same time
 	return request.Context().Err()
 }
 
-// leave gives the place of a request that has ended to the next one.
+// leave gives the place of a request that has ended to the read that waits longest.
 func (l *InFlight) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, waiting := range []*[]chan struct{}{&l.writes, &l.reads} {
-		if len(*waiting) > 0 {
-			(*waiting)[0] <- struct{}{}
-			*waiting = (*waiting)[1:]
-			return
-		}
-	}
 	l.free++
+	if l.free > 0 && len(l.reads) > 0 {
+		l.free--
+		l.reads[0] <- struct{}{}
+		l.reads = slices.Delete(l.reads, 0, 1)
+	}
 }
 
 // leaving is the body of an answer whose request ends when it is read or closed.
