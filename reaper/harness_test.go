@@ -278,13 +278,29 @@ func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option)
 // asValues compares addresses as values.
 var asValues = cmpopts.EquateComparable(netip.Addr{})
 
-// listsFirst returns calls with those that list stores in the order of their names: stores
-// are listed at the same time.
-func listsFirst(calls []string) []string {
+// calls has what several goroutines do, in order. The zero calls has none.
+type calls struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// of returns a hook that notes the requests to one store.
+func (c *calls) of(store string) func(request string) error {
+	return func(request string) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.all = append(c.all, store+request)
+		return nil
+	}
+}
+
+// listsFirst returns the calls with those that list stores in the order of their names:
+// stores are listed at the same time.
+func (c *calls) listsFirst() []string {
 	n := 0
-	for n < len(calls) && strings.HasSuffix(calls[n], ": list") {
+	for n < len(c.all) && strings.HasSuffix(c.all[n], ": list") {
 		n++
 	}
-	slices.Sort(calls[:n])
-	return calls
+	slices.Sort(c.all[:n])
+	return c.all
 }

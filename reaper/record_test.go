@@ -29,17 +29,13 @@ func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 	h := newHarness(one.Backend(), two.Backend())
 	h.addPods(t, one, "live-1", "gone-1")
 	h.addPods(t, two, "live-1", "gone-2")
-	var order []string
-	note := func(what string) error {
-		order = append(order, what)
-		return nil
-	}
-	one.OnRequest(func(request string) error { return note("one: " + request) })
-	two.OnRequest(func(request string) error { return note("two: " + request) })
-	h.ledgers.onSave = func() error { return note("ledger") }
-	h.journal.OnWrite(func() error { return note("journal") })
+	var order calls
+	one.OnRequest(order.of("one: "))
+	two.OnRequest(order.of("two: "))
+	h.ledgers.onSave = func() error { return order.of("")("ledger") }
+	h.journal.OnWrite(func() error { return order.of("")("journal") })
 	h.run(t)
-	equal(t, "order", listsFirst(listsFirst(order)), []string{
+	equal(t, "order", order.listsFirst(), []string{
 		"one: list", "two: list", "ledger", "one: record", "two: record", "journal",
 		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2",
 	})

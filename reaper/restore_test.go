@@ -120,18 +120,12 @@ func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 // restored first.
 func TestRestoreReversesTheOrderOfBackends(t *testing.T) {
 	r := newReleasedHarness(t)
-	var order []string
-	note := func(who string) func(string) error {
-		return func(request string) error {
-			order = append(order, who+request)
-			return nil
-		}
-	}
-	r.one.OnRequest(note("one: "))
-	r.two.OnRequest(note("two: "))
-	r.pods.OnCall(note(""))
+	var order calls
+	r.one.OnRequest(order.of("one: "))
+	r.two.OnRequest(order.of("two: "))
+	r.pods.OnCall(order.of(""))
 	r.restore(t)
-	equal(t, "order", listsFirst(order), []string{"one: list", "two: list", "list pods", "list virtual machines", "two: restore a/10.1.0.2", "one: restore a"})
+	equal(t, "order", order.listsFirst(), []string{"one: list", "two: list", "list pods", "list virtual machines", "two: restore a/10.1.0.2", "one: restore a"})
 }
 
 // Promise 5.

@@ -215,18 +215,12 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	h := newHarness(first.Backend(), second.Backend())
 	h.addPods(t, first, "live-1", "gone-1")
 	h.addPods(t, second, "live-1", "gone-2", "gone-3")
-	var order []string
-	note := func(who string) func(string) error {
-		return func(request string) error {
-			order = append(order, who+request)
-			return nil
-		}
-	}
-	first.OnRequest(note("first: "))
-	second.OnRequest(note("second: "))
+	var order calls
+	first.OnRequest(order.of("first: "))
+	second.OnRequest(order.of("second: "))
 	h.change = func(o *reaper.Options) { o.Concurrency = 1 }
 	h.run(t)
-	equal(t, "order", listsFirst(order), []string{
+	equal(t, "order", order.listsFirst(), []string{
 		"first: list", "second: list", "first: record", "second: record", "first: release a",
 		"second: bury a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.2", "second: remove a/10.0.0.3",
 	})

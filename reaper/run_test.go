@@ -126,18 +126,12 @@ func TestAllocationsAreListedBeforePods(t *testing.T) {
 	first, second := backendtest.NewMemory("first"), backendtest.NewMemory("second")
 	h := newHarness(first.Backend(), second.Backend())
 	h.addPods(t, first, "live-1")
-	var order []string
-	note := func(who string) func(string) error {
-		return func(request string) error {
-			order = append(order, who+request)
-			return nil
-		}
-	}
-	first.OnRequest(note("first: "))
-	second.OnRequest(note("second: "))
-	h.pods.OnCall(note(""))
+	var order calls
+	first.OnRequest(order.of("first: "))
+	second.OnRequest(order.of("second: "))
+	h.pods.OnCall(order.of(""))
 	h.run(t)
-	equal(t, "order", listsFirst(order), []string{"first: list", "second: list", "list pods", "list virtual machines", "list statefulsets", "list nodes"})
+	equal(t, "order", order.listsFirst(), []string{"first: list", "second: list", "list pods", "list virtual machines", "list statefulsets", "list nodes"})
 }
 
 // Promise 5.
