@@ -24,11 +24,17 @@ type followedLook struct {
 // no pod. The Confirmer is for a plan of that many orphans.
 func newFollowedLook(t *testing.T, cluster *followed, due int) followedLook {
 	t.Helper()
+	return newLookThrough(t, cluster, cluster, due)
+}
+
+// newLookThrough is newFollowedLook. The Confirmer reaches the cluster through another one.
+func newLookThrough(t *testing.T, through reaper.Cluster, cluster *followed, due int) followedLook {
+	t.Helper()
 	as := allocations(2)
 	as[0].Owner = reaper.Owner{Sandbox: "another"}
 	terms := impatientWithUnnamed()
 	inv := inventory(t, fixedStore{poolOf(as...)})
-	census, err := reaper.TakeCensus(t.Context(), cluster, reaper.Scope{})
+	census, err := reaper.TakeCensus(t.Context(), through, reaper.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +43,7 @@ func newFollowedLook(t *testing.T, cluster *followed, due int) followedLook {
 		t.Fatalf("%d orphans, want %d", len(orphans), len(as))
 	}
 	cluster.listed()
-	l := followedLook{t, cluster, orphans, reaper.NewConfirmer(cluster, census, due)}
+	l := followedLook{t, cluster, orphans, reaper.NewConfirmer(through, census, due)}
 	t.Cleanup(l.confirmer.Close)
 	return l
 }

@@ -51,6 +51,8 @@ func (f *follower) settle() {
 		return
 	}
 	f.asked = slices.Delete(f.asked, 0, reached)
-	f.stalls = time.Now().Add(stallAfter)
+	if time.Since(f.looked) <= shareFollowed {
+		f.stalls = time.Now().Add(stallAfter)
+	}
 	f.wake()
 }

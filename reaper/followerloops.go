@@ -98,11 +98,10 @@ func (f *follower) relist(ctx context.Context) {
 	index := newPopulation(time.Time{}, pods).following()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if version < f.version {
-		f.giveUp(fmt.Errorf("the version of the store was %d, and a list has %d", f.version, version))
-		return
+	f.stalls = time.Now().Add(stallAfter)
+	if version > f.version { // otherwise another watch went on meanwhile
+		f.index, f.version = index, version
 	}
-	f.index, f.version, f.stalls = index, version, time.Now().Add(stallAfter)
 	f.settle()
 	f.wake()
 }

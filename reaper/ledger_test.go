@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,21 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	whole := string(ledgerOf(t, map[string]int64{id: noon.Unix()}).Encode())
 	for n := range len(whole) {
 		refused = append(refused, whole[:n], whole[:n]+string(whole[n]^1)+whole[n+1:])
+	}
+	key, next, none := strings.Repeat("a", 16), strings.Repeat("b", 16), "\x00\x00\x00\x00"
+	for _, lists := range []string{
+		"\x02" + next + "\x01" + key + "\x01" + none,               // keys that are not in order
+		"\x02" + key + "\x01" + key + "\x01" + none,                // a key twice
+		"\x00\x00\x00\x02\x01b\x01a\x00",                           // names that are not in order
+		"\x00\x00\x00\x02\x01a\x01a\x00",                           // a name twice
+		"\x00\x00\x00\x00\x01" + key + "\x00",                      // a node without a name
+		"\x00\x00\x00\x01\x01a\x01" + key + "\x01",                 // another one
+		"\x00\x00\x01" + key + "\x80\x80\x80\x80\x08" + "\x00\x00", // a grace of 2^31 s
+		"\x00" + none + "\x00",                                     // more bytes than lists
+		none,                                                       // fewer
+	} {
+		body := []byte("\x02\x00\x00\x00\x00\x00" + lists)
+		refused = append(refused, string(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))))
 	}
 	for _, text := range append(refused, whole+"\x00", "\x03"+whole[1:]) {
 		l, err := reaper.DecodeLedger([]byte(text))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 )
 
 // ledgerVersion is the format that Encode writes. DecodeLedger reads it, and version 1.
@@ -123,7 +124,10 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	l.restored = readTable[int64](&r, lastSecond)
 	l.graces = readTable[int32](&r, maxGrace)
 	l.names = r.names()
-	l.nodes = readTable[uint32](&r, uint64(len(l.names))-1)
+	l.nodes = readTable[uint32](&r, math.MaxUint32)
+	if slices.ContainsFunc(l.nodes, func(e tableEntry[uint32]) bool { return uint64(e.value) >= uint64(len(l.names)) }) {
+		r.fail("a pod is on a node whose name is not there")
+	}
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}

@@ -108,12 +108,12 @@ type sender func(ctx context.Context, ws []Warrant) []error
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
 // decided, each time with fresh warrants, as long as the attempts decide on some. It
-// reports whether the first attempt decided on all.
+// reports whether the first attempt had time for all.
 func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
-	attempts, idle := 0, 0
+	late, idle := false, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
 		wait, _ := backoff.Next()
@@ -123,9 +123,9 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 		if last != nil {
 			confirmer.Forget()
 		}
-		attempts++
-		before := len(undecided)
+		first, before := last == nil, len(undecided)
 		answers := attempt(ctx, send, plan, confirmer, undecided)
+		late = late || first && slices.ContainsFunc(answers, isLate)
 		undecided, last = r.settleAll(plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
@@ -153,7 +153,7 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 		}
 	}
 	r.failPools(plan, undecided, why, " not released")
-	return len(undecided) == 0 && attempts == 1
+	return !late
 }
 
 // failPools keeps a failure for each pool of the releases, by index, that have an error: how

@@ -58,12 +58,13 @@ func (q *acrossBatches) next() []int {
 	return batch
 }
 
-// resize makes the next batch larger after one that was decided at once, and smaller after
-// any other: the writes of a large batch may take longer than warrants are valid.
-func (q *acrossBatches) resize(atOnce bool) {
+// resize makes the next batch larger after one that had time, and smaller after one whose
+// writes took longer than warrants are valid. What the store refuses to decide makes no batch
+// smaller: each batch waits for its own.
+func (q *acrossBatches) resize(inTime bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if atOnce {
+	if inTime {
 		q.size = min(2*q.size, MaxAcross)
 	} else {
 		q.size = max(q.size/2, 1)

@@ -45,11 +45,11 @@ func acrossHarness(t *testing.T, n int, release func(ctx context.Context, ws []r
 
 // sizes notes the sizes of batches. Those that answer says are not decided, by their first
 // attempt.
-func sizes(into *[]int, answer func(batch int) error) func(context.Context, []reaper.Warrant, int) []error {
+func sizes(into *[]int, answer func(batch int, last reaper.Warrant) error) func(context.Context, []reaper.Warrant, int) []error {
 	return func(_ context.Context, ws []reaper.Warrant, _ int) []error {
 		*into = append(*into, len(ws))
 		errs := make([]error, len(ws))
-		errs[len(errs)-1] = answer(len(*into))
+		errs[len(errs)-1] = answer(len(*into), ws[len(ws)-1])
 		return errs
 	}
 }
@@ -93,14 +93,36 @@ func TestPoolsAreReleasedTogetherInLargerAndLargerBatches(t *testing.T) {
 func TestBatchThatIsNotDecidedAtOnceMakesTheNextOneSmaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []int
-		h := acrossHarness(t, 700, sizes(&got, func(batch int) error {
+		h := acrossHarness(t, 700, sizes(&got, func(batch int, last reaper.Warrant) error {
 			if batch == 2 || batch == 4 {
-				return fmt.Errorf("%w: too late", reaper.ErrAgain)
+				time.Sleep(2 * reaper.Freshness)
+				_, err := last.Allocation()
+				return err
 			}
 			return nil
 		}))
 		equal(t, "released", h.run(t).Summary.Released, 700)
 		equal(t, "batches", got, []int{125, 250, 1, 125, 1, 62, 124, 14})
+	})
+}
+
+// Promise 9. Some allocations of every batch are never decided. The others are released,
+// nevertheless, and in time.
+func TestAllocationsThatAreNeverDecidedHoldUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := acrossHarness(t, 2000, func(_ context.Context, ws []reaper.Warrant, _ int) []error {
+			time.Sleep(1500 * time.Millisecond)
+			errs := make([]error, len(ws))
+			for i, w := range ws {
+				if a, _ := w.Allocation(); strings.HasSuffix(a.Pool, "0") || strings.HasSuffix(a.Pool, "5") {
+					errs[i] = fmt.Errorf("%w: the webhook is broken", reaper.ErrAgain)
+				}
+			}
+			return errs
+		})
+		h.change = func(o *reaper.Options) { o.Timeout = 10 * time.Minute }
+		report, _ := h.partial(t)
+		equal(t, "released", report.Summary.Released, 1600)
 	})
 }
 

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -25,9 +26,26 @@ func (w Warrant) Allocation() (Allocation, error) {
 		return Allocation{}, ErrNoWarrant
 	}
 	if age := time.Since(w.confirmed); age > Freshness {
-		return Allocation{}, fmt.Errorf("%w: the second look was %v ago", ErrAgain, age.Round(time.Millisecond))
+		return Allocation{}, expiredError{age.Round(time.Millisecond)}
 	}
 	return w.orphan.allocation, nil
+}
+
+// An expiredError says how old a warrant is. It wraps ErrAgain.
+type expiredError struct{ age time.Duration }
+
+// Error names the age.
+func (e expiredError) Error() string {
+	return fmt.Sprintf("%v: the second look was %v ago", ErrAgain, e.age)
+}
+
+// Unwrap returns ErrAgain.
+func (e expiredError) Unwrap() error { return ErrAgain }
+
+// isLate reports whether an answer says that there was too little time for a batch.
+func isLate(err error) bool {
+	var expired expiredError
+	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }
 
 // Renew is the function Renew for one warrant.

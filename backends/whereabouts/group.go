@@ -18,10 +18,11 @@ import (
 // Each backend lists the pools on its own, and they may change in between. Nothing
 // depends on equal lists, since a group contains pool, key and podref:
 //
-//   - An entry that only the first list has forms a group of one. It is gone by now,
-//     or it changed hands, and then its token does not match.
-//   - An entry that only the second list has gives its reservation a group of one. The
-//     reservation is judged alone, and kept at the release while the entry is there.
+//   - An entry that only the list of Pools has forms a group of one. It is new or gone, or
+//     it changed hands, and then its token does not match. The next run judges its
+//     reservation.
+//   - An entry that only the list of Overlapping has gives its reservation a group of one.
+//     The reservation is judged alone, and kept at the release while the entry is there.
 //   - An entry that changed hands to another pod in between has another group. If the
 //     same pod adopted it, the group is right; token and second look decide.
 //

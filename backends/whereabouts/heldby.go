@@ -10,21 +10,30 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
+// A poolsRead has the IPPools, and when the reading of their list began.
+type poolsRead struct {
+	items []json.RawMessage
+	at    time.Time
+}
+
 // poolsSince returns the IPPools as they were read after the given time. It reads them
-// again if they were not. Concurrent calls share one reading.
+// again if they were not. Concurrent calls share one reading, and a call for which the last
+// one is recent enough does not wait for the next.
 func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]json.RawMessage, error) {
+	if last := b.pools.Load(); last != nil && last.at.After(since) {
+		return last.items, nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.readAt.After(since) {
-		return b.pools, nil
+	if last := b.pools.Load(); last != nil && last.at.After(since) {
+		return last.items, nil
 	}
-	b.pools, b.readAt = nil, time.Time{} // the memory is for the new ones
-	readAt := time.Now()
+	at := time.Now()
 	items, err := list(ctx, b.client, poolResource)
 	if err != nil {
 		return nil, err
 	}
-	b.pools, b.readAt = items, readAt
+	b.pools.Store(&poolsRead{items, at})
 	return items, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"k8s.io/client-go/rest"
@@ -39,9 +39,8 @@ type Overlapping struct {
 	// tombstone: as they were with it, or the zero object if that is not known.
 	begun sync.Map
 
-	mu     sync.Mutex
-	pools  []json.RawMessage // the IPPools, read at readAt
-	readAt time.Time
+	mu    sync.Mutex                // held while the IPPools are read
+	pools atomic.Pointer[poolsRead] // the IPPools as last read; nil if they are to be read
 }
 
 // NewOverlapping returns the backend over a client of
@@ -80,9 +79,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // A tombstone that an earlier attempt left is listed as Interrupted.
 func (b *Overlapping) forget() {
 	b.begun.Clear()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pools, b.readAt = nil, time.Time{}
+	b.pools.Store(nil)
 }
 
 // overlappingPools decodes the overlapping reservations of a listing. The IPPools

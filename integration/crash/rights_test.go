@@ -19,6 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // defineMigrations defines the resource by which Calico 3.32 moves its data, until
@@ -135,33 +136,38 @@ func wantStatus(w *world.World, r *reap.Report, want map[string]string) {
 // A ledger of more than one ConfigMap is within the shipped rights too, which name
 // every one that there can be.
 func TestShippedRolesSufficeForALargeLedger(t *testing.T) {
-	const entries = 10_001 // one more than a ConfigMap of the ledger has
+	const pools, each = 3, 10_000 // more than one ConfigMap of the ledger has room for
 	w := world.New(t, calico.KubernetesT(t))
 	w.Must(w.Memory.Forget(t.Context()))
 	w.Put(snapshot.Store{})
-	pool := &v1alpha1.IPPool{
-		ObjectMeta: metav1.ObjectMeta{Name: "10.8.0.0-16"},
-		Spec:       v1alpha1.IPPoolSpec{Range: "10.8.0.0/16", Allocations: map[string]v1alpha1.IPAllocation{}},
-	}
-	for i := range entries {
-		pool.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{
-			ContainerID: "sandbox", PodRef: fmt.Sprintf("%s/gone-%d", world.Shop, i), IfName: "net1",
+	for n := range pools {
+		pool := &v1alpha1.IPPool{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("10.%d.0.0-16", n+8)},
+			Spec:       v1alpha1.IPPoolSpec{Range: fmt.Sprintf("10.%d.0.0/16", n+8), Allocations: map[string]v1alpha1.IPAllocation{}},
 		}
+		for i := range each {
+			pool.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{
+				ContainerID: fmt.Sprintf("sandbox-%d-%d", n, i), PodRef: fmt.Sprintf("%s/gone-%d-%d", world.Shop, n, i), IfName: "net1",
+			}
+		}
+		_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
+		w.Must(err)
 	}
-	_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
-	w.Must(err)
 	install(w, shipped(w, rights.Release, "whereabouts"))
 	w.Proxy.Reset()
-	for range 2 { // the second has both to read
-		if got := w.Run(plain + "gracePeriod: 1h\n" + only("whereabouts")).Report.Summary.Suspected; got != entries {
-			t.Errorf("%d entries are suspected, want %d", got, entries)
+	for range 2 { // the second has all to read, and none to write
+		if got := w.Run(plain + "gracePeriod: 1h\n" + only("whereabouts")).Report.Summary.Suspected; got != pools*each {
+			t.Errorf("%d entries are suspected, want %d", got, pools*each)
 		}
 	}
-	if got := w.Proxy.Mutations()["create configmaps"]; got != 2 {
-		t.Errorf("%d ConfigMaps were created, want 2", got)
+	if got := w.Proxy.Mutations()["create configmaps"]; got != reaper.LedgerShards {
+		t.Errorf("%d ConfigMaps were created, want %d", got, reaper.LedgerShards)
 	}
-	if got := w.Proxy.Counts()["get configmaps"]; got < 3 {
-		t.Errorf("%d ConfigMaps were read, want one and then both", got)
+	if got := w.Proxy.Mutations()["update configmaps"]; got != 0 {
+		t.Errorf("%d ConfigMaps were written again, and nothing changed", got)
+	}
+	if got := w.Proxy.Counts()["get configmaps"]; got < 1+reaper.LedgerShards {
+		t.Errorf("%d ConfigMaps were read, want one and then all", got)
 	}
 }
 

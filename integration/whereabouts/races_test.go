@@ -2,6 +2,7 @@ package whereabouts_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		hold string // the first request of that kind
 		do   func(f *fixture)
 		want []string
+		may  []string // the report may have these too: stores are listed at the same time
 	}{{
 		// What the second look finds counts, even a pod that is pending.
 		name: "the pod appears between the first look and the second",
@@ -62,17 +64,15 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list ippools",
 		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
-		want: append(
-			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+		may:  both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept"),
 	}, {
-		name: "a pod gets an address between the list of pools and that of reservations",
+		name: "a pod gets an address just before the list of reservations",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list overlappingrangeipreservations",
 		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
-		want: append(
-			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-			"10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept"),
+		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
+		may:  both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept"),
 	}, {
 		name: "another pod gets an address of the pool during the write",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
@@ -121,7 +121,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 				tt.do(f)
 				during = f.store()
 			})
-			f.wantLines(tt.want, got.lines)
+			certain := slices.DeleteFunc(slices.Clone(got.lines), func(line string) bool { return slices.Contains(tt.may, line) })
+			f.wantLines(tt.want, certain)
 			f.wantStore(during.without(before.same(during, got.lines)))
 			if got.exit != reap.ExitDone {
 				t.Errorf("exit code %d\n%s", got.exit, got.stderr)

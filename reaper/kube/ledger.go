@@ -66,10 +66,15 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	if hasOldForm(first) {
 		return l.loadOldForm(ctx, first)
 	}
-	if countShards(first) == reaper.LedgerShards {
+	count := countShards(first)
+	if count == reaper.LedgerShards {
 		l.shards = reaper.LedgerShards
 	}
-	return l.loadAll(ctx, first, l.shards, l.keep)
+	ledger, err := l.loadAll(ctx, first, l.shards, l.keep)
+	if err == nil && count != l.shards {
+		err = fmt.Errorf("%w: ConfigMap %s says that there are %d ConfigMaps", reaper.ErrLedgerDamaged, LedgerName, count)
+	}
+	return ledger, err
 }
 
 // loadAll reads the ConfigMaps of a ledger, of which the first one was read. It returns
