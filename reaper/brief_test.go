@@ -33,7 +33,7 @@ func briefHarness(t *testing.T) (*harness, *backendtest.Memory) {
 func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 	for name, change := range map[string]func(*harness, *reaper.Options){
 		"a run":                    func(*harness, *reaper.Options) {},
-		"a dry run":                func(h *harness, o *reaper.Options) { o.Policy.DryRun = new(true) },
+		"a dry run":                func(_ *harness, o *reaper.Options) { o.Policy.DryRun = new(true) },
 		"a run of one pod":         func(_ *harness, o *reaper.Options) { o.Selection = onePod("gone-1") },
 		"a run of one live pod":    func(_ *harness, o *reaper.Options) { o.Selection = onePod("live-2") },
 		"a run of another backend": func(_ *harness, o *reaper.Options) { o.Selection.Backends = []string{reservedIPsName} },

@@ -120,12 +120,12 @@ func (r *run) progress(format string, args ...any) {
 }
 
 // logDecisions logs one line for each decision.
-func (r *run) logDecisions(decisions []Decision) {
-	if !r.Logger.Enabled(context.Background(), slog.LevelDebug) {
+func (r *run) logDecisions(ctx context.Context, decisions []Decision) {
+	if !r.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // a line for each of many
 	}
 	for _, d := range decisions {
-		r.Logger.Debug("judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
+		r.Logger.DebugContext(ctx, "judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
 			"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,
 			"verdict", d.Verdict.String(), "reason", d.Reason, "note", d.Note)
 	}

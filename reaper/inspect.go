@@ -44,7 +44,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		r.finish()
 		return r.report, err
 	}
-	r.logDecisions(decisions)
+	r.logDecisions(ctx, decisions)
 	r.warnOfClaims(r.selectedOf(entries))
 	r.noteProtectedPools(inv, r.selectedOf(entries))
 	plan := MakePlan(entries).beside(r.left).within(r.selected)

@@ -157,35 +157,37 @@ func TestOutcomes(t *testing.T) {
 // A store is written once for many allocations of a pool, and never twice at the same
 // time.
 func TestPoolsAreReleasedInBatchesConcurrently(t *testing.T) {
-	all := allocations(2*reaper.MaxBatch + 200)
-	first, second := poolOf(all[:2*reaper.MaxBatch+100]...), poolOf(all[2*reaper.MaxBatch+100:]...)
-	second.Name = "second"
-	var mu sync.Mutex
-	batches, busy := make(map[string][]int), make(map[string]bool)
-	s := wrapped{fixedStore{first, second}, func(_ context.Context, pool string, ws []reaper.Warrant) []error {
-		mu.Lock()
-		if busy[pool] {
-			t.Errorf("%s is released twice at the same time", pool)
-		}
-		busy[pool] = true
-		batches[pool] = append(batches[pool], len(ws))
-		mu.Unlock()
-		for _, w := range ws {
-			if a, err := w.Allocation(); err != nil || a.Pool != pool {
-				t.Errorf("a warrant of %s for %s: %v", a.Pool, pool, err)
+	synctest.Test(t, func(t *testing.T) { // no machine is too slow for the warrants
+		all := allocations(2*reaper.MaxBatch + 200)
+		first, second := poolOf(all[:2*reaper.MaxBatch+100]...), poolOf(all[2*reaper.MaxBatch+100:]...)
+		second.Name = "second"
+		var mu sync.Mutex
+		batches, busy := make(map[string][]int), make(map[string]bool)
+		s := wrapped{fixedStore{first, second}, func(_ context.Context, pool string, ws []reaper.Warrant) []error {
+			mu.Lock()
+			if busy[pool] {
+				t.Errorf("%s is released twice at the same time", pool)
 			}
-		}
-		mu.Lock()
-		busy[pool] = false
-		mu.Unlock()
-		return make([]error, len(ws))
-	}}
-	h := newHarness(s)
-	h.pods.Add(reaper.Pod{Ref: other})
-	one := 1.0
-	h.policy.Limits.MaxFraction = &one
-	equal(t, "released", h.run(t).Summary.Released, len(all))
-	equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
+			busy[pool] = true
+			batches[pool] = append(batches[pool], len(ws))
+			mu.Unlock()
+			for _, w := range ws {
+				if a, err := w.Allocation(); err != nil || a.Pool != pool {
+					t.Errorf("a warrant of %s for %s: %v", a.Pool, pool, err)
+				}
+			}
+			mu.Lock()
+			busy[pool] = false
+			mu.Unlock()
+			return make([]error, len(ws))
+		}}
+		h := newHarness(s)
+		h.pods.Add(reaper.Pod{Ref: other})
+		one := 1.0
+		h.policy.Limits.MaxFraction = &one
+		equal(t, "released", h.run(t).Summary.Released, len(all))
+		equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
+	})
 }
 
 func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {

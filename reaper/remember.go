@@ -37,7 +37,7 @@ func (b *ledgerBuilder) remember(d *Decision, before Ledger) {
 	if d.keepSeen && len(before.seen) > 0 {
 		for _, present := range []bool{false, true} {
 			k := seenKey(a, present)
-			if at, known := before.seen.find(k); known && !(d.remember && present == d.present()) {
+			if at, known := before.seen.find(k); known && (!d.remember || present != d.present()) {
 				b.seen.add(k, at)
 			}
 		}

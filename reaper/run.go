@@ -214,7 +214,7 @@ func (r *run) look(ctx context.Context) error {
 	plan := MakePlan(entries).after(r.spent).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
 	r.noteProtectedPools(inv, r.selectedOf(entries))
-	r.logDecisions(decisions)
+	r.logDecisions(ctx, decisions)
 	r.warnOfClaims(r.selectedOf(entries))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 

@@ -51,7 +51,7 @@ func (f *fullStore) fill() {
 }
 
 func (*fullStore) ready(context.Context) error                             { return nil }
-func (*fullStore) nodes(context.Context) (map[string]string, error)        { return nil, nil }
+func (*fullStore) nodes(context.Context) (map[string]string, error)        { return nil, nil } //nolint:nilnil // it has none
 func (*fullStore) ipReservations(context.Context) ([]ipReservation, error) { return nil, nil }
 
 func (f *fullStore) list(_ context.Context, k kind, reduce func(object) any) ([]any, error) {

@@ -162,13 +162,13 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 // Promise 2, 8. If the pools cannot be listed after the tombstones, these stay and nothing is
 // deleted. The next attempt lists the pools, and writes no tombstone again.
 func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
-	a, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+	_, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), items())),
 	})
 	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "final final final" {
 		t.Errorf("ReleaseAcross = %s, want that nothing is decided", got)
 	}
-	a, b, ws = leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+	a, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(plain(http.StatusNotFound), items())),
 	})
 	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "again again again" {

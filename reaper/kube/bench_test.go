@@ -41,7 +41,7 @@ func benchPods(base, n int) []corev1.Pod {
 				Name: container.Name, Image: container.Image, ImageID: strings.Repeat("i", 70), ContainerID: strings.Repeat("d", 70),
 			})
 		}
-		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: bytes.Repeat([]byte("f:"), 500)}}}
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("f:", 500))}}
 		all = append(all, pod)
 	}
 	return all

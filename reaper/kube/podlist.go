@@ -97,7 +97,7 @@ func readUnknown(s *wireStream, pods *podReader) (podPage, error) {
 func isPodList(message []byte) (bool, error) {
 	var version, name string
 	err := eachField(message, func(f wireField) (err error) {
-		switch f.number {
+		switch int32(f.number) {
 		case typeAPIVersion:
 			version, err = f.text()
 		case typeKind:
@@ -149,7 +149,7 @@ func (l *podPage) add(pod reaper.Pod, read, all int64) {
 
 // readMeta reads a field of a ListMeta.
 func (l *podPage) readMeta(f wireField) (err error) {
-	switch f.number {
+	switch int32(f.number) {
 	case listVersion:
 		l.resourceVersion, err = f.text()
 	case listContinue:

@@ -123,12 +123,12 @@ func TestAnswerThatIsNotTheWholeListIsReadByPages(t *testing.T) {
 		"cut, and its length is known":        in(list[:len(list)/2], "Content-Length", fmt.Sprint(len(list))),
 		"cut in a chunk": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(list[:len(list)/2])
-			http.NewResponseController(w).Flush()
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		},
 		"cut after the last pod": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(list)
-			http.NewResponseController(w).Flush()
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		},
 		"a page":        in(encoded(t, page, true)),
@@ -167,7 +167,7 @@ func TestListAtOnceEndsWithItsContext(t *testing.T) {
 	s := &podServer{version: "v1.34.0", pods: namedPods(3)}
 	s.atOnce = func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, protobufPrefix)
-		http.NewResponseController(w).Flush()
+		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-hang:
 		case <-r.Context().Done():

@@ -55,7 +55,7 @@ type wirePod struct {
 func (w *wirePod) read(message []byte, shared texts) error {
 	return eachField(message, func(f wireField) error {
 		var part func(f wireField) error
-		switch f.number {
+		switch int32(f.number) {
 		case podMetadata:
 			part = func(f wireField) error { return w.readMeta(f, shared) }
 		case podSpec:
@@ -90,7 +90,7 @@ func eachField(message []byte, read func(wireField) error) error {
 
 // readMeta reads a field of an ObjectMeta.
 func (w *wirePod) readMeta(f wireField, shared texts) (err error) {
-	switch f.number {
+	switch int32(f.number) {
 	case metaName:
 		w.name, err = f.content()
 	case metaNamespace:
@@ -113,7 +113,7 @@ func (w *wirePod) readMeta(f wireField, shared texts) (err error) {
 func (w *wirePod) readAnnotation(entry []byte) error {
 	var key, value []byte
 	err := eachField(entry, func(f wireField) (err error) {
-		switch f.number {
+		switch int32(f.number) {
 		case entryKey:
 			key, err = f.content()
 		case entryVal:
@@ -129,7 +129,7 @@ func (w *wirePod) readAnnotation(entry []byte) error {
 
 // readSpec reads a field of a PodSpec.
 func (w *wirePod) readSpec(f wireField, shared texts) (err error) {
-	switch f.number {
+	switch int32(f.number) {
 	case specGrace:
 		w.fields.grace, err = f.number64()
 	case specNodeName:
@@ -144,7 +144,7 @@ func (w *wirePod) readSpec(f wireField, shared texts) (err error) {
 
 // readStatus reads a field of a PodStatus.
 func (w *wirePod) readStatus(f wireField) (err error) {
-	switch f.number {
+	switch int32(f.number) {
 	case statusPhase:
 		w.fields.phase, err = f.text()
 	case statusPodIP:

@@ -55,7 +55,7 @@ func anyPod() *rapid.Generator[*corev1.Pod] {
 				Labels:                     rapid.MapOf(anyKey(), anyText()).Draw(t, "labels"),
 				DeletionGracePeriodSeconds: number.Draw(t, "deletion grace"),
 				CreationTimestamp:          metav1.Unix(rapid.Int64Range(0, 1e9).Draw(t, "created"), 0),
-				ManagedFields:              []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: &metav1.FieldsV1{Raw: []byte(text("fields"))}}},
+				ManagedFields:              []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: metav1.NewFieldsV1(text("fields"))}},
 			},
 			Spec: corev1.PodSpec{
 				NodeName: text("node"), HostNetwork: rapid.Bool().Draw(t, "host network"),

@@ -19,7 +19,7 @@ func readAudit(file string) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var all []span
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 4<<20)

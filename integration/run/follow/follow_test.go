@@ -62,7 +62,7 @@ func comesSoon(c *crowd) {
 		_, err := client.CoreV1().Pods(c.namespace).Patch(ctx, "crowd-0000", "application/merge-patch+json", patch, metav1.PatchOptions{})
 		return err
 	}
-	other := func(ctx context.Context, i int) error {
+	other := func(ctx context.Context, _ int) error {
 		_, err := client.CoreV1().ConfigMaps(c.namespace).Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "write-"}}, metav1.CreateOptions{})
 		return err
@@ -70,7 +70,7 @@ func comesSoon(c *crowd) {
 	for name, write := range map[string]func(context.Context, int) error{
 		"nothing is written": nil, "other objects are written": other, "pods are written": annotate,
 	} {
-		c.T.Run(name, func(t *testing.T) {
+		c.Run(name, func(t *testing.T) {
 			c := c.in(t)
 			l := c.plan()
 			ctx, cancel := context.WithCancel(t.Context())
