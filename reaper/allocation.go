@@ -115,15 +115,6 @@ func (a *Allocation) id() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
 }
 
-// place identifies the allocation by pool, key and pod. It is the same for all
-// sandboxes of the pod.
-func (a *Allocation) place() string {
-	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Owner.Pod.String()
-}
-
-// spot identifies the allocation by pool and key, for any owner.
-func (a *Allocation) spot() string { return a.Backend + "\x00" + a.Pool + "\x00" + a.Key }
-
 // namesPod reports whether the allocation names a pod by namespace and name.
 func (a *Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
 

@@ -11,14 +11,7 @@ import (
 // Compare implements reaper.Recorder. It reads the block once, and each handle of the
 // records.
 func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
-	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, len(rs))}}
-	for i := range rs {
-		r.pending = append(r.pending, i)
-	}
-	var err error
-	if r.store, err = b.datastore(ctx); err == nil {
-		err = r.store.ready(ctx)
-	}
+	r, err := b.newRestoration(ctx, pool, len(rs))
 	switch {
 	case err != nil:
 		r.answer(err)

@@ -15,14 +15,7 @@ import (
 // that counts too much, and never an address without a handle. Restore never
 // creates a block.
 func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, len(rs))}}
-	for i := range rs {
-		r.pending = append(r.pending, i)
-	}
-	var err error
-	if r.store, err = b.datastore(ctx); err == nil {
-		err = r.store.ready(ctx)
-	}
+	r, err := b.newRestoration(ctx, pool, len(rs))
 	if err != nil {
 		r.answer(err)
 		return r.errs
@@ -42,6 +35,20 @@ type restoration struct {
 	counted     map[string]int       // by handle: what was counted in it, for addresses that are not there yet
 	before      block                // as it was read last
 	uncertain   map[int]bool         // what was written, or not: the answer was lost
+}
+
+// newRestoration returns the restoration of so many records, all of them pending. With an
+// error, the datastore cannot be used.
+func (b *Backend) newRestoration(ctx context.Context, pool string, records int) (restoration, error) {
+	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, records)}}
+	for i := range records {
+		r.pending = append(r.pending, i)
+	}
+	var err error
+	if r.store, err = b.datastore(ctx); err == nil {
+		err = r.store.ready(ctx)
+	}
+	return r, err
 }
 
 // run puts back every record that it can. It tries again while other writers change
