@@ -110,7 +110,7 @@ func (p *population) refsShowing(ip netip.Addr) []PodRef {
 
 // showsSandbox returns a pod that shows the sandbox, and whether there is one.
 func (p *population) showsSandbox(id string) (PodRef, bool) {
-	for _, ref := range p.listed.inSandbox(id) {
+	for ref := range p.listed.inSandbox(id) {
 		if !p.changed.overrides(ref) {
 			return ref, true
 		}

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 )
@@ -14,9 +15,9 @@ type podIndex struct {
 	names     positions[PodRef]
 	sandboxes positions[string]
 
-	// A pod may have several addresses, so these have numbers of their own.
+	// A pod may have several addresses, so these have positions of their own.
 	addresses positions[netip.Addr]
-	showedBy  []int32 // by the number of an address: the position of the pod
+	showedBy  []int32 // by the position of an address: that of the pod
 }
 
 // newPodIndex returns an index of the pods, which must not change any more.
@@ -30,15 +31,16 @@ func newPodIndex(pods []Pod) podIndex {
 		}
 	}
 	x.names, x.sandboxes = newPositions[PodRef](len(pods)), newPositions[string](sandboxed)
-	x.addresses, x.showedBy = newPositions[netip.Addr](addresses), make([]int32, 0, addresses)
-	for i, pod := range slices.Backward(pods) { // so that at goes in the order of the list
+	x.addresses, x.showedBy = newPositions[netip.Addr](addresses), make([]int32, addresses)
+	for i, pod := range slices.Backward(pods) {
 		x.names.put(i, pod.Ref)
 		if pod.Sandbox != "" {
 			x.sandboxes.put(i, pod.Sandbox)
 		}
 		for _, ip := range pod.Addresses {
-			x.addresses.put(len(x.showedBy), ip)
-			x.showedBy = append(x.showedBy, int32(i))
+			addresses--
+			x.addresses.put(addresses, ip)
+			x.showedBy[addresses] = int32(i)
 		}
 	}
 	return x
@@ -68,13 +70,13 @@ func (x *podIndex) showing(ip netip.Addr) []PodRef {
 	return refs
 }
 
-// inSandbox returns the names of the pods that show the sandbox, in the order of the list.
-func (x *podIndex) inSandbox(id string) []PodRef {
-	var refs []PodRef
-	for i := range x.sandboxes.at(id) {
-		if x.pods[i].Sandbox == id {
-			refs = append(refs, x.pods[i].Ref)
+// inSandbox yields the names of the pods that show the sandbox, in the order of the list.
+func (x *podIndex) inSandbox(id string) iter.Seq[PodRef] {
+	return func(yield func(PodRef) bool) {
+		for i := range x.sandboxes.at(id) {
+			if x.pods[i].Sandbox == id && !yield(x.pods[i].Ref) {
+				return
+			}
 		}
 	}
-	return refs
 }

@@ -26,14 +26,13 @@ func newPositions[K comparable](n int) positions[K] {
 	return positions[K]{heads: make([]int32, size), next: make([]int32, n)}
 }
 
-// put adds a position, which must not be in the table yet.
+// put adds a position, which must be below those in the table.
 func (p *positions[K]) put(i int, key K) {
 	head := p.head(key)
 	p.next[i], *head = *head, int32(i+1)
 }
 
-// at yields the positions of a key, and maybe of others. The one that was put in last is
-// the first.
+// at yields the positions of a key, and maybe of others, in ascending order.
 func (p *positions[K]) at(key K) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if len(p.next) == 0 {
