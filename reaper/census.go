@@ -3,6 +3,7 @@ package reaper
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -380,21 +381,32 @@ func (c Census) hiding() int {
 	return hiding
 }
 
-// showing returns the pods that show the address.
-func (c Census) showing(ip netip.Addr) []Pod {
-	var pods []Pod
-	for _, ref := range c.refsShowing(ip) {
-		if c.fresh[ref].presence == Unknown {
-			pod, _ := c.current(ref)
-			pods = append(pods, pod)
+// showing yields the pods that show the address.
+func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
+	return func(yield func(Pod) bool) {
+		for ref := range c.refsShowing(ip) {
+			if c.fresh[ref].presence != Unknown {
+				continue
+			}
+			if pod, _ := c.current(ref); !yield(pod) {
+				return
+			}
+		}
+		for _, l := range c.fresh {
+			if l.presence == Present && l.pod.shows(ip) && !yield(l.pod) {
+				return
+			}
 		}
 	}
-	for _, p := range c.fresh {
-		if p.presence == Present && p.pod.shows(ip) {
-			pods = append(pods, p.pod)
-		}
+}
+
+// showsIt returns the pod of that name, and whether it is among those that show the address.
+func (c Census) showsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
+	pod, exists := c.current(ref)
+	if l := c.fresh[ref]; l.presence != Unknown {
+		pod, exists = l.pod, l.presence == Present
 	}
-	return pods
+	return pod, exists && pod.shows(ip)
 }
 
 // A look is the result of a second look at one pod.

@@ -56,18 +56,18 @@ func (x *podIndex) named(ref PodRef) (Pod, bool) {
 	return Pod{}, false
 }
 
-// showing returns the names of the pods that show the address, in the order of the list.
-func (x *podIndex) showing(ip netip.Addr) []PodRef {
-	var refs []PodRef
-	last := int32(-1) // two addresses of a pod may have the same hash
-	for n := range x.addresses.at(ip) {
-		i := x.showedBy[n]
-		if i != last && x.pods[i].shows(ip) {
-			refs = append(refs, x.pods[i].Ref)
+// showing yields the names of the pods that show the address, in the order of the list.
+func (x *podIndex) showing(ip netip.Addr) iter.Seq[PodRef] {
+	return func(yield func(PodRef) bool) {
+		last := int32(-1) // two addresses of a pod may have the same hash
+		for n := range x.addresses.at(ip) {
+			i := x.showedBy[n]
+			if i != last && x.pods[i].shows(ip) && !yield(x.pods[i].Ref) {
+				return
+			}
+			last = i
 		}
-		last = i
 	}
-	return refs
 }
 
 // inSandbox yields the names of the pods that show the sandbox, in the order of the list.

@@ -200,7 +200,7 @@ func machineHasIt(f *Facts, a *Allocation) (Ruling, bool) {
 // allocation protects.
 func protectedInUse(f *Facts, a *Allocation) (Ruling, bool) {
 	for _, ip := range a.Protects.IPs {
-		for _, pod := range f.census.showing(ip) {
+		for pod := range f.census.showing(ip) {
 			if !f.believes(a, pod, ip) {
 				continue
 			}
