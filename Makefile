@@ -4,9 +4,9 @@ SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
 DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
-BENCH_ASSETS := $(DEMO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
-ASSETS := $(DEMO_ASSETS) $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers \
-	$(BIN)/pushgateway $(BIN)/promtool
+CALICO_ASSETS := $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
+BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
+ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
 MODULES := . integration
@@ -202,11 +202,11 @@ scale = cd integration && CGO_ENABLED=0 go build -o bin/scale ./bench/scale && e
 
 .PHONY: bench
 bench: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure ip-reaper beside its peers and its floor; BENCHFLAGS='-pods 150000 -turns 1'
-	@$(scale) $(BENCHFLAGS)
+	@$(scale) -parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers $(BENCHFLAGS)
 
 .PHONY: bench-short
 bench-short: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure the same with two small clusters (under 3 min once the parts are built)
-	@$(scale) -pods 1000,4000 -parts plan,run,whereabouts -turns 1 -limit 20s $(BENCHFLAGS)
+	@$(scale) -pods 1000,4000 -parts plan,run,whereabouts,calico,calico-etcd -turns 1 -limit 20s $(BENCHFLAGS)
 
 .PHONY: cover
 cover: ## Measure what the tests of the root module cover: coverage.out, coverage.html

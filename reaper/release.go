@@ -54,16 +54,18 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
 		return
 	}
+	var limit func(requests int)
 	if l, ok := b.(Limiter); ok {
-		l.Limit(max(1, r.Concurrency))
+		limit = l.Limit
 	}
+	pace := newPace(max(1, r.Concurrency), limit)
 	var g errgroup.Group
 	g.SetLimit(max(1, r.Concurrency))
 	for _, pool := range pools {
 		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
 		g.Go(func() error {
 			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, send, plan, confirmer, batch)
+				r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
 				settled.add(len(batch))
 			}
 			return nil
@@ -106,10 +108,10 @@ const idleAttempts = 5
 // A sender hands the warrants of a batch to the backend, once.
 type sender func(ctx context.Context, ws []Warrant) []error
 
-// releaseBatch releases allocations of one backend. It tries again for those that were not
-// decided, each time with fresh warrants, as long as the attempts decide on some. It
-// reports whether the first attempt had time for all.
-func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
+// releaseBatch releases allocations of one backend, at a pace. It tries again for those that
+// were not decided, each time with fresh warrants, as long as the attempts decide on some or
+// the pace becomes slower. It reports whether the first attempt had time for all.
+func (r *run) releaseBatch(ctx context.Context, pace *pace, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
@@ -120,18 +122,24 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 		return max(wait, asked), idle == idleAttempts
 	})
 	err := retry.Do(ctx, patient, func(ctx context.Context) error {
+		entered, err := pace.enter(ctx)
+		if err != nil {
+			return err
+		}
 		if last != nil {
 			confirmer.Forget()
 		}
 		first, before := last == nil, len(undecided)
 		answers := attempt(ctx, send, plan, confirmer, undecided)
-		late = late || first && slices.ContainsFunc(answers, isLate)
+		lateNow := slices.ContainsFunc(answers, isLate)
+		slower := pace.leave(entered, lateNow)
+		late = late || first && lateNow
 		undecided, last = r.settleAll(plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
 		r.begunWith(undecided)
-		if idle++; len(undecided) < before {
+		if idle++; len(undecided) < before || slower {
 			idle = 0
 		}
 		asked = 0

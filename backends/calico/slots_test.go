@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -41,11 +42,50 @@ func TestReleasesShareTheSlots(t *testing.T) {
 			if peak.Load() != int64(most) || done.Load() != 200 {
 				t.Errorf("with %d slots, %d calls, %d at the same time", most, done.Load(), peak.Load())
 			}
-			if !s.all().TryAcquire(int64(most)) {
-				t.Errorf("with %d slots, some are taken in the end", most)
+			if s.taken != 0 {
+				t.Errorf("with %d slots, %d are taken in the end", most, s.taken)
 			}
 		})
 	}
+}
+
+// When slots become fewer, those that are taken stay so until they are given back.
+func TestSlotsBecomeFewerAndMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s slots
+		s.limit(3)
+		for range 3 {
+			if err := s.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.limit(1)
+		var entered atomic.Int64
+		ended := make(chan error, 2)
+		canceled, cancel := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{canceled, t.Context()} {
+			go func() {
+				err := s.enter(ctx)
+				entered.Add(1)
+				ended <- err
+			}()
+			synctest.Wait()
+		}
+		s.leave()
+		s.leave()
+		synctest.Wait()
+		if entered.Load() != 0 || s.try() {
+			t.Error("a slot was given while the one that is left was taken")
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("a canceled wait ended with %v", err)
+		}
+		s.limit(2)
+		if err := <-ended; err != nil || s.taken != 2 {
+			t.Errorf("with one more slot, the wait ended with %v, and %d are taken", err, s.taken)
+		}
+	})
 }
 
 // A call that fails stops none of the others.

@@ -13,9 +13,9 @@ import (
 // checkPage is how many objects are read at a time.
 const checkPage = 500
 
-// check reads pools and overlapping reservations through the API server. It returns an
-// error unless all are there that were there at first.
-func (g *stage) check(ctx context.Context) error {
+// check implements contents. It reads pools and overlapping reservations through the API
+// server.
+func (g *poolStage) check(ctx context.Context) error {
 	released, _, err := g.left(ctx)
 	if err == nil && released > 0 {
 		err = fmt.Errorf("%d stale entries and overlapping reservations are gone", released)
@@ -23,9 +23,8 @@ func (g *stage) check(ctx context.Context) error {
 	return err
 }
 
-// left counts what was released of what is stale, and what was not. It returns an error
-// if anything live is gone, or if there is anything else.
-func (g *stage) left(ctx context.Context) (released, left int, err error) {
+// left implements contents.
+func (g *poolStage) left(ctx context.Context) (released, left int, err error) {
 	pools, err := g.poolEntries(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -43,6 +42,9 @@ func (g *stage) left(ctx context.Context) (released, left int, err error) {
 	return 2*g.size.stale() - left, left, nil
 }
 
+// judge implements contents: no program of Whereabouts' judges.
+func (*poolStage) judge(context.Context) error { return nil }
+
 // counts are how many there are.
 type counts struct{ live, stale int }
 
@@ -57,7 +59,7 @@ func (c *counts) add(e entry) {
 
 // poolEntries counts the entries of the pools. An entry that was not there at first is an
 // error.
-func (g *stage) poolEntries(ctx context.Context) (c counts, err error) {
+func (g *poolStage) poolEntries(ctx context.Context) (c counts, err error) {
 	api := g.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
 	for pool := range g.size.pools() {
 		p, err := api.Get(ctx, poolName(pool), metav1.GetOptions{})
@@ -78,7 +80,7 @@ func (g *stage) poolEntries(ctx context.Context) (c counts, err error) {
 
 // reservations counts the overlapping reservations. One that was not there at first is an
 // error, and so is a tombstone of a live one.
-func (g *stage) reservations(ctx context.Context) (c counts, err error) {
+func (g *poolStage) reservations(ctx context.Context) (c counts, err error) {
 	byName := map[string]entry{}
 	for e := range entry(g.size.total()) {
 		byName[e.ip().String()] = e
@@ -112,8 +114,8 @@ func (g *stage) checkPods(ctx context.Context) error {
 	if page.RemainingItemCount != nil {
 		count += int(*page.RemainingItemCount)
 	}
-	if count != int(g.size) || page.Items[0].Annotations[cluster.NetworkStatusAnnotation] == "" {
-		return fmt.Errorf("the API server has %d pods, want %d with a network status", count, g.size)
+	if count != int(g.size) || page.Items[0].Status.PodIP == "" {
+		return fmt.Errorf("the API server has %d pods, want %d with an address", count, g.size)
 	}
 	return nil
 }

@@ -105,22 +105,3 @@ func batches(all source, do func(from int, batch []record)) error {
 		batch, bytes, n = append(batch, r), bytes+len(r.value), n+1
 	}
 }
-
-// clear deletes all keys of the prefixes.
-func (s store) clear(ctx context.Context, prefixes ...string) error {
-	for _, prefix := range prefixes {
-		if _, err := s.client.Delete(ctx, prefix, clientv3.WithPrefix()); err != nil {
-			return fmt.Errorf("delete %s from etcd: %w", prefix, err)
-		}
-	}
-	return nil
-}
-
-// count returns how many keys a prefix has.
-func (s store) count(ctx context.Context, prefix string) (int, error) {
-	response, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil {
-		return 0, fmt.Errorf("count %s in etcd: %w", prefix, err)
-	}
-	return int(response.Count), nil
-}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -23,33 +24,6 @@ type floor struct {
 	client *http.Client
 	host   string
 	page   int // objects on a page of a list; 0 for one answer
-}
-
-// A task is what a floor does. It lists all lists at the same time. Then it sends all
-// writes of the first stage, some at a time, then those of the next one.
-type task struct {
-	Lists  []listing `json:"lists"`
-	Stages [][]write `json:"stages"`
-}
-
-// A listing is one list.
-type listing struct {
-	Path     string `json:"path"`
-	Protobuf bool   `json:"protobuf"` // or else JSON
-}
-
-// A write is one object's requests, one after the other. The second may need the
-// resourceVersion that the first has made: its body has a %s in its place.
-type write struct {
-	Path     string    `json:"path"`
-	Requests []request `json:"requests"`
-}
-
-// A request is one request that writes.
-type request struct {
-	Method string `json:"method"`
-	Type   string `json:"type"` // of the body
-	Body   string `json:"body"`
 }
 
 // floorName is the first argument of the process.
@@ -87,8 +61,22 @@ func runFloor(ctx context.Context, args []string) error {
 
 // do does the task.
 func (f floor) do(ctx context.Context, t task, concurrency int) error {
-	err := parallel.Each(len(t.Lists), t.Lists, func(_ int, l listing) error { return f.list(ctx, l) })
-	if err != nil {
+	g, listed := errgroup.WithContext(ctx)
+	for _, l := range t.Lists {
+		g.Go(func() error { return f.list(listed, l) })
+	}
+	var etcd store
+	if t.Etcd != nil {
+		var err error
+		if etcd, err = openStore(t.Etcd.Endpoint); err != nil {
+			return err
+		}
+		defer etcd.Close()
+		for _, prefix := range t.Etcd.Prefixes {
+			g.Go(func() error { return etcd.each(listed, prefix, f.page, func(string, []byte) error { return nil }) })
+		}
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	for _, stage := range t.Stages {
@@ -97,7 +85,10 @@ func (f floor) do(ctx context.Context, t task, concurrency int) error {
 			return err
 		}
 	}
-	return nil
+	if t.Etcd == nil {
+		return nil
+	}
+	return parallel.Each(concurrency, t.Etcd.Txns, func(_ int, t transaction) error { return etcd.commit(ctx, t) })
 }
 
 // write makes the requests of one object.

@@ -13,10 +13,12 @@ import (
 )
 
 // floor lists what a plan has to list.
-func (g *stage) floor(ctx context.Context) (cost, error) { return g.doTask(ctx, task{Lists: lists()}) }
+func (g *poolStage) floor(ctx context.Context) (cost, error) {
+	return g.doTask(ctx, task{Lists: lists()})
+}
 
 // floorRun lists the same, and writes what a run has to write.
-func (g *stage) floorRun(ctx context.Context) (cost, error) {
+func (g *poolStage) floorRun(ctx context.Context) (cost, error) {
 	pools, err := g.poolWrites()
 	if err != nil {
 		return cost{}, err
@@ -25,7 +27,7 @@ func (g *stage) floorRun(ctx context.Context) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	return g.doTask(ctx, task{lists(), [][]write{pools, reservations}})
+	return g.doTask(ctx, task{Lists: lists(), Stages: [][]write{pools, reservations}})
 }
 
 const whereaboutsPath = "/apis/whereabouts.cni.cncf.io/v1alpha1/"
@@ -51,14 +53,14 @@ func (g *stage) doTask(ctx context.Context, t task) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	return measure(ctx, g.limit, self, []string{
+	return measure(ctx, g.limit, command{path: self, args: []string{
 		floorName, "-kubeconfig=" + g.kubeconfig, "-task=" + g.file("task.json"),
 		"-page=" + strconv.Itoa(g.page), "-concurrency=" + strconv.Itoa(g.concurrency),
-	})
+	}})
 }
 
 // poolWrites is one write for each pool, which tests and removes all stale entries.
-func (g *stage) poolWrites() ([]write, error) {
+func (g *poolStage) poolWrites() ([]write, error) {
 	type operation struct {
 		Op    string                 `json:"op"`
 		Path  string                 `json:"path"`
@@ -90,7 +92,7 @@ func (g *stage) poolWrites() ([]write, error) {
 
 // reservationWrites is for each stale overlapping reservation a patch that puts a
 // tombstone in, and a deletion of exactly what the patch made.
-func (g *stage) reservationWrites() ([]write, error) {
+func (g *poolStage) reservationWrites() ([]write, error) {
 	var writes []write
 	for e := range entry(g.size.total()) {
 		if !e.stale() {

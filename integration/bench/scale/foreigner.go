@@ -31,7 +31,7 @@ type foreigner struct {
 }
 
 // newForeigner creates the user and its leases.
-func newForeigner(ctx context.Context, g *stage) (*foreigner, error) {
+func newForeigner(ctx context.Context, g *poolStage) (*foreigner, error) {
 	config, err := g.cluster.User(foreignUser)
 	if err != nil {
 		return nil, err

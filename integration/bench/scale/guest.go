@@ -35,43 +35,44 @@ rules:
 `
 
 // measureGuest measures another client's latencies, in turns alone and beside a run.
-func measureGuest(ctx context.Context, o options, s size, out io.Writer) (_ *guests, err error) {
+func measureGuest(ctx context.Context, o options, s size, m *measured, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "ip-reaper-audit-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	g, err := openStage(ctx, o, s, map[string]string{"audit-policy-file": policy, "audit-log-path": log}, out)
+	g, err := openPools(ctx, o, s, map[string]string{"audit-policy-file": policy, "audit-log-path": log}, out)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	client, err := newForeigner(ctx, g)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	all := &guests{}
+	m.Guest = all
 	for range o.turns {
 		if err := all.turn(ctx, g, client); err != nil {
-			return all, err
+			return err
 		}
 	}
 	requests, err := readAudit(log)
 	if err != nil {
-		return all, err
+		return err
 	}
 	all.InFlight, all.Requests = mostAtOnce(requests), len(requests)
 	fmt.Fprintf(out, "  guest: alone %s; beside a run %s; ratio of p99 %.2f; %d requests of ip-reaper's, at most %d at a time\n",
 		all.Alone, all.Beside, all.Beside.of(99).Seconds()/all.Alone.of(99).Seconds(), all.Requests, all.InFlight)
-	return all, nil
+	return nil
 }
 
 // turn measures the other client alone and then beside a run.
-func (all *guests) turn(ctx context.Context, g *stage, client *foreigner) error {
+func (all *guests) turn(ctx context.Context, g *poolStage, client *foreigner) error {
 	alone, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
 	latencies, err := client.load(alone)
@@ -85,7 +86,7 @@ func (all *guests) turn(ctx context.Context, g *stage, client *foreigner) error 
 	var runErr error
 	go func() {
 		defer done()
-		_, runErr = g.reap(ctx)
+		_, runErr = g.reap()(ctx)
 	}()
 	latencies, err = client.load(beside)
 	if err != nil {

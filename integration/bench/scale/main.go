@@ -1,7 +1,7 @@
 // Command scale measures on a real API server how ip-reaper and its peers do with a large
 // cluster, and what their work costs at least.
 //
-//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest] [-turns 3] [-json FILE]
+//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers] [-turns 3] [-json FILE]
 //
 // It writes pods, nodes, pools and overlapping reservations into etcd in the API server's
 // own form, while the API server is down. Each pod has 5 KB, one entry in an IPPool and one
@@ -13,6 +13,16 @@
 //   - ip-reaper, as the shipped account, which plans or releases;
 //   - with the part whereabouts, the reconciler of Whereabouts, with its throttle, without
 //     it, and without it and with a map in place of its quadratic scan.
+//
+// With the parts calico and calico-etcd, it does the same with Calico, in either datastore. Each
+// pod has an address and a handle, and of both, a tenth more is stale. A block has 60 addresses
+// of 64, so that 272,728 pods have 300,000 addresses in 5,000 blocks, one a node. These pods have
+// 2.5 KB: etcd has no room for so many of 5 KB. Up to 40,000 pods, calicoctl ipam check looks at
+// the state before the first turn and after each run of ip-reaper. With calico-peers beside
+// them, two more take turns:
+//
+//   - calicoctl: lock, check, release from the report, unlock;
+//   - kube-controllers, until all is released or -limit is over.
 //
 // With the part guest, another account makes 50 small requests a second, with and without a
 // run of ip-reaper beside it. That is a cluster of its own, whose API server keeps an audit
@@ -86,18 +96,14 @@ func parse(args []string) (o options, err error) {
 	if o.turns < 1 || o.page < 0 || o.concurrency < 1 || o.limit <= 0 {
 		return o, errors.New("-turns, -concurrency and -limit must be positive, and -page not negative")
 	}
-	if o.sizes, err = sizes(*pods); err != nil {
-		return o, err
-	}
 	if o.parts, err = parts(*some); err != nil {
 		return o, err
 	}
-	if o.parts["whereabouts"] {
-		for _, build := range []string{reconciler, reconcilerMap} {
-			if _, err := assets.Path(build); err != nil {
-				return o, fmt.Errorf("make bench builds the reconciler: %w", err)
-			}
-		}
+	if o.sizes, err = sizes(*pods, most(o.parts)); err != nil {
+		return o, err
+	}
+	if err := built(o.parts); err != nil {
+		return o, err
 	}
 	if o.binary == "" {
 		o.binary, err = assets.Path("ip-reaper")
@@ -109,60 +115,20 @@ func parse(args []string) (o options, err error) {
 // before.
 func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measured, err error) {
 	m = measured{Pods: int(s), Stale: s.stale()}
-	if o.parts["guest"] {
-		if m.Guest, err = measureGuest(ctx, o, s, out); err != nil {
-			return m, fmt.Errorf("guest: %w", err)
-		}
-	}
-	if len(o.parts) == 1 && o.parts["guest"] {
-		return m, nil
-	}
-	g, err := openStage(ctx, o, s, nil, out)
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	ways := g.ways()
-	for range o.turns {
-		for _, w := range ways {
-			c, err := g.turn(ctx, w)
-			if err != nil {
-				return m, fmt.Errorf("%s, %s: %w", w.part, w.name, err)
-			}
-			fmt.Fprintf(out, "  %s, %s: %s\n", w.part, w.name, c)
-			m.add(w, c)
+	for _, measure := range measurements(o.parts) {
+		if err := measure(ctx, o, s, &m, out); err != nil {
+			return m, err
 		}
 	}
 	return m, nil
 }
 
-// turn measures one way, checks what it has left, and restores that.
-func (g *stage) turn(ctx context.Context, w way) (cost, error) {
-	load := loadAverage()
-	stop, err := g.server.watch(ctx)
+// measurePools measures the ways of Whereabouts.
+func measurePools(ctx context.Context, o options, s size, m *measured, out io.Writer) (err error) {
+	g, err := openPools(ctx, o, s, nil, out)
 	if err != nil {
-		return cost{}, err
+		return err
 	}
-	c, runErr := w.run(ctx)
-	partial := w.writes && (errors.Is(runErr, errSlow) || errors.Is(runErr, errPartial))
-	if runErr != nil && !partial {
-		return c, runErr
-	}
-	if c.Server, c.Requests, err = stop(); err != nil {
-		return c, err
-	}
-	c.Load, c.Stopped = load, errors.Is(runErr, errSlow)
-	if !w.writes {
-		return c, g.check(ctx)
-	}
-	if runErr != nil {
-		c.Failure = runErr.Error()
-	}
-	if c.Released, c.Left, err = g.left(ctx); err != nil {
-		return c, err
-	}
-	if c.Left > 0 && !partial {
-		return c, fmt.Errorf("it did not release %d of %d, and said nothing", c.Left, c.Left+c.Released)
-	}
-	return c, g.restore(ctx)
+	defer func() { err = errors.Join(err, g.close()) }()
+	return g.measureWays(ctx, g.ways(), g, m, out)
 }

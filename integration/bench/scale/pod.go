@@ -26,6 +26,18 @@ var managed = func() []byte {
 // podRecord is the pod of an entry, running, with its primary address and that of the
 // entry.
 func podRecord(e entry) (record, error) {
+	return runningRecord(e, e.node(), cluster.PodIPs(primary(e).String()),
+		cluster.Networks(cluster.Attached(network, "net1", e.ip().String())),
+		func(pod *corev1.Pod) {
+			pod.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: "status",
+				Time: &metav1.Time{Time: created}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(managed)),
+			}}
+		})
+}
+
+// runningRecord is the pod of an entry, running on a node. Options give it addresses.
+func runningRecord(e entry, node string, options ...cluster.PodOption) (record, error) {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -35,13 +47,9 @@ func podRecord(e entry) (record, error) {
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "frontend-7d9c5b8f6", UID: "5d1f7c52-7a55-4f2c-a1a1-6d2f5e1c0b7a", Controller: new(true),
 			}},
-			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: "status",
-				Time: &metav1.Time{Time: created}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(managed)),
-			}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: e.node(), RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
+			NodeName: node, RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
 			SchedulerName: corev1.DefaultSchedulerName, TerminationGracePeriodSeconds: new(int64(30)),
 			SecurityContext: &corev1.PodSecurityContext{}, ServiceAccountName: "frontend",
 			Containers: []corev1.Container{container("main"), container("sidecar")},
@@ -51,8 +59,9 @@ func podRecord(e entry) (record, error) {
 		},
 		Status: status(e),
 	}
-	cluster.PodIPs(primary(e).String())(pod)
-	cluster.Networks(cluster.Attached(network, "net1", e.ip().String()))(pod)
+	for _, option := range options {
+		option(pod)
+	}
 	pod.Status.PodIP = pod.Status.PodIPs[0].IP
 	value, err := builtin(pod)
 	if err != nil {

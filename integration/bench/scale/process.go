@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
@@ -32,18 +33,37 @@ var errSlow = errors.New("it took too long")
 // errPartial says that a process failed to do a part.
 var errPartial = errors.New("a part failed")
 
+// A command says how to start a process.
+type command struct {
+	path string
+	args []string
+	env  []string // more variables
+}
+
 // measure runs a process to its end and measures it. It fails with errSlow if the process
 // was stopped after the limit, and with an error that wraps errPartial if the process
 // exited with the code that ip-reaper then has.
-func measure(ctx context.Context, limit time.Duration, path string, args []string) (c cost, err error) {
+func measure(ctx context.Context, limit time.Duration, run command) (cost, error) {
+	return measureUntil(ctx, limit, run, nil)
+}
+
+// measureUntil is measure for a process that works until it is ended. It ends the process
+// when done returns true, and is successful then. A nil done is not asked.
+func measureUntil(ctx context.Context, limit time.Duration, run command, done func(context.Context) (bool, error)) (c cost, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(limited, path, args...)
+	running, end := context.WithCancelCause(limited)
+	defer end(nil)
+	cmd := exec.CommandContext(running, run.path, run.args...)
+	cmd.Env = append(os.Environ(), run.env...)
 	var stderr tail
 	cmd.Stderr = &stderr
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return c, err
+	}
+	if done != nil {
+		go func() { end(poll(running, done)) }()
 	}
 	peak := program.Peak(cmd.Process.Pid)
 	err = cmd.Wait()
@@ -54,12 +74,42 @@ func measure(ctx context.Context, limit time.Duration, path string, args []strin
 		return c, ctx.Err()
 	case limited.Err() != nil:
 		return c, errSlow
+	case running.Err() != nil:
+		if cause := context.Cause(running); !errors.Is(cause, errDone) {
+			return c, cause
+		}
+		return c, nil
 	case cmd.ProcessState.ExitCode() == reap.ExitPartial:
-		return c, fmt.Errorf("%w: %s: %w\n%s", errPartial, path, err, stderr.data)
-	case err != nil:
-		return c, fmt.Errorf("%s: %w\n%s", path, err, stderr.data)
+		return c, fmt.Errorf("%w: %s: %w\n%s", errPartial, run.path, err, stderr.data)
+	case err != nil || done != nil:
+		return c, fmt.Errorf("%s ended: %w\n%s", run.path, err, stderr.data)
 	}
 	return c, nil
+}
+
+// errDone says that the work of a process is done.
+var errDone = errors.New("the work is done")
+
+// pollEvery is how often a process is asked for.
+const pollEvery = 200 * time.Millisecond
+
+// poll asks until done returns true, and returns errDone then.
+func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		switch is, err := done(ctx); {
+		case err != nil:
+			return err
+		case is:
+			return errDone
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // A tail keeps the end of what is written.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -16,17 +15,24 @@ const (
 	network     = "tenants/net"
 )
 
+// The most pods. More of 5 KB do not fit into etcd, and more of Calico's not into 5,000 nodes.
+const (
+	mostPods       = 200_000
+	mostCalicoPods = 273_000
+)
+
 // A size is the number of pods of a cluster. Each pod has an entry in an IPPool and an
-// overlapping reservation. Of both, a tenth more is stale: its pod is gone.
+// overlapping reservation, or an address in a block and a handle. Of these, a tenth more is
+// stale: its pod is gone.
 type size int
 
 // sizes parses a list of sizes, such as 10000,20000.
-func sizes(list string) ([]size, error) {
+func sizes(list string, most int) ([]size, error) {
 	var all []size
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n < 10 || n > 200_000 {
-			return nil, fmt.Errorf("-pods %q: want numbers from 10 to 200,000 with commas between them", list)
+		if err != nil || n < 10 || n > most {
+			return nil, fmt.Errorf("-pods %q: want numbers from 10 to %d with commas between them", list, most)
 		}
 		all = append(all, size(n))
 	}
@@ -51,6 +57,13 @@ type entry int
 
 // stale reports whether the pod of the entry is gone.
 func (e entry) stale() bool { return e%11 == 10 }
+
+// live is the nth entry that has a pod, and stale the nth that has none.
+func live(n int) entry  { return entry(n + n/10) }
+func stale(n int) entry { return entry(n*11 + 10) }
+
+// nth is the n of a stale entry.
+func (e entry) nth() int { return int(e) / 11 }
 
 func (e entry) pool() int { return int(e) / poolEntries }
 
@@ -96,19 +109,3 @@ func (e entry) sandbox() string { return fmt.Sprintf("%064x", uint64(e)*0x9e3779
 
 // uid is the UID of an object of one kind.
 func uid(kind byte, n int) string { return fmt.Sprintf("%02x000000-0000-4000-8000-%012x", kind, n) }
-
-// errNoParts is the error of a list of parts that is empty or has an unknown name.
-var errNoParts = errors.New("-parts: want plan, run, whereabouts and guest, or some of them, with commas between them")
-
-// parts parses a list of parts.
-func parts(list string) (map[string]bool, error) {
-	known := map[string]bool{"plan": true, "run": true, "whereabouts": true, "guest": true}
-	all := map[string]bool{}
-	for name := range strings.SplitSeq(list, ",") {
-		if !known[name] {
-			return nil, fmt.Errorf("%w: %q", errNoParts, name)
-		}
-		all[name] = true
-	}
-	return all, nil
-}

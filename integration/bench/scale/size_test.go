@@ -34,14 +34,20 @@ func TestEntriesAreThoseOfPodsAndATenthMore(t *testing.T) {
 }
 
 func TestFlagsNameSizesAndParts(t *testing.T) {
-	got, err := sizes("10, 2000")
+	got, err := sizes("10, 2000", mostPods)
 	if diff := cmp.Diff([]size{10, 2000}, got); diff != "" || err != nil {
 		t.Errorf("sizes: %v (-want +got):\n%s", err, diff)
 	}
 	for _, list := range []string{"", "9", "200001", "10,x", "10,"} {
-		if got, err := sizes(list); err == nil {
+		if got, err := sizes(list, mostPods); err == nil {
 			t.Errorf("sizes(%q) = %v", list, got)
 		}
+	}
+	if got, err := sizes("272728", most(map[string]bool{"calico": true})); err != nil || len(got) != 1 {
+		t.Errorf("the largest cluster of Calico's: %v, %v", got, err)
+	}
+	if got, err := sizes("272728", most(map[string]bool{"calico": true, "run": true})); err == nil {
+		t.Errorf("a cluster that is too large for a run: %v", got)
 	}
 	some, err := parts("plan,guest")
 	if diff := cmp.Diff(map[string]bool{"plan": true, "guest": true}, some); diff != "" || err != nil {
@@ -51,5 +57,8 @@ func TestFlagsNameSizesAndParts(t *testing.T) {
 		if _, err := parts(list); !errors.Is(err, errNoParts) {
 			t.Errorf("parts(%q): %v", list, err)
 		}
+	}
+	if _, err := parts("plan,calico-peers"); !errors.Is(err, errNoDatastore) {
+		t.Errorf("peers without a datastore: %v", err)
 	}
 }

@@ -19,49 +19,65 @@ type stage struct {
 	cluster    *cluster.Cluster
 	server     server
 	store      store
-	kubeconfig string          // of ip-reaper's account, with the shipped rights and no others
-	revisions  map[entry]int64 // of the stale overlapping reservations
+	kubeconfig string // of ip-reaper's account, with the shipped rights and no others
 }
 
-// openStage starts a cluster, whose API server gets more flags, and fills it. The caller
-// must close it.
-func openStage(ctx context.Context, o options, s size, flags map[string]string, out io.Writer) (_ *stage, err error) {
-	g := &stage{options: o, size: s, revisions: map[entry]int64{}}
-	if g.cluster, err = cluster.Start(ctx, cluster.Options{Flags: flags}); err != nil {
+// contents are what a store has on a stage.
+type contents interface {
+	// check returns an error unless all is there that was there at first.
+	check(ctx context.Context) error
+
+	// left counts what was released of what is stale, and what was not. It returns an error
+	// if anything live is gone, or if there is anything else.
+	left(ctx context.Context) (released, left int, err error)
+
+	// judge has a program of the store's look at what a run of ip-reaper has left that came to
+	// its end.
+	judge(ctx context.Context) error
+
+	// restore brings everything back that a run has taken away, and takes away what it left.
+	restore(ctx context.Context) error
+}
+
+// openStage starts a cluster. The caller must close it.
+func openStage(ctx context.Context, o options, s size, c cluster.Options) (_ *stage, err error) {
+	g := &stage{options: o, size: s}
+	if g.cluster, err = cluster.Start(ctx, c); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, g.close())
-		}
-	}()
-	if g.kubeconfig, err = account(ctx, g.cluster, "whereabouts", "overlapping", "calico"); err != nil {
-		return nil, err
+	if g.kubeconfig, err = account(ctx, g.cluster, "whereabouts", "overlapping", "calico"); err == nil {
+		g.store, err = openStore(g.cluster.EtcdURL)
 	}
-	if g.store, err = openStore(g.cluster.EtcdURL); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, g.close())
 	}
+	return g, nil
+}
+
+// fill has fill write everything while the API server is down, and tells what that was and
+// how long it took.
+func (g *stage) fill(ctx context.Context, what string, out io.Writer, fill func(context.Context) error) error {
 	if err := g.cluster.StopAPIServer(); err != nil {
-		return nil, err
+		return err
 	}
 	began := time.Now()
-	if err := g.fill(ctx); err != nil {
-		return nil, err
+	if err := fill(ctx); err != nil {
+		return err
 	}
 	filled := time.Now()
 	if err := g.cluster.StartAPIServer(ctx); err != nil {
-		return nil, err
+		return err
 	}
+	var err error
 	if g.server, err = findServer(g.cluster); err != nil {
-		return nil, err
+		return err
 	}
 	if err := g.checkPods(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	fmt.Fprintf(out, "%d pods, %d entries in %d pools, %d overlapping reservations, %d stale of both: filled in %v, served after %v more\n",
-		s, s.total(), s.pools(), s.total(), s.stale(), filled.Sub(began).Round(100*time.Millisecond),
-		time.Since(filled).Round(100*time.Millisecond))
-	return g, g.check(ctx)
+	fmt.Fprintf(out, "%d pods, %s: filled in %v, served after %v more\n", g.size, what,
+		filled.Sub(began).Round(100*time.Millisecond), time.Since(filled).Round(100*time.Millisecond))
+	return nil
 }
 
 // account installs ip-reaper's account with the shipped roles of a release, and returns
@@ -92,41 +108,9 @@ func (g *stage) close() error {
 	return errors.Join(err, g.cluster.Stop())
 }
 
-// fill writes everything.
-func (g *stage) fill(ctx context.Context) error {
-	s := g.size
-	pods := func(n int) (record, error) {
-		return podRecord(entry(n + n/10)) // each tenth entry is followed by one without a pod
-	}
-	return errors.Join(
-		g.store.put(ctx, first(s.tenants(), namespaceRecord), nil),
-		g.store.put(ctx, first(s.nodes(), nodeRecord), nil),
-		g.store.put(ctx, first(int(s), pods), nil),
-		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) }), g.note),
-		g.store.put(ctx, first(s.pools(), s.poolRecord), nil),
-	)
-}
-
-// note notes the revision of an overlapping reservation if it is stale.
-func (g *stage) note(n int, revision int64) {
-	if e := entry(n); e.stale() {
-		g.revisions[e] = revision
-	}
-}
-
-// restore brings everything back that a run has taken away, and takes away what it left.
-func (g *stage) restore(ctx context.Context) error {
-	stale := func(n int) entry { return entry(n*11 + 10) }
-	err := errors.Join(
-		g.store.put(ctx, first(g.size.stale(), func(n int) (record, error) { return reservationRecord(stale(n)) }),
-			func(n int, revision int64) { g.revisions[stale(n)] = revision }),
-		g.store.put(ctx, first(g.size.pools(), g.size.poolRecord), nil),
-		g.store.clear(ctx, "/registry/events/", "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/"),
-	)
-	if err != nil {
-		return err
-	}
-	return g.check(ctx)
+// sweep takes away what ip-reaper left beside its work.
+func (g *stage) sweep(ctx context.Context) error {
+	return g.store.clear(ctx, "/registry/events/", "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/")
 }
 
 // file is a path in the folder of the cluster.

@@ -16,12 +16,17 @@ import (
 // commandTimeout ends a calicoctl that hangs.
 const commandTimeout = 2 * time.Minute
 
+// Command returns calicoctl, and all arguments that it needs.
+func (d *Datastore) Command(args ...string) (program string, all []string) {
+	return d.calicoctl, append(args, "--config="+d.configFile, "--allow-version-mismatch")
+}
+
 // Calicoctl runs calicoctl on the datastore and returns what it printed.
 func (d *Datastore) Calicoctl(ctx context.Context, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.calicoctl,
-		append(args, "--config="+d.configFile, "--allow-version-mismatch")...)
+	program, all := d.Command(args...)
+	cmd := exec.CommandContext(ctx, program, all...)
 	cmd.Dir, cmd.Env = d.dir, []string{"HOME=" + d.dir}
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer

@@ -32,29 +32,18 @@ type Controllers struct {
 // grace period and whenever a block, a pod or a node changes. The caller must Stop
 // them.
 func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (_ *Controllers, err error) {
-	program, err := assets.Path("kube-controllers")
-	if err != nil {
-		return nil, err
-	}
-	err = d.Apply(ctx, "KubeControllersConfiguration", map[string]string{"name": "default"}, map[string]any{
-		"controllers":            map[string]any{"node": map[string]any{"leakGracePeriod": grace.String()}},
-		"healthChecks":           "Disabled",
-		"prometheusMetricsPort":  0,
-		"etcdV3CompactionPeriod": "0s",
-	})
-	if err != nil {
-		return nil, err
-	}
 	c := &Controllers{}
 	dir, err := os.MkdirTemp("", "ip-reaper-calico-")
 	if err != nil {
 		return nil, err
 	}
+	program, args, env, err := d.ControllersCommand(ctx, grace, filepath.Join(dir, "status.json"))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	if c.guard, err = guard.Start(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	args := []string{"-status-file=" + filepath.Join(dir, "status.json")}
-	env := slices.Concat(d.env, []string{"ENABLED_CONTROLLERS=node"})
 	if c.process, err = c.guard.Run("kube-controllers", program, args, env); err != nil {
 		return nil, errors.Join(err, c.guard.Release())
 	}
@@ -62,6 +51,21 @@ func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// ControllersCommand configures kube-controllers, and returns the program, its arguments and
+// what its environment must have. It writes its status into the file.
+func (d *Datastore) ControllersCommand(ctx context.Context, grace time.Duration, status string) (program string, args, env []string, err error) {
+	if program, err = assets.Path("kube-controllers"); err != nil {
+		return "", nil, nil, err
+	}
+	err = d.Apply(ctx, "KubeControllersConfiguration", map[string]string{"name": "default"}, map[string]any{
+		"controllers":            map[string]any{"node": map[string]any{"leakGracePeriod": grace.String()}},
+		"healthChecks":           "Disabled",
+		"prometheusMetricsPort":  0,
+		"etcdV3CompactionPeriod": "0s",
+	})
+	return program, []string{"-status-file=" + status}, slices.Concat(d.env, []string{"ENABLED_CONTROLLERS=node"}), err
 }
 
 // waitReady waits until kube-controllers have seen every block.

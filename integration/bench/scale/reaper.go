@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/ip-reaper/ip-reaper/integration/bench/program"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
+)
+
+// plan has ip-reaper plan, with more variables in its environment. The plan must have so
+// many allocations, and release so many.
+func (g *stage) plan(allocations, planned int, env ...string) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		c, summary, err := g.reaper(ctx, env, "--dry-run")
+		if err == nil && (summary.Entries != allocations || summary.Planned != planned) {
+			err = fmt.Errorf("the plan has %d allocations and releases %d, want %d and %d",
+				summary.Entries, summary.Planned, allocations, planned)
+		}
+		return c, err
+	}
+}
+
+// reap has ip-reaper release, with more variables in its environment.
+func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		c, _, err := g.reaper(ctx, env)
+		return c, err
+	}
+}
+
+// reaper runs the binary, which has to exit with 0, and returns its summary.
+func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cost, summary reap.Summary, err error) {
+	policy, told := g.file("policy.yaml"), g.file("termination-log")
+	err = errors.Join(os.WriteFile(policy, []byte(program.Policy), 0o600), os.WriteFile(told, nil, 0o600))
+	if err != nil {
+		return c, summary, err
+	}
+	c, err = measure(ctx, g.limit, command{g.binary, append([]string{
+		"run", "--policy=" + policy, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
+		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
+		"--timeout=" + g.limit.String(), "--termination-log=" + told,
+	}, more...), env})
+	if err != nil {
+		return c, summary, err
+	}
+	data, err := os.ReadFile(told)
+	if err != nil {
+		return c, summary, err
+	}
+	var message struct{ Summary reap.Summary }
+	err = json.Unmarshal(data, &message)
+	return c, message.Summary, err
+}
