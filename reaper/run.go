@@ -229,7 +229,7 @@ func (r *run) look(ctx context.Context) error {
 		if !have.Equal(ledger) { // another run wrote in between
 			all = judge(have)
 		}
-		saved = have.next(all, census, inv)
+		saved = have.next(all, census, inv).stillHolding(have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
 		return saved
 	}
 
