@@ -71,7 +71,8 @@ func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read resu
 // the pod of the orphan, or that of a sibling.
 func needsList(o Orphan) bool {
 	namesNone := func(o Orphan) bool {
-		return o.allocation.Owner.Pod == PodRef{} || o.allocation.Inferred
+		a := o.Allocation()
+		return a.Owner.Pod == PodRef{} || a.Inferred
 	}
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
@@ -170,9 +171,9 @@ func refs(orphans []Orphan) map[PodRef]struct{} {
 		if needsList(o) {
 			continue
 		}
-		set[o.allocation.Owner.Pod] = struct{}{}
+		set[o.Allocation().Owner.Pod] = struct{}{}
 		for _, sibling := range o.group {
-			set[sibling.allocation.Owner.Pod] = struct{}{}
+			set[sibling.Allocation().Owner.Pod] = struct{}{}
 		}
 	}
 	return set

@@ -5,13 +5,18 @@ package reaper
 // is the Warrant.
 type Orphan struct {
 	facts      *Facts // of the decision
-	allocation Allocation
+	allocation *Allocation
 	reason     Reason
 	group      []Orphan // the orphans of its group, itself included
 }
 
 // Allocation returns the suspected allocation; the zero Allocation for a zero Orphan.
-func (o Orphan) Allocation() Allocation { return o.allocation }
+func (o Orphan) Allocation() Allocation {
+	if o.allocation == nil {
+		return Allocation{}
+	}
+	return *o.allocation
+}
 
 // A Plan has the orphans that a run is about to release.
 type Plan struct {
@@ -34,7 +39,7 @@ func MakePlan(decisions []Decision) Plan {
 			continue
 		}
 		p.due = append(p.due, i)
-		p.orphans[i] = Orphan{facts: d.facts, allocation: *d.Allocation, reason: d.Reason}
+		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
 		if group := d.Allocation.Group; group != "" {
 			groups[group] = append(groups[group], i)
 		}

@@ -57,7 +57,7 @@ func (l *secondLook) ask(o Orphan) (time.Time, error) {
 	if l.facts[o.facts] == nil {
 		l.facts[o.facts] = o.facts.again(l.census)
 	}
-	d := l.facts[o.facts].ask(&o.allocation)
+	d := l.facts[o.facts].ask(o.allocation)
 	switch {
 	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
 		return looked, nil

@@ -28,7 +28,7 @@ func (w Warrant) Allocation() (Allocation, error) {
 	if age := time.Since(w.confirmed); age > Freshness {
 		return Allocation{}, expiredError{age.Round(time.Millisecond)}
 	}
-	return w.orphan.allocation, nil
+	return w.orphan.Allocation(), nil
 }
 
 // An expiredError says how old a warrant is. It wraps ErrAgain.

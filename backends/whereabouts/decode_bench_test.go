@@ -24,7 +24,7 @@ func BenchmarkDecode(b *testing.B) {
 					all = append(all, p)
 				}
 				beside := readPools(slices.Values([]json.RawMessage{pool}))
-				for p := range overlappingPools(slices.Values(reservations), beside, protections{}) {
+				for p := range overlappingPools(readReservations(reservations), beside, protections{}) {
 					all = append(all, p)
 				}
 				return all

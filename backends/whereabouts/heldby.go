@@ -1,41 +1,12 @@
 package whereabouts
 
 import (
-	"context"
 	"encoding/json"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
-
-// A poolsRead has the IPPools, and when the reading of their list began.
-type poolsRead struct {
-	items []json.RawMessage
-	at    time.Time
-}
-
-// poolsSince returns the IPPools as they were read after the given time. It reads them
-// again if they were not. Concurrent calls share one reading, and a call for which the last
-// one is recent enough does not wait for the next.
-func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]json.RawMessage, error) {
-	if last := b.pools.Load(); last != nil && last.at.After(since) {
-		return last.items, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if last := b.pools.Load(); last != nil && last.at.After(since) {
-		return last.items, nil
-	}
-	at := time.Now()
-	items, err := list(ctx, b.client, poolResource)
-	if err != nil {
-		return nil, err
-	}
-	b.pools.Store(&poolsRead{items, at})
-	return items, nil
-}
 
 // holders returns the IPPool that holds, or may hold, the address of each overlapping
 // reservation for its owner; an empty string where there is none. It passes through the

@@ -39,7 +39,7 @@ func OfflineOverlapping(documents []reaper.Document, settings func(backend strin
 		return nil, rest
 	}
 	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
-		return overlappingPools(slices.Values(e.overlapping), readPools(slices.Values(e.pools)), by)
+		return overlappingPools(readReservations(e.overlapping), readPools(slices.Values(e.pools)), by)
 	}), rest
 }
 

@@ -55,7 +55,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		b.forget()
-		items, err := list(ctx, b.client, overlappingResource)
+		reservations, err := listReduced(ctx, b.client, overlappingResource, readReservation)
 		if err != nil {
 			yield(reaper.Pool{}, err)
 			return
@@ -70,7 +70,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		excluded.beside(overlappingPools(consumed(items), readPools(consumed(pools)), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		excluded.beside(overlappingPools(consumed(reservations), readPools(consumed(pools)), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
@@ -82,17 +82,39 @@ func (b *Overlapping) forget() {
 	b.pools.Store(nil)
 }
 
-// overlappingPools decodes the overlapping reservations of a listing. The IPPools
-// are by namespace.
-func overlappingPools(items iter.Seq[json.RawMessage], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
+// A reservation is an overlapping reservation as it was listed, with the fields that are
+// read, and no others. With an error, it could not be decoded.
+type reservation struct {
+	object
+	err error
+}
+
+// readReservation decodes an overlapping reservation.
+func readReservation(item json.RawMessage) (r reservation) {
+	r.err = kube.Decode(item, &r.object)
+	return r
+}
+
+// readReservations decodes overlapping reservations.
+func readReservations(items []json.RawMessage) iter.Seq[reservation] {
+	return func(yield func(reservation) bool) {
+		for _, item := range items {
+			if !yield(readReservation(item)) {
+				return
+			}
+		}
+	}
+}
+
+// overlappingPools returns the overlapping reservations of a listing as pools of the
+// engine. The IPPools are by namespace.
+func overlappingPools(reservations iter.Seq[reservation], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for item := range items {
-			var o object
-			pool := reaper.Pool{}
-			err := kube.Decode(item, &o)
+		for o := range reservations {
+			pool, err := reaper.Pool{}, o.err
 			if err == nil {
 				beside := pools[o.Metadata.Namespace]
-				pool = overlappingPool(o, beside.proving())
+				pool = overlappingPool(o.object, beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(reaper.Allocation) json.RawMessage { return o.Spec })

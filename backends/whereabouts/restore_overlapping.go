@@ -53,7 +53,8 @@ func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[s
 		return struct{}{}
 	}
 	if len(rs) > maxSingleReads {
-		return stored, eachOf(ctx, b.client, overlappingResource, keep)
+		_, err := listReduced(ctx, b.client, overlappingResource, keep)
+		return stored, err
 	}
 	items, err := b.getEach(ctx, rs)
 	for _, item := range items {

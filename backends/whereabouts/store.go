@@ -58,27 +58,32 @@ func splitPool(pool string) (namespace, name string) {
 	return namespace, name
 }
 
-// list reads every object of a resource, in all namespaces, by quorum reads. It
-// returns an error that wraps reaper.ErrNotInstalled if the API server does not
-// serve the resource.
-func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request { return client.Get().Resource(resource) })
+// list reads every object of a resource, in all namespaces, by quorum reads. narrow may
+// change the requests. It returns an error that wraps reaper.ErrNotInstalled if the API
+// server does not serve the resource.
+func list(ctx context.Context, client rest.Interface, resource string, narrow ...func(*rest.Request) *rest.Request) ([]json.RawMessage, error) {
+	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item }, narrow...)
+}
+
+// listReduced is list, and holds only what reduce returns of an object. It calls reduce more
+// than once for an object that is read again.
+func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T, narrow ...func(*rest.Request) *rest.Request) ([]T, error) {
+	items, err := kube.ListReduced(ctx, func() *rest.Request {
+		request := client.Get().Resource(resource)
+		for _, change := range narrow {
+			request = change(request)
+		}
+		return request
+	}, reduce)
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 
-// eachOf is list. It calls do for each object and keeps none of them, for an object that is
-// read again more than once.
-func eachOf(ctx context.Context, client rest.Interface, resource string, do func(json.RawMessage) struct{}) error {
-	_, err := kube.ListReduced(ctx, func() *rest.Request { return client.Get().Resource(resource) }, do)
-	return kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
-}
-
-// consumed yields the items, and forgets each one as soon as it is taken: an item has all
-// entries of a pool.
-func consumed(items []json.RawMessage) iter.Seq[json.RawMessage] {
-	return func(yield func(json.RawMessage) bool) {
+// consumed yields the items, and forgets each one as soon as it is taken: an item may have
+// all entries of a pool.
+func consumed[T any](items []T) iter.Seq[T] {
+	return func(yield func(T) bool) {
 		for i, item := range items {
-			items[i] = nil
+			clear(items[i : i+1])
 			if !yield(item) {
 				return
 			}

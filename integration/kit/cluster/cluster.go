@@ -35,7 +35,7 @@ const (
 // How long a component may take to start before that fails, and to end before
 // it is killed.
 const (
-	startTimeout = time.Minute
+	startTimeout = 3 * time.Minute // with 150,000 pods in etcd, a busy machine needs more than one
 	stopTimeout  = 20 * time.Second
 )
 
