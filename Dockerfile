@@ -23,7 +23,7 @@ LABEL org.opencontainers.image.title="ip-reaper" \
 USER 65532:65532
 ENTRYPOINT ["/ip-reaper"]
 
-# Before the stage that pulls: the classic builder builds whatever stands above.
+# Before the stage that pulls: the classic builder builds all stages above.
 FROM base AS local
 COPY ip-reaper /ip-reaper
 

@@ -48,7 +48,7 @@ func TestBackendsAreInTheOrderOfReleases(t *testing.T) {
 	}
 }
 
-// A backend that is off is opened whatever its settings say, for a restore.
+// A backend that is off is opened for a restore, with any settings.
 func TestBackendThatIsOffOpens(t *testing.T) {
 	p := policy.Default()
 	for _, one := range backends.All() {

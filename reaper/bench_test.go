@@ -3,10 +3,7 @@ package reaper_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
-	"net/netip"
-	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -40,30 +37,4 @@ func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 
 func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
 	return make([]error, len(ws))
-}
-
-// BenchmarkClaims warns of 10,000 pods of one tenant, each of which claims the same 100
-// addresses of others.
-func BenchmarkClaims(b *testing.B) {
-	const n = 10_000
-	var pool reaper.Pool
-	var ips []netip.Addr
-	for i := range 100 {
-		ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-		ips = append(ips, ip)
-		pool.Allocations = append(pool.Allocations, reaper.Allocation{
-			Key: fmt.Sprint(i), IP: ip, Owner: reaper.Owner{Pod: other}, Token: "t",
-		})
-	}
-	h := newHarness(fixedStore{pool})
-	h.policy.DryRun = new(true)
-	for i := range n {
-		h.pods.Add(showing(reaper.PodRef{Namespace: "tenant", Name: fmt.Sprintf("pod-%d", i)}, ips...))
-	}
-	for b.Loop() {
-		report, err := reaper.Run(b.Context(), h.options())
-		if err != nil || len(report.Warnings) == 0 {
-			b.Fatalf("warnings %q, error %v", report.Warnings, err)
-		}
-	}
 }

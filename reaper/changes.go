@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -93,24 +94,27 @@ func (p *population) current(ref PodRef) (Pod, bool) {
 	return p.listed.named(ref)
 }
 
-// refsShowing returns the names of the pods that show the address.
-func (p *population) refsShowing(ip netip.Addr) []PodRef {
-	listed := p.listed.showing(ip)
-	if p.changed == nil {
-		return listed
-	}
-	refs := slices.Clone(p.changed.byAddress[ip])
-	for _, ref := range listed {
-		if !p.changed.overrides(ref) {
-			refs = append(refs, ref)
+// refsShowing yields the names of the pods that show the address.
+func (p *population) refsShowing(ip netip.Addr) iter.Seq[PodRef] {
+	return func(yield func(PodRef) bool) {
+		if p.changed != nil {
+			for _, ref := range p.changed.byAddress[ip] {
+				if !yield(ref) {
+					return
+				}
+			}
+		}
+		for ref := range p.listed.showing(ip) {
+			if !p.changed.overrides(ref) && !yield(ref) {
+				return
+			}
 		}
 	}
-	return refs
 }
 
 // showsSandbox returns a pod that shows the sandbox, and whether there is one.
 func (p *population) showsSandbox(id string) (PodRef, bool) {
-	for _, ref := range p.listed.inSandbox(id) {
+	for ref := range p.listed.inSandbox(id) {
 		if !p.changed.overrides(ref) {
 			return ref, true
 		}

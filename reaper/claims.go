@@ -27,17 +27,14 @@ type claim struct {
 // no owner, and only its grace period would keep it. Protections and groups are not asked,
 // so these may keep it too. An empty handle does not count, because it takes no address.
 func claimsOf(decisions []Decision) []claim {
-	type key struct {
-		pod   PodRef
-		hides bool
-	}
-	claims := make(map[key]*claim)
+	shown := make(map[PodRef]*claim)
+	hidden := claim{hides: true} // that of each pod that hides addresses
 	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
 		a := d.Allocation
 		pods, hides := d.claimants()
-		if len(pods) == 0 {
+		if len(pods) == 0 && !hides {
 			continue
 		}
 		if unclaimed == nil {
@@ -47,35 +44,50 @@ func claimsOf(decisions []Decision) []claim {
 		if without := unclaimed.ask(a); !without.waits() {
 			continue
 		}
+		if hides {
+			hidden.add(a)
+		}
 		for _, pod := range pods {
-			c := claims[key{pod, hides}]
-			if c == nil {
-				c = &claim{pod: pod, hides: hides, example: a.label()}
-				claims[key{pod, hides}] = c
+			if shown[pod] == nil {
+				shown[pod] = &claim{pod: pod}
 			}
-			c.allocations++
-			c.named = c.named || a.namesPod() && !a.Inferred
+			shown[pod].add(a)
 		}
 	}
-	sorted := make([]claim, 0, len(claims))
-	for _, c := range claims {
-		sorted = append(sorted, *c)
+	claims := make([]claim, 0, len(shown))
+	for _, c := range shown {
+		claims = append(claims, *c)
 	}
-	slices.SortFunc(sorted, func(a, b claim) int {
+	if hidden.allocations > 0 {
+		for _, pod := range unclaimed.census.veiled {
+			hidden.pod = pod
+			claims = append(claims, hidden)
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.pod.String(), b.pod.String()))
 	})
-	return sorted
+	return claims
 }
 
-// claimants returns the pods whose annotations may be the only reason of the decision. It
-// reports whether they hide addresses.
+// add adds an allocation to those that the claim keeps.
+func (c *claim) add(a *Allocation) {
+	if c.allocations == 0 {
+		c.example = a.label()
+	}
+	c.allocations++
+	c.named = c.named || a.namesPod() && !a.Inferred
+}
+
+// claimants returns the pods that show what may be the only reason of the decision. It
+// reports whether the reason may be the pods that hide addresses.
 func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	a, f := d.Allocation, d.facts
 	switch {
 	case a.EmptyHandle:
 		return nil, false
 	case d.Verdict == Held && d.Reason == OwnerUnknown:
-		return f.census.veiled, true
+		return nil, len(f.census.veiled) > 0
 	case d.Verdict != InUse || d.Reason != AddressInUse && a.namesPod():
 		return nil, false
 	}
@@ -85,7 +97,7 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	}
 	refs := make(map[PodRef]bool)
 	for _, ip := range ips {
-		for _, pod := range f.census.showing(ip) {
+		for pod := range f.census.showing(ip) {
 			if pod.Ref != a.Owner.Pod {
 				refs[pod.Ref] = true
 			}

@@ -28,7 +28,7 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 			h, m := waitingHarness(t)
 			h.run(t)
 			before := contentsOf(t, m)
-			ledger := string(h.ledgers.stored)
+			ledger := h.ledgers.text(t)
 			h.now = noon.Add(time.Hour + tt.clockSkew)
 			h.change = func(o *reaper.Options) {
 				o.ClockSkew = func() (time.Duration, bool) { return tt.clockSkew, tt.known }
@@ -43,7 +43,7 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 			}
 			equal(t, "released", report.Summary.Released, 0)
 			equal(t, "store", contentsOf(t, m), before)
-			equal(t, "ledger", string(h.ledgers.stored), ledger)
+			equal(t, "ledger", h.ledgers.text(t), ledger)
 		})
 	}
 }

@@ -21,10 +21,11 @@
 // # Reading order
 //
 // The values that come in: allocation.go, pool.go, backend.go (the contract of a
-// store), inventory.go, census.go, ledger.go.
+// store), inventory.go, cluster.go (the contract of a cluster), census.go, ledger.go.
 //
-// The decisions, all of them pure: facts.go, known.go, rules.go, rulesnodes.go,
-// ending.go, replacement.go, judge.go, groups.go, protections.go, plan.go, limits.go.
+// The decisions, all of them pure: facts.go, known.go, rules.go (the table), rulesowned.go,
+// rulesnodes.go, rulesheld.go, rulesdue.go (its rules, in this order), ending.go,
+// replacement.go, judge.go, groups.go, protections.go, plan.go, limits.go.
 //
 // The run: run.go is the whole way, from the lock to the report. Its steps are in
 // remember.go, confirm.go, warrant.go, release.go, record.go and journal.go.

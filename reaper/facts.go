@@ -1,8 +1,8 @@
 package reaper
 
 import (
+	"iter"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -104,12 +104,8 @@ func (f *Facts) terms(a *Allocation) policy.Terms {
 // ownWitness returns the pod that the allocation names, if the pod shows the address
 // and so keeps it. A finished pod is no witness for its own allocation.
 func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
-	for _, pod := range f.census.showing(a.IP) {
-		if pod.Ref == a.Owner.Pod && !pod.Finished {
-			return pod, true
-		}
-	}
-	return Pod{}, false
+	pod, shown := f.census.showsIt(a.Owner.Pod, a.IP)
+	return pod, shown && !pod.Finished
 }
 
 // believes reports whether the pod is evidence that the address of the allocation is in
@@ -141,7 +137,7 @@ func (f *Facts) hiding() int {
 // for an allocation that names no pod, which may be its own, unless the policy releases
 // the addresses of finished pods.
 func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
-	for _, pod := range f.othersShowing(a) {
+	for pod := range f.othersShowing(a) {
 		if !pod.Finished || f.policy.Pods.Finished != policy.Release && (!a.namesPod() || a.Inferred) {
 			return pod, true
 		}
@@ -149,13 +145,18 @@ func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
 	return Pod{}, false
 }
 
-// othersShowing returns the pods that the allocation does not name, and that show the
+// othersShowing yields the pods that the allocation does not name, and that show the
 // address, if they are believed. A pod to which the same backend gives the same address in
 // another network is not among them: it shows that other allocation.
-func (f *Facts) othersShowing(a *Allocation) []Pod {
-	return slices.DeleteFunc(f.census.showing(a.IP), func(pod Pod) bool {
-		return pod.Ref == a.Owner.Pod || f.hasItElsewhere(a, pod.Ref) || !f.believes(a, pod, a.IP)
-	})
+func (f *Facts) othersShowing(a *Allocation) iter.Seq[Pod] {
+	return func(yield func(Pod) bool) {
+		for pod := range f.census.showing(a.IP) {
+			another := pod.Ref != a.Owner.Pod && !f.hasItElsewhere(a, pod.Ref)
+			if another && f.believes(a, pod, a.IP) && !yield(pod) {
+				return
+			}
+		}
+	}
 }
 
 // hasItElsewhere reports whether the pod has the same address by an allocation of

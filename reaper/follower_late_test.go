@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,41 +58,52 @@ func TestFollowerThatIsAlwaysTooLateIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// An expiring cluster ends its first watch after a second, because it has forgotten the
+// An expiring cluster ends its first watch after some time, because it has forgotten the
 // changes. The others go on.
 type expiring struct {
 	*followed
+	after   time.Duration
 	expired *atomic.Bool
 }
 
 func (e expiring) WatchPods(ctx context.Context, since uint64, tell func(reaper.PodChange) bool) error {
 	if e.expired.CompareAndSwap(false, true) {
-		sleep(ctx, time.Second)
+		sleep(ctx, e.after)
 		return reaper.ErrVersionExpired
 	}
 	return e.followed.WatchPods(ctx, since, tell)
 }
 
-// Promise 4. While the pods are listed again, a watch of another API server goes on. Its
-// index is newer than the list, and as complete.
+// Promise 1, 4. While the pods are listed again, a watch of another API server goes on. Its
+// index is newer than the list, and as complete: the list does not replace it. If it is
+// newer before, the pods are not listed.
 func TestListThatAWatchHasOvertakenIsNotNeeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		base := newFollowed()
-		l := newLookThrough(t, expiring{base, new(atomic.Bool)}, base, 1)
-		base.writeElse()
-		base.fail(func(f *faults) { f.delay = 10 * time.Second })
-		go func() {
-			time.Sleep(1500 * time.Millisecond)
-			base.write(showing(other, l.orphans[1].Allocation().IP))
-		}()
-		_, _ = l.confirmer.Confirm(t.Context(), l.orphans[:1])
-		time.Sleep(20 * time.Second)
-		l.confirmer.Forget()
-		base.listed()
-		base.fail(func(f *faults) { f.delay = 2 * time.Second })
-		if _, errs := l.confirmer.Confirm(t.Context(), l.orphans[:1]); errs[0] != nil {
-			t.Errorf("%v, want a warrant", errs[0])
-		}
-		equal(t, "lists", base.listed(), 0)
-	})
+	for after, lists := range map[time.Duration]int{time.Second: 1, 2 * time.Second: 0} {
+		inBubble(t, fmt.Sprint("the first watch expires after ", after), func(t *testing.T) {
+			base := newFollowed()
+			l := newLookThrough(t, expiring{base, after, new(atomic.Bool)}, base, 1)
+			base.writeElse()
+			base.fail(func(f *faults) { f.delay = 10 * time.Second })
+			go func() {
+				time.Sleep(1500 * time.Millisecond)
+				base.write(showing(other, l.orphans[0].Allocation().IP))
+			}()
+			_, _ = l.confirmer.Confirm(t.Context(), l.orphans[:1])
+			time.Sleep(2 * time.Second)
+			l.confirmer.Forget()
+			for range 1200 {
+				ws, errs := l.confirmer.Confirm(t.Context(), l.orphans[:1])
+				refused(t, ws[0], errs[0], reaper.ErrReturned)
+				time.Sleep(10 * time.Millisecond)
+			}
+			equal(t, "lists", base.listed(), lists)
+			base.remove(other)
+			l.confirmer.Forget()
+			base.fail(func(f *faults) { f.delay = 2 * time.Second })
+			if _, errs := l.confirmer.Confirm(t.Context(), l.orphans[:1]); errs[0] != nil {
+				t.Errorf("%v, want a warrant", errs[0])
+			}
+			equal(t, "lists for the warrant", base.listed(), 0)
+		})
+	}
 }

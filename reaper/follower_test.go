@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,15 +213,19 @@ func TestSandboxOfTwoPodsStaysShown(t *testing.T) {
 	a.Owner = owner
 	pods := []reaper.Pod{{Ref: web, Sandbox: "another"}, {Ref: other, Sandbox: "another"}}
 	inv := inventory(t, fixedStore{poolOf(a)})
+	written := []reaper.PodChange{{Ref: web, Pod: &pods[0]}, {Ref: other, Pod: &pods[1]}}
 	gone := []reaper.PodChange{{Ref: web}, {Ref: other}}
 	for _, tt := range []struct {
 		name string
 		gone []reaper.PodChange
 		want reaper.Verdict
 	}{{"the first", gone[:1], reaper.InUse}, {"the second", gone[1:], reaper.InUse}, {"both", gone, reaper.Orphaned}} {
-		census := censusOf(pods...).After(tt.gone...)
-		got := reaper.Judge(noon, impatientWithUnnamed(), inv, census, reaper.Ledger{})[0]
-		equal(t, tt.name, got.Verdict, tt.want)
+		for name, census := range map[string]reaper.Census{
+			"listed": censusOf(pods...).After(tt.gone...), "written later": censusOf().After(slices.Concat(written, tt.gone)...),
+		} {
+			got := reaper.Judge(noon, impatientWithUnnamed(), inv, census, reaper.Ledger{})[0]
+			equal(t, tt.name+", "+name, got.Verdict, tt.want)
+		}
 	}
 }
 
@@ -298,12 +304,29 @@ func TestRenewFollowsThePodsFromItsCallOn(t *testing.T) {
 	})
 }
 
-// The requests end with the release. synctest fails if one goes on.
+// A leaving cluster counts the watches. Each takes a moment to end.
+type leaving struct {
+	*followed
+	open *atomic.Int32
+}
+
+func (l leaving) WatchPods(ctx context.Context, since uint64, tell func(reaper.PodChange) bool) error {
+	l.open.Add(1)
+	defer l.open.Add(-1)
+	err := l.followed.WatchPods(ctx, since, tell)
+	time.Sleep(10 * time.Millisecond)
+	return err
+}
+
+// The requests end with the release, which waits for their ends.
 func TestNothingIsFollowedAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newFollowedLook(t, newFollowed(), 1)
+		base := newFollowed()
+		through := leaving{base, new(atomic.Int32)}
+		l := newLookThrough(t, through, base, 1)
 		l.confirmed()
 		l.confirmer.Close()
+		equal(t, "watches", through.open.Load(), 0)
 		l.confirmed()
 		equal(t, "lists", l.cluster.listed(), 1)
 	})

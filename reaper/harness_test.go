@@ -135,8 +135,7 @@ func decided(v reaper.Verdict, a reaper.Allocation) reaper.Decision {
 	return reaper.Decision{Allocation: &a, Ruling: &reaper.Ruling{Verdict: v, Reason: reaper.PodAbsent}}
 }
 
-// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps a stored form:
-// that of version 1, which tests can read and write.
+// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps the stored form.
 type memoryLedgers struct {
 	mu     sync.Mutex
 	stored []byte // nil if none is stored
@@ -177,8 +176,31 @@ func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
 			return err
 		}
 	}
-	n.stored = l.Text()
+	n.stored = l.Encode()
 	return nil
+}
+
+// text returns the stored ledger as version 1, which tests can read; empty if none is stored.
+func (n *memoryLedgers) text(t testing.TB) string {
+	t.Helper()
+	if n.stored == nil {
+		return ""
+	}
+	l, err := reaper.DecodeLedger(n.stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(l.Text())
+}
+
+// put stores a ledger that is given as version 1.
+func (n *memoryLedgers) put(t testing.TB, text string) {
+	t.Helper()
+	l, err := reaper.DecodeLedger([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.stored = l.Encode()
 }
 
 // A tokenRecorder has the methods of a Recorder for stores of tests. It records the

@@ -19,28 +19,61 @@ func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 			}
 			return ""
 		}
+		nameless := rapid.Bool().Draw(t, "some name no pod")
 		all := make([]*Allocation, rapid.IntRange(0, 40).Draw(t, "allocations"))
 		for i := range all {
 			a := &Allocation{Key: fmt.Sprint(i), Group: name("group"), IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(few.Draw(t, "ip"))})}
-			a.Owner = Owner{Sandbox: name("sandbox"), Pod: PodRef{Namespace: "ns", Name: name("pod")}}
+			a.Owner.Sandbox = name("sandbox")
+			if pod := name("pod"); pod != "" || !nameless {
+				a.Owner.Pod = PodRef{Namespace: "ns", Name: pod}
+			}
 			all[i] = a
 		}
 		x := newIndex(all)
-		for _, asked := range append(all, &Allocation{Group: "other", Owner: Owner{Sandbox: "other"}}) {
+		for _, asked := range append(all, &Allocation{Group: "other", Owner: Owner{Sandbox: "other"}}, &Allocation{Group: "group1", Owner: Owner{Sandbox: "sandbox1"}}) {
 			want := func(same func(a *Allocation) bool) []*Allocation {
 				return slices.DeleteFunc(slices.Clone(all), func(a *Allocation) bool { return !same(a) })
 			}
+			pod, none := asked.Owner.Pod, PodRef{}
+			sharing := func(shared string, name func(*Allocation) string) []*Allocation {
+				return want(func(a *Allocation) bool {
+					return shared != "" && name(a) == shared && a.Key != asked.Key && (pod == none || a.Owner.Pod == none || a.Owner.Pod == pod)
+				})
+			}
 			sandbox, group := asked.Owner.Sandbox, asked.Group
-			if got := slices.Collect(x.ofSandbox(sandbox)); !slices.Equal(got, want(func(a *Allocation) bool { return sandbox != "" && a.Owner.Sandbox == sandbox })) {
-				t.Fatalf("of sandbox %q: %v", sandbox, got)
+			if got := x.sandboxes.others(nil, asked, sandbox); !slices.Equal(got, sharing(sandbox, func(a *Allocation) string { return a.Owner.Sandbox })) {
+				t.Fatalf("of sandbox %q and pod %s: %v", sandbox, pod, got)
 			}
-			if got := slices.Collect(x.ofGroup(group)); !slices.Equal(got, want(func(a *Allocation) bool { return group != "" && a.Group == group })) {
-				t.Fatalf("of group %q: %v", group, got)
+			if got := x.groups.others(nil, asked, group); !slices.Equal(got, sharing(group, func(a *Allocation) string { return a.Group })) {
+				t.Fatalf("of group %q and pod %s: %v", group, pod, got)
 			}
-			of := func(a *Allocation) bool { return a.IP == asked.IP && a.Owner.Pod == asked.Owner.Pod }
-			if got := slices.Collect(x.of(asked.IP, asked.Owner.Pod)); !slices.Equal(got, want(of)) {
-				t.Fatalf("of %s and pod %s: %v", asked.IP, asked.Owner.Pod, got)
+			of := func(a *Allocation) bool { return a.IP == asked.IP && a.Owner.Pod == pod }
+			if got := slices.Collect(x.of(asked.IP, pod)); !slices.Equal(got, want(of)) {
+				t.Fatalf("of %s and pod %s: %v", asked.IP, pod, got)
 			}
 		}
 	})
+}
+
+// Where thousands of pods share one sandbox, a question about one of them does not walk
+// through the others.
+func TestIndexOfOneSandboxIsWalkedInLinearTime(t *testing.T) {
+	const n = 4096
+	all := make([]*Allocation, n)
+	for i := range all {
+		all[i] = &Allocation{Key: fmt.Sprint(i), Group: "group", Owner: Owner{Sandbox: "sandbox", Pod: PodRef{Namespace: "ns", Name: fmt.Sprint(i)}}}
+	}
+	x := newIndex(all)
+	for name, s := range map[string]*sharers{"sandbox": &x.sandboxes, "group": &x.groups} {
+		compared := 0
+		for _, a := range all {
+			if got := s.others(nil, a, name); len(got) > 0 {
+				t.Fatalf("pod %s shares the %s with %d", a.Owner.Pod, name, len(got))
+			}
+			compared += len(s.near(nil, name, a.Owner.Pod))
+		}
+		if compared > 10*n {
+			t.Errorf("the questions about the %s of %d pods compared %d allocations", name, n, compared)
+		}
+	}
 }

@@ -1,9 +1,6 @@
 package reaper
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // knowledge is what the ledger remembers of an allocation.
 type knowledge struct {
@@ -44,17 +41,8 @@ func (f *Facts) locate(a *Allocation) (*Allocation, knowledge) {
 // siblings returns the other allocations of the same sandbox or of the same group. If
 // two name different pods, they have nothing in common.
 func (f *Facts) siblings(a *Allocation) []*Allocation {
-	var siblings []*Allocation
-	for _, same := range []iter.Seq[*Allocation]{f.owned.ofSandbox(a.Owner.Sandbox), f.owned.ofGroup(a.Group)} {
-		for s := range same {
-			none := s.Owner.Pod == PodRef{} || a.Owner.Pod == PodRef{}
-			itself := s.Backend == a.Backend && s.Pool == a.Pool && s.Key == a.Key
-			if !itself && (none || s.Owner.Pod == a.Owner.Pod) {
-				siblings = append(siblings, s)
-			}
-		}
-	}
-	return siblings
+	siblings := f.owned.sandboxes.others(nil, a, a.Owner.Sandbox)
+	return f.owned.groups.others(siblings, a, a.Group)
 }
 
 // podOf returns the pod that the allocations name; none if they name several.

@@ -126,7 +126,7 @@ func TestImpossibleFiguresRefuse(t *testing.T) {
 	h, m := waitingHarness(t)
 	h.policy = backendtest.Impatient()
 	before := contentsOf(t, m)
-	h.ledgers.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
+	h.ledgers.put(t, `{"version":1,"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
 	_, err := reaper.Run(t.Context(), h.options())
 	equal(t, "refused", limitError(t, err) != nil, true)
 	equal(t, "store", contentsOf(t, m), before)

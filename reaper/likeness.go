@@ -28,8 +28,8 @@ func (f *poolFailure) Unwrap() error { return f.err }
 // and numbers with what belongs to them, such as addresses, times and UIDs.
 var particular = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[\w.:/-]*[0-9][\w.:/-]*`)
 
-// likeness returns a text that is the same for equal failures, whatever the pool, the
-// objects and the numbers are.
+// likeness returns a text that is the same for equal failures of different pools,
+// objects and numbers.
 func likeness(err error) string {
 	var inPool *poolFailure
 	var unread *PoolError

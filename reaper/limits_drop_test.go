@@ -181,7 +181,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
-		equal(t, "ledger", string(h.ledgers.stored), doubted)
+		equal(t, "ledger", h.ledgers.text(t), doubted)
 		equal(t, "records", len(h.journal.Read().Records), 0)
 		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Suspected: 1})
 		h.now = h.now.Add(15 * time.Minute)
@@ -216,8 +216,8 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 				h.pods.Remove(pod.Ref)
 			}
 		}, false},
-		{"the first refused run could not write", time.Hour, func(_ *testing.T, h *harness) {
-			h.ledgers.stored = []byte(`{"version":1,"seen":{},"figures":{"pods":42}}`)
+		{"the first refused run could not write", time.Hour, func(t *testing.T, h *harness) {
+			h.ledgers.put(t, `{"version":1,"seen":{},"figures":{"pods":42}}`)
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
 	h.pods.Add(manyPods(40)...)
 	h.pods.Add(ended(2000)...)
 	h.run(t)
-	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":42}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":42}}`)
 	for _, pod := range ended(2000) {
 		h.pods.Remove(pod.Ref)
 	}
@@ -333,7 +333,7 @@ func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
 	h, _ := afterDrop(t)
 	h.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
 	h.run(t)
-	equal(t, "ledger", string(h.ledgers.stored), `{"version":1,"seen":{},"figures":{"pods":12}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":12}}`)
 	h.pods.Remove(app("live-2").Pod)
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }

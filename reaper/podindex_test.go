@@ -43,16 +43,16 @@ func TestPodIndexFindsWhatTheListHas(t *testing.T) {
 		}
 		for _, text := range []string{"10.0.0.1", "10.0.0.2", "fd00::1", "10.0.0.9"} {
 			ip := netip.MustParseAddr(text)
-			if diff := cmp.Diff(refs(func(p Pod) bool { return p.shows(ip) }), x.showing(ip), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(refs(func(p Pod) bool { return p.shows(ip) }), slices.Collect(x.showing(ip)), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("pods that show %v (-want +got):\n%s", ip, diff)
 			}
 		}
 		for _, id := range []string{"a", "b", "c"} {
-			if diff := cmp.Diff(refs(func(p Pod) bool { return p.Sandbox == id }), x.inSandbox(id), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(refs(func(p Pod) bool { return p.Sandbox == id }), slices.Collect(x.inSandbox(id)), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("pods in %s (-want +got):\n%s", id, diff)
 			}
 		}
-		if refs := x.inSandbox(""); len(refs) > 0 {
+		if refs := slices.Collect(x.inSandbox("")); len(refs) > 0 {
 			t.Fatalf("pods without a sandbox are found by one: %v", refs)
 		}
 	})
@@ -60,7 +60,7 @@ func TestPodIndexFindsWhatTheListHas(t *testing.T) {
 
 func TestZeroPodIndexHasNoPods(t *testing.T) {
 	var x podIndex
-	if _, found := x.named(PodRef{}); found || len(x.showing(netip.Addr{}))+len(x.inSandbox("")) > 0 {
+	if _, found := x.named(PodRef{}); found || len(slices.Collect(x.showing(netip.Addr{})))+len(slices.Collect(x.inSandbox(""))) > 0 {
 		t.Error("the zero index finds a pod")
 	}
 }

@@ -62,7 +62,7 @@ func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	h.run(t)
 	h.now = noon.Add(20 * time.Minute)
-	stored := string(h.ledgers.stored)
+	stored := h.ledgers.text(t)
 	h.policy.DryRun = new(true)
 	for grace, want := range map[time.Duration]reaper.Outcome{
 		time.Hour: reaper.Kept, 30 * time.Minute: reaper.Kept, 10 * time.Minute: reaper.Planned, 0: reaper.Planned,
@@ -73,7 +73,7 @@ func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
 		equal(t, "first seen", *e.FirstSeen, noon)
 		equal(t, "due with "+grace.String(), *e.Due, noon.Add(grace))
 	}
-	equal(t, "ledger", string(h.ledgers.stored), stored)
+	equal(t, "ledger", h.ledgers.text(t), stored)
 }
 
 func TestDryRunAnswersWhatIfTheMinimumAgeWasLower(t *testing.T) {

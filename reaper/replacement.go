@@ -43,7 +43,7 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 		if pod.Sandbox == a.Owner.Sandbox {
 			return nil
 		}
-		for other := range f.owned.ofSandbox(pod.Sandbox) {
+		for _, other := range f.owned.sandboxes.others(nil, a, pod.Sandbox) {
 			if other.Backend == a.Backend {
 				shown = append(shown, other)
 			}

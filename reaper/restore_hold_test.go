@@ -58,7 +58,7 @@ func TestGraceBeginsAnewAfterARestore(t *testing.T) {
 	h.run(t)
 	h.now = noon.Add(grace.Duration)
 	equal(t, "released", h.run(t).Summary.Released, 2)
-	before := string(h.ledgers.stored)
+	before := h.ledgers.text(t)
 	equal(t, "the ledger has forgotten them", before, `{"version":1,"seen":{},"figures":{"pods":1}}`)
 
 	h.restore(t, h.remembered)

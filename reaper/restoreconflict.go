@@ -66,7 +66,7 @@ func (o occupancy) conflict(rec Record) error {
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
 	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
-	for _, by := range o.facts.othersShowing(a) {
+	for by := range o.facts.othersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by.Ref)
 	}
 	if m, ok := o.facts.census.machines[ip]; ok {

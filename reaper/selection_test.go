@@ -108,7 +108,7 @@ func TestSelectionChangesNothingOfTheLedger(t *testing.T) {
 		h.addPods(t, m, "live-1", "live-2", "gone-1", "gone-2")
 		h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 		h.selecting(s).run(t)
-		return string(h.ledgers.stored)
+		return h.ledgers.text(t)
 	}
 	equal(t, "ledger", stored(onePod("gone-1")), stored(reaper.Selection{}))
 }
@@ -275,7 +275,7 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 					planned["sandbox "+e.Owner.Sandbox] = true
 				}
 			}
-			return planned, string(h.ledgers.stored)
+			return planned, h.ledgers.text(t)
 		}
 		all, remembered := plan(reaper.Selection{})
 		chosen, ledger := plan(reaper.Selection{Namespaces: some("namespaces", "x", "y"), Pools: some("pools", "a", "b")})

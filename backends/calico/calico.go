@@ -162,12 +162,12 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list handles: %w", err)
 	}
-	l.takeHandles(listedHandles)
+	l.take(listedHandles)
 	listedBlocks, err := store.list(ctx, blocks, l.reduceBlock)
 	if err != nil {
 		return nil, fmt.Errorf("list blocks: %w", err)
 	}
-	l.takeBlocks(listedBlocks)
+	l.take(listedBlocks)
 	if l.nodes, err = store.nodes(ctx); err != nil {
 		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}

@@ -35,8 +35,8 @@ func newListing() *listing {
 	}
 }
 
-// takeHandles adds what reduceHandle returned.
-func (l *listing) takeHandles(reduced []any) {
+// take adds what reduceHandle and reduceBlock returned.
+func (l *listing) take(reduced []any) {
 	for _, r := range reduced {
 		switch r := r.(type) {
 		case *reaper.PoolError:
@@ -45,16 +45,6 @@ func (l *listing) takeHandles(reduced []any) {
 			l.handles = append(l.handles, r)
 			l.byID[r.id] = r
 			l.learnNetwork(r.id)
-		}
-	}
-}
-
-// takeBlocks adds what reduceBlock returned.
-func (l *listing) takeBlocks(reduced []any) {
-	for _, r := range reduced {
-		switch r := r.(type) {
-		case *reaper.PoolError:
-			l.broken = append(l.broken, r)
 		case *listedBlock:
 			l.blocks = append(l.blocks, r)
 			l.readable[r.Range] = true

@@ -31,8 +31,8 @@ func newHandle(sh shape, id string, cidrs ...string) object {
 // listingOf returns the listing of a datastore with these objects.
 func listingOf(storedBlocks, storedHandles []object, nodes map[string]string) *listing {
 	l := newListing()
-	l.takeHandles(reduced(storedHandles, l.reduceHandle))
-	l.takeBlocks(reduced(storedBlocks, l.reduceBlock))
+	l.take(reduced(storedHandles, l.reduceHandle))
+	l.take(reduced(storedBlocks, l.reduceBlock))
 	l.nodes = nodes
 	return l
 }

@@ -108,8 +108,8 @@ func looksLikeBlock(data []byte) bool {
 func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		l := newListing()
-		l.takeHandles(reduced(e.handles, l.reduceHandle))
-		l.takeBlocks(reduced(e.blocks, l.reduceBlock))
+		l.take(reduced(e.handles, l.reduceHandle))
+		l.take(reduced(e.blocks, l.reduceBlock))
 		l.nodes, l.reserved = e.nodes, e.reserved
 		for _, err := range l.errors() {
 			if !yield(reaper.Pool{}, err) {

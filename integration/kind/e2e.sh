@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the end-to-end tests on a new cluster, with the image ip-reaper:e2e in its
-# nodes. The cluster goes down whatever becomes of the tests, unless KEEP is set.
+# nodes. The cluster goes down also if tests fail, unless KEEP is set.
 set -euo pipefail
 . "$(dirname "$0")/names.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Lays the CNI plugins and their configuration on all nodes, of whatever image
-# they are. A node keeps them when it is restarted.
+# Lays the CNI plugins and their configuration on all nodes, for any node image. A
+# node keeps them when it is restarted.
 set -euo pipefail
 . "$(dirname "$0")/names.sh"
 export KUBECONFIG=$kubeconfig

@@ -103,7 +103,7 @@ func TestLedgerFromTheFarPastEndsTheGracePeriod(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"web-0": released, "web-1": present})
 }
 
-// What can be read of a ledger counts, whatever is missing beside it.
+// The parts of a ledger that can be read count, also if other parts are missing.
 func TestRestOfALedgerIsBelieved(t *testing.T) {
 	for parts, says := range map[string]string{
 		"3":    "says that there are 3 ConfigMaps",

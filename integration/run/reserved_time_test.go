@@ -45,8 +45,8 @@ func TestTTLThatIsOverStaysOver(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, atOnce+reservedIPs).Report, decisions{"web-0": released, "object web": released})
 }
 
-// Addresses are addresses, whatever store they are of: kept by themselves, or all
-// that a pod has.
+// The addresses of every store are protected: by themselves, or as all that a pod
+// has.
 func TestAddressesOfAnyStoreAreReserved(t *testing.T) {
 	c := newTwoStores(t)
 	both := func(block, entry string) decisions {

@@ -70,7 +70,7 @@ func (o *operator) follow(p page, c command) {
 }
 
 // shown matches output that has the line. White space may be any, and … stands for
-// whatever there is on that line.
+// any text on that line.
 func shown(line string) *regexp.Regexp {
 	var words []string
 	for word := range strings.FieldsSeq(line) {

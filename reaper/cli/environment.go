@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,6 +33,16 @@ func variable(flag string) string {
 
 // setByVariable annotates a flag whose value comes from its variable.
 const setByVariable = "ip-reaper_variable"
+
+// withEnv returns the function of a command that reads its variables first.
+func withEnv(w ioStreams, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := fromEnv(cmd.Flags(), w.env); err != nil {
+			return err
+		}
+		return run(cmd.Context(), args)
+	}
+}
 
 // fromEnv sets the flags that were not given from their variables.
 func fromEnv(flags *pflag.FlagSet, env func(string) string) error {

@@ -39,20 +39,14 @@ func newExplain(w ioStreams) *cobra.Command {
 			}
 			return reaper.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
-			return explain(cmd.Context(), w, f, args[0])
-		},
+		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(report.ExplanationFormats(), ", ")
 	return cmd
 }
 
-// explain runs the command, from its flags to its explanation. A plan that a limit refuses
-// is explained, and is no error.
+// explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
 	if !slices.Contains(report.ExplanationFormats(), f.output) {
 		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(report.ExplanationFormats(), ", "))
@@ -68,9 +62,6 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	found, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
-	}
-	if limit := (*reaper.LimitError)(nil); errors.As(lookErr, &limit) {
-		lookErr = nil
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
 	x, err := reaper.Explain(*found, question, runCommand(w, f, found.Run.Context))

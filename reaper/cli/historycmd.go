@@ -37,12 +37,7 @@ func newHistory(w ioStreams) *cobra.Command {
 		Short: "List the last runs that released, and what they released",
 		Long:  historyAbout,
 		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
-			return history(cmd.Context(), w, f)
-		},
+		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return history(ctx, w, f) }),
 	}
 	f.add(cmd.Flags())
 	f.out.add(cmd.Flags())

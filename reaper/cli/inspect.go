@@ -64,12 +64,7 @@ func newInspect(w ioStreams) *cobra.Command {
 			}
 			return reaper.BadInput(errors.New("no file given"), cmd.CommandPath()+" FILE, or - for stdin")
 		},
-		RunE: func(cmd *cobra.Command, files []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
-			return inspect(cmd.Context(), w, f, files)
-		},
+		RunE: withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")

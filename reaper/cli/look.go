@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -34,9 +35,19 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 }
 
 // look makes a dry run that writes nothing, anywhere. Its report has every allocation; a
-// brief one counts those in use, and leaves them out. It is nil if there was an error before the first listing; otherwise it is true with any
+// brief one counts those in use, and leaves them out. It is nil if there was an error before
+// the first listing; otherwise it is true with any error. A plan that a limit refuses is no
 // error.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Report, error) {
+	found, err := plan(ctx, w, f, brief)
+	if limit := (*reaper.LimitError)(nil); errors.As(err, &limit) {
+		err = nil
+	}
+	return found, err
+}
+
+// plan is look, whose error says if a limit refuses the plan.
+func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Report, error) {
 	if err := f.overrides.check(); err != nil {
 		return nil, err
 	}

@@ -44,12 +44,7 @@ func newPools(w ioStreams) *cobra.Command {
 		Long:    poolsAbout,
 		Example: fmt.Sprintf(poolsExamples, w.name()),
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
-			return pools(cmd.Context(), w, f)
-		},
+		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return pools(ctx, w, f) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
@@ -76,7 +71,7 @@ func (f poolsFlags) check() error {
 	return nil
 }
 
-// pools runs the command. A plan that a limit refuses is no error of it.
+// pools runs the command, from its flags to its tables.
 func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -84,10 +79,6 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	found, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err
-	}
-	var refused *reaper.LimitError
-	if errors.As(err, &refused) {
-		err = nil
 	}
 	return errors.Join(err, report.WritePools(w.stdout, report.PoolsOptions{
 		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,

@@ -45,15 +45,12 @@ func newRestore(w ioStreams) *cobra.Command {
 		Short: "Put back what a run released",
 		Long:  restoreAbout,
 		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
+		RunE: withEnv(w, func(ctx context.Context, _ []string) error {
 			if f.list {
-				return f.history(cmd.Context(), w)
+				return f.history(ctx, w)
 			}
-			return restore(cmd.Context(), w, f)
-		},
+			return restore(ctx, w, f)
+		}),
 	}
 	flags := cmd.Flags()
 	f.add(flags)

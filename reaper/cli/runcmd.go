@@ -41,12 +41,7 @@ func newRun(w ioStreams) *cobra.Command {
 		Use:   "run",
 		Short: "Find leaked addresses and, if the policy says so, release them (the default command)",
 		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnv(cmd.Flags(), w.env); err != nil {
-				return err
-			}
-			return reap(cmd.Context(), w, f)
-		},
+		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return reap(ctx, w, f) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)

@@ -108,8 +108,8 @@ func TestMissingShardIsDamageAndMadeAgain(t *testing.T) {
 	wantStored(t, client, whole)
 }
 
-// Whoever deletes the first ConfigMap makes every grace period begin again. What the
-// others have does not come back when the ledger grows again.
+// If the first ConfigMap is deleted, every grace period begins again. What the others
+// have does not come back when the ledger grows again.
 func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	client := fake.NewClientset()
 	save(t, client, ledgerOf(t, 0, large))

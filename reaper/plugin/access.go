@@ -8,7 +8,7 @@ import (
 )
 
 // An Outsider is a backend that may turn out, when it is opened, to have its store outside
-// of the API server. Then it needs no right there, whatever its Access says.
+// of the API server. Then it needs none of the rights of its Access.
 type Outsider interface {
 	// OutsideAPIServer reports whether the store is outside of the API server.
 	OutsideAPIServer() bool

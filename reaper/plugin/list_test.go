@@ -73,8 +73,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Promise 2. An address is released before the object that protects it, whatever
-// the place of the protector's plugin.
+// Promise 2. An address is released before the object that protects it, also
+// if the plugin of the protector is listed first.
 func TestProtectorsAreLast(t *testing.T) {
 	got, err := plugin.Open(t.Context(), []plugin.Plugin{
 		opens("a", guard{store{"a"}}, nil), opens("b", store{"b"}, nil), opens("unused", nil, plugin.ErrUnused),

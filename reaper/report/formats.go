@@ -66,6 +66,7 @@ type table struct {
 	title   string // for a chat
 	details bool   // a chat shows the table only on demand
 	heading []string
+	numbers []string // the headings of the columns that end at the right
 	rows    [][]string
 	folds   []fold   // in the order of their rows
 	cut     []string // for each row, the text that has no room in it; nil: all have

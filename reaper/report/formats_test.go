@@ -36,21 +36,27 @@ func TestReportFormats(t *testing.T) {
 				if err := Write(&got, Options{Format: format}, report); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", name+"."+format)
-				if *update {
-					if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("%s differs; if it should, run the test with -update (-want +got):\n%s", file, diff)
-				}
+				sameAsGolden(t, name+"."+format, got.String())
 			})
 		}
+	}
+}
+
+// sameAsGolden compares a text with a file of testdata. With -update, it writes the file.
+func sameAsGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; if it should, run the test with -update (-want +got):\n%s", file, diff)
 	}
 }
 

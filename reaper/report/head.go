@@ -59,6 +59,9 @@ func identity(run reaper.RunInfo) []string {
 		name = "dry run"
 	}
 	parts := append([]string{name}, placeOf(run)...)
+	if run.Cluster != "" && run.StateNamespace != "" {
+		parts = append(parts, "state namespace "+run.StateNamespace)
+	}
 	parts = append(parts, fmt.Sprintf("policy %s (grace period %s)", file, run.Policy.GracePeriod))
 	return append(parts, run.StartedAt.UTC().Format(time.RFC3339))
 }
@@ -79,17 +82,13 @@ func wrap(parts []string) []string {
 	return lines
 }
 
-// placeOf says where a run was: on which cluster, and where its state is.
+// placeOf says on what a run was: on which cluster, or on files.
 func placeOf(run reaper.RunInfo) []string {
 	if run.Cluster == "" {
 		return []string{"files"}
 	}
-	parts := []string{"cluster " + run.Cluster}
-	if run.Context != "" {
-		parts = append(parts, "context "+run.Context)
+	if run.Context == "" {
+		return []string{"cluster " + run.Cluster}
 	}
-	if run.StateNamespace != "" {
-		parts = append(parts, "state namespace "+run.StateNamespace)
-	}
-	return parts
+	return []string{"cluster " + run.Cluster, "context " + run.Context}
 }

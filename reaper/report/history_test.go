@@ -2,12 +2,8 @@ package report
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -44,19 +40,7 @@ func TestHistoryFormats(t *testing.T) {
 				if err := WriteHistory(&got, Options{Format: format, NoTrunc: true}, history, by); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", name+"."+format)
-				if *update {
-					if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("%s differs; if it should, run the test with -update (-want +got):\n%s", file, diff)
-				}
+				sameAsGolden(t, name+"."+format, got.String())
 			})
 		}
 	}

@@ -72,6 +72,10 @@ func TestFullestPoolsAreFirst(t *testing.T) {
 	if table := fullestPools(r); table.rows[0][0] != "lan" || table.rows[1][0] != "p14" || table.title != "The 10 fullest of 16 pools" {
 		t.Errorf("with a network: %s\n%q", table.title, table.rows)
 	}
+	r.Networks[0].Closed = "disabled"
+	if table := fullestPools(r); table.rows[0][0] != "p14" {
+		t.Errorf("with a closed network: %q", table.rows)
+	}
 	r.Networks, r.Pools = nil, r.Pools[15:]
 	if table := fullestPools(r); table.title != "" || table.rows[0][4] != "unknown" {
 		t.Errorf("%s\n%q", table.title, table.rows)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -49,15 +48,12 @@ func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
 	slices.SortStableFunc(p.Networks, func(a, b reaper.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
 	})
-	closed := make(map[[2]string]bool)
-	for _, n := range p.Networks {
-		for _, pool := range n.Pools {
-			closed[[2]string{n.Backend, pool}] = n.Closed != ""
-		}
+	networks := networksOf(p.Networks)
+	closed := func(pool reaper.PoolReport) bool {
+		i, ok := networks.of(pool)
+		return ok && p.Networks[i].Closed != ""
 	}
-	slices.SortStableFunc(p.Pools, func(a, b reaper.PoolReport) int {
-		return byFullness(a.Usage, b.Usage, closed[[2]string{a.Backend, a.Name}], closed[[2]string{b.Backend, b.Name}])
-	})
+	slices.SortStableFunc(p.Pools, func(a, b reaper.PoolReport) int { return byFullness(a.Usage, b.Usage, closed(a), closed(b)) })
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
@@ -71,6 +67,26 @@ func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
 		return printPools(w, o, p, r.BottomLine())
 	}
 	return errors.New("unknown format " + strconv.Quote(o.Format))
+}
+
+// poolNetworks has the index of the network of each pool that has one, by backend and name.
+type poolNetworks map[[2]string]int
+
+// networksOf returns the networks of the pools.
+func networksOf(networks []reaper.NetworkReport) poolNetworks {
+	of := make(poolNetworks)
+	for i, n := range networks {
+		for _, pool := range n.Pools {
+			of[[2]string{n.Backend, pool}] = i
+		}
+	}
+	return of
+}
+
+// of returns the index of the network of a pool, and whether it has one.
+func (of poolNetworks) of(p reaper.PoolReport) (int, bool) {
+	i, ok := of[[2]string{p.Backend, p.Name}]
+	return i, ok
 }
 
 // byFullness orders the fullest first, then what is not known, and then what is closed.
@@ -104,11 +120,13 @@ func orOne(n *big.Int) *big.Int {
 // printPools prints a table of the networks, and one of the ranking, for people.
 func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) error {
 	lines := []string{bottomLine, where(p.Run), ""}
-	rows, left := poolRows(o, p)
-	if len(rows) == 0 {
+	figures := []string{"FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY"}
+	t := table{heading: slices.Concat([]string{"BACKEND", "NETWORK", "RANGE"}, figures, []string{"NOTE"}), numbers: figures}
+	var left int
+	if t.rows, left = poolRows(o, p); len(t.rows) == 0 {
 		lines = append(lines, "no networks and no pools are known")
 	} else {
-		lines = append(lines, align([]string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}, rows, 3, 11)...)
+		lines = append(lines, layOut(t, fitting{}, false)...)
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
@@ -129,29 +147,21 @@ func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) e
 
 // where says on which cluster, and when, the report was made.
 func where(run reaper.RunInfo) string {
-	at := run.StartedAt.UTC().Format(time.RFC3339)
-	switch {
-	case run.Cluster == "":
-		return "from files"
-	case run.Context == "":
-		return "cluster " + run.Cluster + ", at " + at
+	place := strings.Join(placeOf(run), ", ")
+	if run.Cluster == "" {
+		return "from " + place
 	}
-	return "cluster " + run.Cluster + ", context " + run.Context + ", at " + at
+	return place + ", at " + clock(&run.StartedAt)
 }
 
 // poolRows returns a row for each network, with all also for each of its pools below it.
 // Then come the pools without a network, and the number of those that are left out.
 func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
 	judged := p.Leaked != nil
-	of := make(map[[2]string]int) // the network of each pool that has one
-	for i, n := range p.Networks {
-		for _, pool := range n.Pools {
-			of[[2]string{n.Backend, pool}] = i
-		}
-	}
+	networks := networksOf(p.Networks)
 	below := make([][]reaper.PoolReport, len(p.Networks))
 	for _, pool := range p.Pools {
-		if i, ok := of[[2]string{pool.Backend, pool.Name}]; ok && o.All {
+		if i, ok := networks.of(pool); ok && o.All {
 			below[i] = append(below[i], pool)
 		}
 	}
@@ -170,7 +180,7 @@ func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
 	}
 	shown := 0
 	for _, pool := range p.Pools {
-		if _, ok := of[[2]string{pool.Backend, pool.Name}]; ok {
+		if _, ok := networks.of(pool); ok {
 			continue
 		}
 		if !o.All && shown == o.Limit {
@@ -214,13 +224,10 @@ func percent(u reaper.Usage) string {
 	return taken.String() + "%"
 }
 
-// number returns a number. One of more than 15 digits, of IPv6, is short.
+// number is sizeOf, with a short form for more than 15 digits, of IPv6.
 func number(n *big.Int) string {
-	switch {
-	case n == nil:
-		return unknown
-	case len(n.String()) <= 15:
-		return n.String()
+	if text := sizeOf(n); len(text) <= 15 {
+		return text
 	}
 	return new(big.Float).SetInt(n).Text('g', 3)
 }

@@ -61,7 +61,7 @@ func countOf(b reaper.BackendReport, n int) string {
 	case b.Status == reaper.StatusSkipped:
 		return "-"
 	default:
-		return "unknown"
+		return unknown
 	}
 }
 
@@ -117,7 +117,7 @@ func poolTable(r reaper.Report, all bool) table {
 // run, it is not known of the pool.
 func leakedIn(r reaper.Report, p reaper.PoolReport) string {
 	if r.Leaked == nil {
-		return "unknown"
+		return unknown
 	}
 	return strconv.Itoa(p.Leaked)
 }
@@ -125,7 +125,7 @@ func leakedIn(r reaper.Report, p reaper.PoolReport) string {
 // sizeOf returns a number of addresses that may be unknown.
 func sizeOf(n *big.Int) string {
 	if n == nil {
-		return "unknown"
+		return unknown
 	}
 	return n.String()
 }

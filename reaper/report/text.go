@@ -83,7 +83,7 @@ func layOut(t table, f fitting, color bool) []string {
 	}
 	widths := t.widths()
 	if len(t.rows) > 0 || len(t.folds) == 0 {
-		lines = append(lines, aligned(t.heading, widths, nil))
+		lines = append(lines, t.aligned(t.heading, widths, false))
 	}
 	for i := 0; i <= len(t.rows); i++ {
 		for _, fold := range t.folds {
@@ -92,11 +92,7 @@ func layOut(t table, f fitting, color bool) []string {
 			}
 		}
 		if i < len(t.rows) {
-			paints := []string(nil)
-			if color {
-				paints = t.heading
-			}
-			lines = append(lines, aligned(t.rows[i], widths, paints))
+			lines = append(lines, t.aligned(t.rows[i], widths, color))
 			if t.cut != nil {
 				lines = append(lines, below(t.cut[i])...)
 			}
@@ -126,19 +122,24 @@ func below(text string) []string {
 	return lines
 }
 
-// aligned returns a row in columns of these widths. With the headings, it colours the
-// cells of columns that have our own words only.
-func aligned(row []string, widths []int, headings []string) string {
+// aligned returns a row in columns of these widths. With color, it colours the cells of
+// columns that have our own words only.
+func (t table) aligned(row []string, widths []int, color bool) string {
 	var line strings.Builder
 	last := len(row) - 1
 	for last > 0 && row[last] == "" {
 		last--
 	}
 	for i, text := range row[:last+1] {
-		own := headings != nil && ownWords[headings[i]]
-		line.WriteString(paint(text, own))
+		heading := t.heading[i]
+		before, behind := "", strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		if slices.Contains(t.numbers, heading) {
+			before, behind = behind, before
+		}
+		line.WriteString(before)
+		line.WriteString(paint(text, color && ownWords[heading]))
 		if i < last {
-			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)))
+			line.WriteString(behind)
 			line.WriteString(gap)
 		}
 	}

@@ -63,8 +63,8 @@ func TestStockIsAsCalicoWouldHaveIt(t *testing.T) {
 	})
 }
 
-// A block is written once, whatever goes of it, and a handle once; in etcd
-// together.
+// A block is written once for all of its addresses that go, and a handle once; in
+// etcd together.
 func TestWritesToBlocksAreFew(t *testing.T) {
 	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
 		m := filledBlocks(t, d)

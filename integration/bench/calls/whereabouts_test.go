@@ -38,7 +38,7 @@ func filledPools(t testing.TB) (poolStock, *proxy.Proxy, poolMeasure, string) {
 	return s, p, poolMeasure{binary, t.TempDir(), 32}, kubeconfig
 }
 
-// A pool is written once, whatever goes of it, and a reservation twice. Beside them
+// A pool is written once for all of its entries that go, and a reservation twice. Beside them
 // there are the run's own writes, and one event for each address.
 func TestWritesToPoolsAreFew(t *testing.T) {
 	s, p, m, kubeconfig := filledPools(t)

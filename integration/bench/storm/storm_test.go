@@ -120,7 +120,7 @@ func sabotage(t *testing.T, name string, do func(ctx context.Context, s *storm, 
 	return s.tally
 }
 
-// The checker finds a reaper that takes from a pod what it has, whatever it is.
+// The checker finds a reaper that releases any allocation of a pod.
 func TestSabotageIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		name, ipam string

@@ -18,7 +18,7 @@ type result struct {
 	tally
 }
 
-// tell prints what the storms came to, and then whatever needs words.
+// tell prints the results of the storms, and then what a table cannot say.
 func tell(out io.Writer, results []result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, cell func(tally) any) {

@@ -66,8 +66,8 @@ func (c *cluster) hanging(ctx context.Context, namespace, prefix string) ([]stri
 	return names, nil
 }
 
-// deleteByForce deletes all pods of a namespace from the API, whatever their nodes
-// do, as people do with pods that hang in Terminating.
+// deleteByForce deletes all pods of a namespace from the API, without their
+// nodes, as people do with pods that hang in Terminating.
 func (c *cluster) deleteByForce(namespace string) {
 	c.Helper()
 	c.kubectl("-n", namespace, "delete", "pods", "--all", "--force", "--grace-period=0")

@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// everything switches on whatever can be installed.
+// everything switches on all that can be installed.
 const everything = "mode: release\noutage: {enabled: true}\nrestore: {enabled: true}\n"
 
 func TestBackendThatIsOffHasNoRights(t *testing.T) {

@@ -31,7 +31,7 @@ src=$stage/src
 mkdir "$src"
 git archive HEAD | tar --extract --directory="$src"
 (cd "$src" && ./integration/tools/release/changelog.sh "$changie" "$version" "$date")
-# The manifests name the image of the release, whatever they name in the checkout.
+# The manifests name the image of the release, in place of the one in the checkout.
 sed -i "s|\(image: ghcr.io/ip-reaper/ip-reaper\):.*|\1:$version|" "$src/deploy/kustomize/template/cronjob.yaml"
 sed -i "s|^version:.*|version: ${version#v}|; s|^appVersion:.*|appVersion: $version|" "$src/deploy/helm/ip-reaper/Chart.yaml"
 

@@ -1,0 +1,111 @@
+package reaper
+
+import (
+	"iter"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Size returns the number of pods.
+func (c Census) Size() int { return len(c.listed.pods) }
+
+// figures returns the numbers of pods that are not finished, and of nodes. Finished pods
+// are removed many at a time, and no list is incomplete then.
+func (c Census) figures() figures { return figures{c.unfinished, len(c.nodes)} }
+
+// pod returns the named pod, and whether it exists. A second look at the pod counts
+// more than the list.
+func (c Census) pod(ref PodRef) (Pod, Presence) {
+	if c.began.IsZero() {
+		return Pod{}, Unknown
+	}
+	if l, ok := c.fresh[ref]; ok {
+		return l.pod, l.presence
+	}
+	if p, ok := c.current(ref); ok {
+		return p, Present
+	}
+	return Pod{}, Absent
+}
+
+// showing yields the pods that show the address.
+func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
+	return func(yield func(Pod) bool) {
+		for ref := range c.refsShowing(ip) {
+			if c.fresh[ref].presence != Unknown {
+				continue
+			}
+			if pod, _ := c.current(ref); !yield(pod) {
+				return
+			}
+		}
+		for _, l := range c.fresh {
+			if l.presence == Present && l.pod.shows(ip) && !yield(l.pod) {
+				return
+			}
+		}
+	}
+}
+
+// showsIt returns the pod of that name, and whether it is among those that show the address.
+func (c Census) showsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
+	pod, exists := c.current(ref)
+	if l := c.fresh[ref]; l.presence != Unknown {
+		pod, exists = l.pod, l.presence == Present
+	}
+	return pod, exists && pod.shows(ip)
+}
+
+// hiding returns how many pods may have an address that they do not show. A pod that is
+// starting on a ready node is not among them: it shows its address as soon as it has one.
+func (c Census) hiding() int {
+	hiding := c.hidden
+	for node, pods := range c.starting {
+		if !c.nodes[node].Ready {
+			hiding += pods
+		}
+	}
+	return hiding
+}
+
+// wants returns the StatefulSet that the name of a pod belongs to. It reports whether
+// the StatefulSet wants a pod of that ordinal, so that the pod comes back.
+func (c Census) wants(ref PodRef) (StatefulSet, bool) {
+	dash := strings.LastIndexByte(ref.Name, '-')
+	if dash < 0 {
+		return StatefulSet{}, false
+	}
+	set, ok := c.sets[PodRef{ref.Namespace, ref.Name[:dash]}]
+	text := ref.Name[dash+1:]
+	ordinal, err := strconv.Atoi(text)
+	if !ok || err != nil || strconv.Itoa(ordinal) != text {
+		return StatefulSet{}, false
+	}
+	return set, ordinal >= set.Start && ordinal < set.Start+set.Replicas
+}
+
+// unreachable reports whether the node exists and is not ready, so that its
+// sandboxes may still be running.
+func (c Census) unreachable(node string) bool {
+	n, ok := c.nodes[node]
+	return ok && !n.Ready && !n.OutOfService
+}
+
+// off reports whether nothing runs on the node any more: it is fenced, or does not exist.
+func (c Census) off(node string) bool {
+	n, exists := c.nodes[node]
+	return n.OutOfService || !exists && node != "" && c.nodes != nil
+}
+
+// readyAgain returns the node if it is ready. For a node that is not known, it returns the
+// node that came back last, since the sandbox may be there.
+func (c Census) readyAgain(node string) Node {
+	if node == "" {
+		return c.back
+	}
+	if n := c.nodes[node]; n.Ready {
+		return n
+	}
+	return Node{}
+}

@@ -1,0 +1,143 @@
+package reaper
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A Pod has the fields of a pod object that rules look at.
+type Pod struct {
+	Ref  PodRef
+	UID  string
+	Node string // empty until it is scheduled
+
+	// Addresses are the addresses that the pod shows: in its status, in Calico's
+	// annotations, and in the Multus network-status of any interface. The first
+	// InStatus of them are from the status. No address is there twice.
+	Addresses []netip.Addr
+	InStatus  int
+
+	// Interfaces are the interfaces that the Multus network-status shows. No name is
+	// there twice.
+	Interfaces []Interface
+
+	// Sandbox is the ID of the sandbox that the pod shows; empty if it shows none.
+	Sandbox string
+
+	// TerminationGrace is how long the kubelet lets the containers run after the
+	// deletion of the pod: the longest that the pod names.
+	TerminationGrace time.Duration
+
+	// Finished is set for phase Succeeded or Failed.
+	Finished bool
+
+	// AddressUnknown is set for a pod that is not finished and should show an
+	// address but does not, or whose network-status cannot be decoded; and for a pod
+	// with TooMuch.
+	AddressUnknown bool
+
+	// TooMuch is set for a pod that shows more addresses than are read.
+	TooMuch bool
+
+	// Starting is set for a pod whose address is unknown because its status has none, and
+	// whose annotations can be read: its sandbox is not set up yet, or the kubelet has not
+	// written the status yet. It may show an address that Calico's plugin just gave it. It
+	// has no network-status, or one beside an address of Calico.
+	Starting bool
+}
+
+// An Interface of a pod has the addresses that a network-status shows for it.
+type Interface struct {
+	Name      string
+	Addresses []netip.Addr
+}
+
+// shows reports whether the pod shows the address.
+func (p Pod) shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
+
+// status returns the addresses of the pod's status. The kubelet writes the status. The
+// owner of a pod may write any annotation on it, so the other addresses are claims.
+func (p Pod) status() []netip.Addr { return p.Addresses[:p.InStatus] }
+
+// proves reports whether the status of the pod has the address.
+func (p Pod) proves(ip netip.Addr) bool { return slices.Contains(p.status(), ip) }
+
+// veiled reports whether nothing but its annotations makes the address of the pod unknown.
+func (p Pod) veiled() bool { return p.AddressUnknown && p.InStatus > 0 }
+
+// A StatefulSet has the fields of a StatefulSet object that rules look at.
+type StatefulSet struct {
+	Namespace string
+	Name      string
+	Start     int // first ordinal
+	Replicas  int
+}
+
+// A Node has the fields of a node object that rules look at.
+type Node struct {
+	Name  string
+	Ready bool
+
+	// Since is when Ready last changed; zero if the node does not say.
+	Since time.Time
+
+	// Lost is set if Ready is Unknown: the node controller lost contact to the node,
+	// and Since is by its clock. Otherwise Since is by the clock of the node.
+	Lost bool
+
+	// Created is when the node joined; zero if the node does not say.
+	Created time.Time
+
+	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
+	// administrator states that nothing runs on the node any more.
+	OutOfService bool
+}
+
+// A VirtualMachine has the fields of a VirtualMachineInstance of KubeVirt that rules
+// look at.
+type VirtualMachine struct {
+	Namespace string
+	Name      string
+
+	// Addresses are those that the guest reports. A guest keeps its address in a live
+	// migration, although the new pod shows another one.
+	Addresses []netip.Addr
+
+	// TooMuch is set if the guest reports more addresses than are read.
+	TooMuch bool
+}
+
+// Presence says whether a pod exists.
+type Presence int
+
+// The presences. The zero value means that it is not known.
+const (
+	Unknown Presence = iota
+	Present
+	Absent
+)
+
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is from
+// the API server's store, never from a cache. If a second request would fail in the
+// same way, the error wraps ErrRefused.
+type Cluster interface {
+	// Pods lists every pod of the cluster. It is complete or an error.
+	Pods(ctx context.Context) ([]Pod, error)
+
+	// VirtualMachines lists every VirtualMachineInstance; none if the cluster does not
+	// have that resource. It is complete or an error.
+	VirtualMachines(ctx context.Context) ([]VirtualMachine, error)
+
+	// StatefulSets lists every StatefulSet. It is complete or an error.
+	StatefulSets(ctx context.Context) ([]StatefulSet, error)
+
+	// Nodes lists every node. It is complete or an error.
+	Nodes(ctx context.Context) ([]Node, error)
+
+	// Pod reads one pod. Absent means that the API server itself answered that
+	// there is no such pod. After any other failure the pod is Unknown, and there
+	// is an error.
+	Pod(ctx context.Context, ref PodRef) (Pod, Presence, error)
+}

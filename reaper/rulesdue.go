@@ -1,0 +1,90 @@
+package reaper
+
+import "time"
+
+// when returns the rule for allocations whose named pod is in a state in which it does
+// not have them any more.
+func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Ruling, bool) {
+	return func(f *Facts, a *Allocation) (Ruling, bool) {
+		if !state(f, a) {
+			return noMatch()
+		}
+		pod, _ := f.named(a)
+		return f.ripen(a, 0, "", pod.evidence())
+	}
+}
+
+func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
+	if !f.moved(a) {
+		return noMatch()
+	}
+	pod, _ := f.named(a)
+	says := "the pod is on node " + pod.Node
+	least := f.addInFlight(a)
+	if !f.census.off(a.Owner.Node) { // the kubelet may still end the earlier pod
+		least = max(least, defaultTermination+endMargin)
+	}
+	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
+}
+
+func sandboxReplaced(f *Facts, a *Allocation) (Ruling, bool) {
+	if !f.otherSandbox(a) {
+		return noMatch()
+	}
+	note, evidence := f.otherAddress(a)
+	return f.ripen(a, f.addInFlight(a), note, evidence)
+}
+
+// addInFlight returns how long an allocation waits at least that may be of an ADD which is
+// not complete: until it is older than an ADD can take. Where sandboxes adopt
+// allocations, one can be older than the ADD that has it now.
+func (f *Facts) addInFlight(a *Allocation) time.Duration {
+	if a.SandboxOwned && !a.Created.IsZero() && !a.Created.After(f.now) {
+		return a.Created.Add(addWindow).Sub(f.since(a))
+	}
+	return max(f.terms(a).MinAge, addWindow)
+}
+
+// otherAddress names the address that the pod has in place of this allocation's.
+func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
+	pod, _ := f.named(a)
+	other, _ := f.replacement(a, pod)
+	return "the pod has " + other.String(), Evidence{fromStore, "a later sandbox of the pod has " + other.String()}
+}
+
+// emptyHandle waits at least as long as sandboxReplaced does: Calico writes the handle
+// of an ADD before the block.
+func emptyHandle(f *Facts, a *Allocation) (Ruling, bool) {
+	if !a.EmptyHandle {
+		return noMatch()
+	}
+	return f.ripen(a, max(f.terms(a).MinAge, addWindow), "", Evidence{fromStore, "the handle holds no address"})
+}
+
+func sandboxAbsent(f *Facts, a *Allocation) (Ruling, bool) {
+	if a.namesPod() || !a.holdsAddress() {
+		return noMatch()
+	}
+	return f.ripen(a, f.whileStarting(a), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+}
+
+// whileStarting returns how long an allocation that names no pod waits at least while
+// pods are starting. It may be of one of their ADDs. An allocation that stays as it is
+// for longer than an ADD can take is not.
+func (f *Facts) whileStarting(a *Allocation) time.Duration {
+	if len(f.census.starting) == 0 {
+		return 0
+	}
+	return max(f.terms(a).MinAge, addWindow)
+}
+
+func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
+	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
+		return noMatch()
+	}
+	var least time.Duration
+	if a.Inferred {
+		least = f.whileStarting(a)
+	}
+	return f.ripen(a, least, "", Evidence{fromPods, "the pod does not exist"})
+}

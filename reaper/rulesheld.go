@@ -1,0 +1,78 @@
+package reaper
+
+import (
+	"fmt"
+	"time"
+)
+
+func protectedByStore(_ *Facts, a *Allocation) (Ruling, bool) {
+	if a.Protected == "" || a.Interrupted {
+		return noMatch()
+	}
+	return match(a.Protected, Evidence{fromStore, a.Protected})
+}
+
+func outOfScope(f *Facts, a *Allocation) (Ruling, bool) {
+	if f.terms(a).InScope {
+		return noMatch()
+	}
+	why := f.policy.Outside(a.Owner.Pod.Namespace)
+	return match(why, Evidence{fromPolicy, why})
+}
+
+func heldByRule(f *Facts, a *Allocation) (Ruling, bool) {
+	terms := f.terms(a)
+	if !terms.Hold {
+		return noMatch()
+	}
+	note := fmt.Sprintf("rules[%d] holds what it matches: %s", terms.Rule, f.policy.Rules[terms.Rule].Match)
+	return match(note, Evidence{fromPolicy, note})
+}
+
+func restoredLately(f *Facts, a *Allocation) (Ruling, bool) {
+	at := f.restoredAt(a)
+	until := at.Add(f.policy.Journal.RestoreHold.Duration)
+	if at.IsZero() || !f.now.Before(until) || f.terms(a).ReleaseRestored {
+		return noMatch()
+	}
+	return match("a restore put it back, and it is held until "+stamp(until), Evidence{fromLedger, "a restore put it back at " + stamp(at)})
+}
+
+func unknownField(_ *Facts, a *Allocation) (Ruling, bool) {
+	if a.UnknownField == "" {
+		return noMatch()
+	}
+	note := "it has a field that this program does not know: " + a.UnknownField
+	return match(note, Evidence{fromStore, note})
+}
+
+func noToken(_ *Facts, a *Allocation) (Ruling, bool) {
+	if a.Token != "" {
+		return noMatch()
+	}
+	return match("", Evidence{fromStore, "the allocation has no token by which a change could be noticed"})
+}
+
+// tooYoung begins the grace period, which counts from now on. An allocation of the future
+// has a wrong clock, and ripen waits for it.
+func tooYoung(f *Facts, a *Allocation) (Ruling, bool) {
+	minAge, age := f.terms(a).MinAge, f.now.Sub(a.Created)
+	if a.Interrupted || a.Created.IsZero() || age < 0 || age >= minAge {
+		return noMatch()
+	}
+	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
+	return Ruling{
+		FirstSeen: f.since(a), remember: gone, Note: "it is too young until " + stamp(a.Created.Add(minAge)),
+		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, f.termOf(a, "minAge", minAge)}},
+	}, true
+}
+
+// termOf says how long a term of the allocation is, and which rule of the policy may have
+// set it.
+func (f *Facts) termOf(a *Allocation, field string, d time.Duration) string {
+	says := fmt.Sprintf("%s is %v", field, d)
+	if rule := f.terms(a).Rule; rule >= 0 {
+		says += fmt.Sprintf(", by rules[%d]: %s", rule, f.policy.Rules[rule].Match)
+	}
+	return says
+}

@@ -1,0 +1,169 @@
+package reaper
+
+import "github.com/ip-reaper/ip-reaper/policy"
+
+func unreadable(_ *Facts, a *Allocation) (Ruling, bool) {
+	switch {
+	case a.Unreadable != "":
+		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
+	case a.Foreign == "" && a.holdsAddress() && !a.IP.IsValid():
+		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
+	}
+	return noMatch()
+}
+
+func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
+	if a.Foreign == "" {
+		return noMatch()
+	}
+	return match(a.Foreign, Evidence{fromStore, a.Foreign})
+}
+
+func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
+	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
+		return noMatch()
+	}
+	return match("it names no pod", Evidence{fromStore, "it names no pod"})
+}
+
+func noCensus(f *Facts, _ *Allocation) (Ruling, bool) {
+	if !f.census.began.IsZero() {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "no list was read after the allocations"})
+}
+
+func ownPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
+	if !a.holdsAddress() || !a.namesPod() {
+		return noMatch()
+	}
+	pod, ok := f.ownWitness(a)
+	if !ok {
+		return noMatch()
+	}
+	return match("", Evidence{pod.source(a.IP), "the pod shows the address"})
+}
+
+func otherPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
+	if a.Protects != nil {
+		return protectedInUse(f, a)
+	}
+	if !a.holdsAddress() {
+		return noMatch()
+	}
+	pod, ok := f.otherWitness(a)
+	if !ok {
+		return noMatch()
+	}
+	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
+}
+
+// protectedInUse matches if a pod that is believed shows one of the addresses that the
+// allocation protects.
+func protectedInUse(f *Facts, a *Allocation) (Ruling, bool) {
+	for _, ip := range a.Protects.IPs {
+		for pod := range f.census.showing(ip) {
+			if !f.believes(a, pod, ip) {
+				continue
+			}
+			says := "pod " + pod.Ref.String() + " shows " + ip.String()
+			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{pod.source(ip), says})
+		}
+	}
+	return noMatch()
+}
+
+func machineHasIt(f *Facts, a *Allocation) (Ruling, bool) {
+	if !a.holdsAddress() {
+		return noMatch()
+	}
+	m, ok := f.census.machines[a.IP]
+	if !ok {
+		return noMatch()
+	}
+	name := "virtual machine " + m.Namespace + "/" + m.Name
+	return match("reported by "+name, Evidence{name, "its guest reports the address"})
+}
+
+func sandboxShown(f *Facts, a *Allocation) (Ruling, bool) {
+	if _, shown := f.sandboxClaimant(a); !shown || f.unclaimed {
+		return noMatch()
+	}
+	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + a.Owner.Sandbox})
+}
+
+// sandboxClaimant returns a pod that shows the sandbox of an allocation without a name or
+// without an address. Only an annotation shows a sandbox.
+func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
+	byName := a.namesPod() && !a.EmptyHandle
+	ref, shown := f.census.showsSandbox(a.Owner.Sandbox)
+	return ref, shown && !byName && a.Protects == nil
+}
+
+func podNotRead(f *Facts, a *Allocation) (Ruling, bool) {
+	_, presence := f.census.pod(a.Owner.Pod)
+	namesNone := a.Owner.Pod == PodRef{} && !a.EmptyHandle
+	if presence != Unknown || namesNone {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "the pod could not be read"})
+}
+
+func ordinalWanted(f *Facts, a *Allocation) (Ruling, bool) {
+	if a.EmptyHandle || a.NeverAdopted || f.policy.Protection.StatefulSets == policy.Ignore {
+		return noMatch()
+	}
+	set, wanted := f.census.wants(a.Owner.Pod)
+	if _, presence := f.census.pod(a.Owner.Pod); !wanted || presence != Absent {
+		return noMatch()
+	}
+	return match("its StatefulSet brings the pod back", set.evidence())
+}
+
+func unnamed(f *Facts, a *Allocation) (Ruling, bool) {
+	_, presence := f.census.pod(a.Owner.Pod)
+	hiding := f.hiding() > 0 // such a pod may have this address
+	held := f.policy.Pods.Unnamed != policy.Release
+	switch {
+	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
+		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
+	case a.EmptyHandle && presence == Absent && !a.namesPod() && (a.Owner.Sandbox == "" || a.Owner.Pod != PodRef{}):
+		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
+	case !a.holdsAddress():
+		return noMatch()
+	case !a.namesPod() && held:
+		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
+	case !a.namesPod() && hiding:
+		return match("it names a sandbox only, and not every pod shows its addresses",
+			Evidence{fromStore, "it names a sandbox only"}, f.census.hidingEvidence())
+	case a.Inferred && presence == Absent && (held || hiding):
+		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
+		if !held {
+			evidence = f.census.hidingEvidence()
+		}
+		return match("its handle does not say that it belongs to a pod", Evidence{fromStore, "its handle does not say that it belongs to a pod"}, evidence)
+	}
+	return noMatch()
+}
+
+func finishedHeld(f *Facts, a *Allocation) (Ruling, bool) {
+	if f.policy.Pods.Finished == policy.Release || !f.finished(a) {
+		return noMatch()
+	}
+	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
+}
+
+func sandboxHeld(f *Facts, a *Allocation) (Ruling, bool) {
+	if f.policy.Pods.Superseded == policy.Release || !f.otherSandbox(a) {
+		return noMatch()
+	}
+	note, evidence := f.otherAddress(a)
+	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
+}
+
+func podPresent(f *Facts, a *Allocation) (Ruling, bool) {
+	if !f.stillThere(a) {
+		return noMatch()
+	}
+	return match("", Evidence{fromPods, "the pod exists"})
+}
