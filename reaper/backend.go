@@ -66,6 +66,16 @@ type BatchReleaser interface {
 	ReleaseAcross(ctx context.Context, ws []Warrant, concurrency int) []error
 }
 
+// A Preparer is a BatchReleaser that needs to read much before its first write.
+type Preparer interface {
+	BatchReleaser
+
+	// Prepare reads what the first calls of ReleaseAcross need, so that no warrant expires
+	// meanwhile. It is called before the first of them, and after the releases of the
+	// backends before. If it fails, ReleaseAcross reads the same.
+	Prepare(ctx context.Context)
+}
+
 // A Limiter is a Backend that may make several requests at the same time for one pool.
 type Limiter interface {
 	Backend

@@ -48,6 +48,14 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 	return c
 }
 
+// Begin begins to follow the pods if a look at the orphans of the plan will need that. The
+// first such look takes a second or two, and so it comes while the run does other things.
+func (c *Confirmer) Begin(ctx context.Context, plan Plan) {
+	if c.pods != nil && (c.many || slices.ContainsFunc(plan.Orphans(), needsList)) {
+		c.pods.begin(ctx)
+	}
+}
+
 // Close ends the requests that go on between two calls of Confirm. It is called once, after
 // the last use of the Confirmer and its warrants.
 func (c *Confirmer) Close() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
@@ -23,6 +24,7 @@ type followed struct {
 	moved   chan struct{} // is closed when there is another change, or a fault is over
 	lists   int
 	faults  faults
+	watches atomic.Int64
 }
 
 // faults are what an API server may do wrong. The zero faults are none.
@@ -145,6 +147,7 @@ func (f *followed) PodsVersion(ctx context.Context) (uint64, error) {
 
 // WatchPods implements reaper.Follower.
 func (f *followed) WatchPods(ctx context.Context, since uint64, tell func(reaper.PodChange) bool) error {
+	f.watches.Add(1)
 	switch now := f.now(); {
 	case now.refuses:
 		return fmt.Errorf("watch: %w", errForbidden)

@@ -75,6 +75,33 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
+// A run does not wait for its first look: the pods are followed while it writes the ledger and
+// the journal. Where few are due, and a pod is named, they are not followed.
+func TestPodsAreFollowedFromBeforeTheJournal(t *testing.T) {
+	for _, due := range []int{50, 51} {
+		inBubble(t, fmt.Sprint(due, " due"), func(t *testing.T) {
+			cluster := newFollowed()
+			var written, released time.Time
+			h := acrossHarness(t, due, func(_ context.Context, ws []reaper.Warrant, _ int) []error {
+				released = time.Now()
+				return make([]error, len(ws))
+			})
+			h.change = func(o *reaper.Options) { o.Cluster = cluster }
+			h.journal.OnWrite(func() error {
+				cluster.writeElse() // a look needs a bookmark of its version
+				time.Sleep(3 * time.Second)
+				written = time.Now()
+				return nil
+			})
+			equal(t, "released", h.run(t).Summary.Released, due)
+			if waited := released.Sub(written); waited > 300*time.Millisecond {
+				t.Errorf("the first release came %v after the journal, want at once", waited)
+			}
+			equal(t, "watches", cluster.watches.Load() > 0, due > 50)
+		})
+	}
+}
+
 // Promise 4. Also where a list takes longer than a warrant is valid.
 func TestLargeClusterIsFollowed(t *testing.T) {
 	for _, due := range []int{1, 1000} {

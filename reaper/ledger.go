@@ -122,11 +122,17 @@ func (l Ledger) Equal(other Ledger) bool {
 // Len returns the number of times, nodes and graces that it has.
 func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + len(l.restored) }
 
-// without returns the ledger without what it has of these allocations.
-func (l Ledger) without(released []*Allocation) Ledger {
+// without returns the ledger without what it has of these allocations. It keeps a restore
+// that began after a run saved its ledger: it puts back what the run has released.
+func (l Ledger) without(released []*Allocation, saved Ledger) Ledger {
 	drop := make(map[ledgerKey]bool, 5*len(released))
 	for _, a := range released {
 		addKeys(drop, a)
+	}
+	for _, e := range l.restored {
+		if at, known := saved.restored.find(e.key); !known || at < e.value {
+			delete(drop, e.key)
+		}
 	}
 	return l.only(func(k ledgerKey) bool { return !drop[k] })
 }

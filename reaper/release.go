@@ -17,10 +17,8 @@ var errNoAnswer = errors.New("the backend did not answer for every allocation")
 // release carries out the plan, backend by backend in their order, because the release
 // of one store may rest on that of another. Pools of one backend are released
 // concurrently.
-func (r *run) release(ctx context.Context, plan Plan, census Census) {
+func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	r.begun = nil
-	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
-	defer confirmer.Close()
 	settled := r.newMeter("settled", len(plan.due))
 	for _, b := range r.Backends {
 		r.releaseBackend(ctx, b, plan, confirmer, settled)

@@ -14,6 +14,9 @@ const (
 // batches are as large as they may be, two of them are under way: the writes of one fill the
 // time in which the other waits for its look.
 func (r *run) releaseAcross(ctx context.Context, b BatchReleaser, plan Plan, confirmer *Confirmer, due []int, settled *meter) {
+	if p, ok := b.(Preparer); ok && len(due) > 0 {
+		p.Prepare(ctx)
+	}
 	batches := acrossBatches{due: due, size: firstAcross}
 	release := func(concurrency int) bool {
 		batch := batches.next()

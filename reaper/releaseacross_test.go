@@ -208,3 +208,39 @@ func TestCancelledRunBeginsNoOtherBatch(t *testing.T) {
 	equal(t, "released", report.Summary.Released, 125)
 	equal(t, "kept", kept, 75)
 }
+
+// prepared is a store that reads for a while before its first batch.
+type prepared struct {
+	across
+	prepare func()
+}
+
+func (s prepared) Prepare(context.Context) { s.prepare() }
+
+// What a store reads before its first batch takes no time of a warrant, and is read once.
+func TestStoreIsPreparedBeforeTheFirstWarrant(t *testing.T) {
+	for _, due := range []int{0, 300} {
+		synctest.Test(t, func(t *testing.T) {
+			var calls []string
+			h := acrossHarness(t, due, func(_ context.Context, ws []reaper.Warrant, _ int) []error {
+				calls = append(calls, "release")
+				errs := make([]error, len(ws))
+				for i, w := range ws {
+					_, errs[i] = w.Allocation()
+				}
+				return errs
+			})
+			h.backends[0] = prepared{h.backends[0].(across), func() {
+				calls = append(calls, "prepare")
+				time.Sleep(2 * reaper.Freshness)
+			}}
+			report := h.run(t)
+			equal(t, "released", report.Summary.Released, due)
+			want := []string(nil)
+			if due > 0 {
+				want = []string{"prepare", "release", "release"}
+			}
+			equal(t, "calls", calls, want)
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sethvargo/go-retry"
@@ -26,6 +27,30 @@ func (l Ledger) next(decisions []Decision, c Census, inv Inventory) Ledger {
 	}
 	b.addAll(l.only(func(k ledgerKey) bool { return !listed[k.tag()] && !decided[k] }))
 	return b.ledger()
+}
+
+// stillHolding returns the ledger with the restores that the ledger before it has, that began
+// after the given time, and whose places are empty: a restore writes into the ledger what it
+// is about to put back.
+func (l Ledger) stillHolding(before Ledger, decisions []Decision, since time.Time) Ledger {
+	missing := make(map[ledgerKey]int64)
+	for _, e := range before.restored {
+		if _, known := l.restored.find(e.key); !known && ofSecond(e.value).After(since) {
+			missing[e.key] = e.value
+		}
+	}
+	if len(missing) == 0 { // a key costs time
+		return l
+	}
+	for i := range decisions {
+		delete(missing, spotKey(decisions[i].Allocation))
+	}
+	l.restored = slices.Clip(l.restored)
+	for k, at := range missing {
+		l.restored.add(k, at)
+	}
+	l.restored = l.restored.arranged()
+	return l
 }
 
 // remember adds one decision to the ledger, which follows the ledger before.
@@ -138,7 +163,7 @@ func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
 		}
 	}
 	if len(released) > 0 {
-		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.without(released) })
+		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.without(released, saved) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,98 @@ func TestGraceBeginsAnewAlthoughTheLedgerStillKnowsTheFirstSight(t *testing.T) {
 	equal(t, "suspected", h.run(t).Summary.Suspected, 2)
 	h.now = h.now.Add(grace.Duration)
 	equal(t, "released again", h.run(t).Summary.Released, 2)
+}
+
+// restoreBeside restores while a run goes on, which has not got the lock.
+func (h *harness) restoreBeside(t *testing.T) {
+	t.Helper()
+	theirs := &memoryLedgers{stored: h.ledgers.stored}
+	h.restore(t, func(o *reaper.RestoreOptions) { o.Ledgers = theirs })
+	h.ledgers.stored = theirs.stored
+}
+
+// A run lists the stores before a restore puts allocations back, and saves its ledger after
+// that. The run may be killed between any two shards of its ledger, and an earlier one may
+// have left an old first sight there. The next run holds what was put back.
+func TestRestoreBesideARunIsHeld(t *testing.T) {
+	for cut := range reaper.LedgerShards + 1 {
+		h, m := waitingHarness(t)
+		grace := policy.Duration{Duration: 30 * time.Second}
+		h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
+		h.run(t)
+		known := h.ledgers.stored
+		h.now = noon.Add(grace.Duration)
+		equal(t, "released", h.run(t).Summary.Released, 2)
+		h.ledgers.stored = known // that run was killed before it forgot them
+		h.now = h.now.Add(grace.Duration)
+		var before, after reaper.Ledger
+		var err error
+		h.ledgers.onLoad = func() error {
+			h.ledgers.onLoad = nil
+			h.restoreBeside(t)
+			before, err = reaper.DecodeLedger(h.ledgers.stored)
+			return err
+		}
+		h.run(t)
+		if after, err = reaper.DecodeLedger(h.ledgers.stored); err != nil {
+			t.Fatal(err)
+		}
+		shards := slices.Concat(before.Shards(reaper.LedgerShards)[:cut], after.Shards(reaper.LedgerShards)[cut:])
+		h.ledgers.stored = reaper.Ledger{}.Merge(shards...).Text()
+		report := h.run(t)
+		for _, e := range report.Entries {
+			if e.Verdict == reaper.Orphaned || e.Verdict == reaper.Suspected {
+				t.Errorf("cut at %d: %s is %v, want it held", cut, e.Key, e.Verdict)
+			}
+		}
+		equal(t, "entries left", len(contentsOf(t, m)), 3)
+	}
+}
+
+// A restore puts back what a run has released a moment ago. The run then forgets what it
+// released, and not the restore.
+func TestRestoreOfWhatARunReleasesIsHeld(t *testing.T) {
+	h, m := waitingHarness(t)
+	grace := policy.Duration{Duration: 30 * time.Second}
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
+	h.run(t)
+	h.now = noon.Add(grace.Duration)
+	h.ledgers.onSave = func() error {
+		if len(contentsOf(t, m)) > 1 { // nothing is released yet
+			return nil
+		}
+		h.ledgers.onSave = nil
+		h.restoreBeside(t)
+		return reaper.ErrAgain
+	}
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	equal(t, "held", h.run(t).Summary.Held, 2)
+	equal(t, "entries left", len(contentsOf(t, m)), 3)
+}
+
+// A hold whose allocation does not come back ends by itself.
+func TestHoldWithoutAnAllocationEnds(t *testing.T) {
+	h, m := waitingHarness(t)
+	grace := policy.Duration{Duration: 30 * time.Second}
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
+	h.run(t)
+	h.now = noon.Add(grace.Duration)
+	h.run(t)
+	h.restore(t, h.remembered)
+	for _, pod := range []string{"gone-1", "gone-2"} {
+		if err := m.Free("a", app(pod)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for after, want := range []int{2, 0} {
+		h.now = h.now.Add(time.Duration(after) * 24 * time.Hour)
+		h.run(t)
+		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "entries of the ledger", l.Len(), want)
+	}
 }
 
 // A pod that is back ends the hold.

@@ -229,7 +229,7 @@ func (r *run) look(ctx context.Context) error {
 		if !have.Equal(ledger) { // another run wrote in between
 			all = judge(have)
 		}
-		saved = have.next(all, census, inv)
+		saved = have.next(all, census, inv).stillHolding(have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
 		return saved
 	}
 
@@ -245,9 +245,12 @@ func (r *run) look(ctx context.Context) error {
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
+	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
+	confirmer.Begin(ctx, plan)
 	r.remains = r.saveLedger(ctx, ledger, next) || r.remains
 	plan = r.journal(ctx, plan)
-	r.release(ctx, plan, census)
+	r.release(ctx, plan, confirmer)
+	confirmer.Close()
 	r.forget(ctx, saved, plan)
 	if err := r.Journals.Prune(ctx); err != nil {
 		r.warn("old journals were not removed: " + err.Error())

@@ -1,12 +1,15 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // Two releases of many handles share the slots: there are never more calls at the same
@@ -84,6 +87,37 @@ func TestSlotsBecomeFewerAndMore(t *testing.T) {
 		s.limit(2)
 		if err := <-ended; err != nil || s.taken != 2 {
 			t.Errorf("with one more slot, the wait ended with %v, and %d are taken", err, s.taken)
+		}
+	})
+}
+
+// Promise 4. A release may wait so long for its slot that its warrants expire. Then it writes
+// nothing, and its allocations are tried again with fresh warrants.
+func TestWarrantsExpireWhileAReleaseWaitsForASlot(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		for name, leak := range map[string]func(s *fixture) reaper.Allocation{
+			"an address":      func(s *fixture) reaper.Allocation { return s.leak(1)[0] },
+			"an empty handle": (*fixture).emptyHandle,
+		} {
+			for wait, want := range map[time.Duration]string{reaper.Freshness: "gone", reaper.Freshness + time.Millisecond: "again"} {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFixture(t, sh)
+					r := leak(s)
+					ws := s.warrants(r)
+					s.backend.Limit(1)
+					if err := s.backend.slots.enter(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					time.AfterFunc(wait, s.backend.slots.leave)
+					s.onRequest(nil)
+					if got := outcomes(s.backend.Release(t.Context(), cmp.Or(r.Pool, firstBlock), ws)); got != want {
+						t.Errorf("Release of %s after %v = %s, want %s", name, wait, got, want)
+					}
+					if requests := s.requests(); want == "again" && len(requests) > 0 {
+						t.Errorf("with expired warrants, Release of %s makes the requests %v", name, requests)
+					}
+				})
+			}
 		}
 	})
 }

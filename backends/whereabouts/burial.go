@@ -33,6 +33,11 @@ func (b *Overlapping) Release(ctx context.Context, _ string, ws []reaper.Warrant
 	return b.ReleaseAcross(ctx, ws, 1)
 }
 
+// Prepare implements reaper.Preparer. It reads the IPPools for step 1 of the first batch.
+func (b *Overlapping) Prepare(ctx context.Context) {
+	_, _ = b.poolsSince(ctx, time.Now().Add(-poolsFresh)) // step 1 reports an error if it stays
+}
+
 // ReleaseAcross implements reaper.BatchReleaser. It makes each step for all entries before it
 // makes the next one:
 //

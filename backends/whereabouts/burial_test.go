@@ -94,6 +94,24 @@ func TestBatchIsReleasedStepByStep(t *testing.T) {
 	}
 }
 
+// The first batch of a run uses the pools that were listed before it had warrants. The look
+// after its tombstones lists them again.
+func TestFirstBatchUsesThePoolsThatWereListedBefore(t *testing.T) {
+	a, b, ws := leakyBatch(t, 2, fakeCluster{}, nil)
+	b.Prepare(t.Context())
+	if diff := cmp.Diff([]string{"GET ippools"}, a.calls()); diff != "" {
+		t.Errorf("requests of Prepare (-want +got):\n%s", diff)
+	}
+	a.answer("", nil)
+	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 4)); got != "gone gone" {
+		t.Errorf("ReleaseAcross = %s, want both gone", got)
+	}
+	want := []string{"PATCH " + at("10.0.0.1"), "PATCH " + at("10.0.0.2"), "GET ippools", "DELETE " + at("10.0.0.1"), "DELETE " + at("10.0.0.2")}
+	if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
 // The check before the tombstones may use the pools that the batch before has listed after
 // its own.
 func TestNextBatchListsThePoolsOnce(t *testing.T) {

@@ -41,6 +41,8 @@ type Overlapping struct {
 
 	mu    sync.Mutex                // held while the IPPools are read
 	pools atomic.Pointer[poolsRead] // the IPPools as last read; nil if they are to be read
+
+	odd atomic.Pointer[sync.Map] // the objects that are not plain, by pool; nil before a listing
 }
 
 // NewOverlapping returns the backend over a client of
@@ -55,7 +57,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		b.forget()
-		reservations, err := listReduced(ctx, b.client, overlappingResource, readReservation)
+		reservations, err := listReduced(ctx, b.client, overlappingResource, b.readNoting(new(sync.Map)))
 		if err != nil {
 			yield(reaper.Pool{}, err)
 			return

@@ -17,17 +17,24 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements reaper.Recorder. It reads the objects again, because the token
-// has only their version.
+// Record implements reaper.Recorder. It reads again the objects that are not plain, because
+// the token has only their version and spec.
 func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
-	stored, err := b.stored(ctx, rs)
+	var rest []reaper.Allocation
+	var where []int // their places
+	for i, r := range rs {
+		if records[i] = b.plainRecord(r); records[i] == nil {
+			rest, where = append(rest, r), append(where, i)
+		}
+	}
+	stored, err := b.stored(ctx, rest)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range rs {
+	for n, r := range rest {
 		if now, there := stored[r.Pool]; there && now.token == r.Token {
-			records[i] = now.data
+			records[where[n]] = now.data
 		}
 	}
 	return records, nil

@@ -142,4 +142,8 @@ func TestBatchListsThePoolsOnce(t *testing.T) {
 	if got := counts["list ippools"]; got > 4 {
 		t.Errorf("%d lists of the pools, want 4 at most", got)
 	}
+	// The journal needs no second list of them.
+	if got := counts["list overlappingrangeipreservations"]; got != 1 {
+		t.Errorf("%d lists of the reservations, want 1", got)
+	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -11,13 +12,21 @@ import (
 // has room for its other clients. A request ends when its answer is read. A watch does not
 // count: it has no end. It is safe for concurrent use.
 //
-// A write never waits, because its warrant would expire meanwhile, and the lock too. A run
-// makes no more writes at the same time than the limit. A read waits as long as there are as
-// many requests as the limit.
+// A write does not wait, because its warrant would expire meanwhile, and the lock too. A run
+// makes no more such writes at the same time than the limit. A read waits as long as there are
+// as many requests as the limit, and so does a write with a context of unhurried.
 type InFlight struct {
 	mu    sync.Mutex
 	free  int             // negative while writes take more places than there were
-	reads []chan struct{} // those that wait, oldest first
+	turns []chan struct{} // of the requests that wait, oldest first
+}
+
+// unhurriedKey marks a context of unhurried.
+type unhurriedKey struct{}
+
+// unhurried returns a context for writes that may wait, since no warrant permits them.
+func unhurried(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unhurriedKey{}, true)
 }
 
 // NewInFlight returns a limit of so many requests.
@@ -52,14 +61,15 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // enter waits until the request may be sent. The error is that of the request's context.
 func (l *InFlight) enter(request *http.Request) error {
+	waits := request.Method == http.MethodGet || request.Context().Value(unhurriedKey{}) != nil
 	l.mu.Lock()
-	if l.free > 0 || request.Method != http.MethodGet {
+	if l.free > 0 || !waits {
 		l.free--
 		l.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{}, 1) // leave does not wait
-	l.reads = append(l.reads, turn)
+	l.turns = append(l.turns, turn)
 	l.mu.Unlock()
 	select {
 	case <-turn:
@@ -67,8 +77,8 @@ func (l *InFlight) enter(request *http.Request) error {
 	case <-request.Context().Done():
 	}
 	l.mu.Lock()
-	if i := slices.Index(l.reads, turn); i >= 0 {
-		l.reads = slices.Delete(l.reads, i, i+1)
+	if i := slices.Index(l.turns, turn); i >= 0 {
+		l.turns = slices.Delete(l.turns, i, i+1)
 		l.mu.Unlock()
 		return request.Context().Err()
 	}
@@ -77,15 +87,15 @@ func (l *InFlight) enter(request *http.Request) error {
 	return request.Context().Err()
 }
 
-// leave gives the place of a request that has ended to the read that waits longest.
+// leave gives the place of a request that has ended to the request that waits longest.
 func (l *InFlight) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free++
-	if l.free > 0 && len(l.reads) > 0 {
+	if l.free > 0 && len(l.turns) > 0 {
 		l.free--
-		l.reads[0] <- struct{}{}
-		l.reads = slices.Delete(l.reads, 0, 1)
+		l.turns[0] <- struct{}{}
+		l.turns = slices.Delete(l.turns, 0, 1)
 	}
 }
 

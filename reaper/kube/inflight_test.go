@@ -78,6 +78,26 @@ func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	})
 }
 
+// A write that no warrant permits waits as a read does.
+func TestUnhurriedWritesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &counting{order: make(chan string, 100)}
+		transport := NewInFlight(3).Wrap(server)
+		for range 9 {
+			go func() {
+				_ = send(unhurried(t.Context()), t, transport, http.MethodPost, "/api/v1/configmaps", time.Second)
+			}()
+		}
+		time.Sleep(time.Minute)
+		if most := server.most.Load(); most != 3 {
+			t.Errorf("%d requests at the same time, want 3", most)
+		}
+		if n := len(server.order); n != 9 {
+			t.Errorf("%d requests, want 9", n)
+		}
+	})
+}
+
 // A request that is given up takes no place, whether it waits or not. A watch takes none.
 func TestRequestThatIsGivenUpLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,33 +78,34 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 }
 
 // loadAll reads the ConfigMaps of a ledger, of which the first one was read. It returns
-// what could be decoded of them.
+// what could be decoded of them. It calls decode for several of them at the same time.
 func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards int, decode func(n int, cm *corev1.ConfigMap) (reaper.Ledger, error)) (reaper.Ledger, error) {
-	decoded := make([]reaper.Ledger, 0, shards)
-	var damage error
-	for n := range shards {
+	l.have = make([]storedShard, shards)
+	decoded, damage := make([]reaper.Ledger, shards), make([]error, shards)
+	err := someAtOnce(ctx, shards, func(n int) (err error) {
 		cm := first
 		if n > 0 {
-			var err error
 			if cm, err = l.get(ctx, n); err != nil {
-				return reaper.Ledger{}, err
+				return err
 			}
 			if cm == nil {
-				damage = errors.Join(damage, fmt.Errorf("%w: ConfigMap %s is missing", reaper.ErrLedgerDamaged, shardName(n)))
+				damage[n] = fmt.Errorf("%w: ConfigMap %s is missing", reaper.ErrLedgerDamaged, shardName(n))
 			}
 		}
-		shard, err := decode(n, cm)
-		if err != nil {
-			damage = errors.Join(damage, fmt.Errorf("%s: %w", cm.Name, err))
+		l.have[n].cm = cm
+		if decoded[n], err = decode(n, cm); err != nil {
+			damage[n] = fmt.Errorf("%s: %w", cm.Name, err)
 		}
-		decoded = append(decoded, shard)
+		return nil
+	})
+	if err != nil {
+		return reaper.Ledger{}, err
 	}
-	return decoded[0].Merge(decoded[1:]...), damage
+	return decoded[0].Merge(decoded[1:]...), errors.Join(damage...)
 }
 
 // keep decodes the nth shard, and keeps the rest of its ConfigMap, which may be nil.
 func (l *Ledgers) keep(n int, cm *corev1.ConfigMap) (reaper.Ledger, error) {
-	l.have = append(l.have, storedShard{cm: cm})
 	if cm == nil {
 		return reaper.Ledger{}, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +44,7 @@ func versioned(client *fake.Clientset) *fake.Clientset {
 // error, nothing is written.
 type interrupted struct {
 	corev1client.ConfigMapInterface
-	writes int
+	writes atomic.Int64
 	before func(n int) error
 }
 
@@ -61,8 +63,7 @@ func (i *interrupted) Update(ctx context.Context, cm *corev1.ConfigMap, o metav1
 }
 
 func (i *interrupted) interrupt() error {
-	i.writes++
-	return i.before(i.writes - 1)
+	return i.before(int(i.writes.Add(1)) - 1)
 }
 
 var errKilled = apierrors.NewForbidden(configMaps, LedgerName, errors.New("killed"))
@@ -103,11 +104,11 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 		kills         []int // before the nth write, from 0
 	}{
 		{"small to small", saved(small), small, ledgerOf(t, 3, 5), []int{0}},
-		{"small to large", saved(small), small, big, []int{0, 15, 31}},
+		{"small to large", saved(small), small, big, []int{0, 1, 15, 32}},
 		{"large to large", saved(big), big, other, []int{0, 15, 31}},
 		{"large to small", saved(big), big, small, []int{0, 15, 31}},
-		{"the earlier version to small", old, oldLedger, oldLedger.Merge(small), []int{0, 1, 2}},
-		{"the earlier version to large", old, oldLedger, oldLedger.Merge(big), []int{0, 1, 30, 31, 32}},
+		{"the earlier version to small", old, oldLedger, oldLedger.Merge(small), []int{0, 1, 2, 3}},
+		{"the earlier version to large", old, oldLedger, oldLedger.Merge(big), []int{0, 1, 2, 30, 32, 33, 34}},
 	} {
 		for _, kill := range tt.kills {
 			t.Run(fmt.Sprintf("%s, killed before write %d", tt.name, kill), func(t *testing.T) {
@@ -163,9 +164,9 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 	}{
 		{"small", base, mine, theirs, []int{0}},
 		{"large", base.Merge(growth), mine, theirs, []int{0, 13}},
-		{"this one makes it large", base, growth, theirs, []int{0, 13, 31}},
+		{"this one makes it large", base, growth, theirs, []int{0, 1, 13, 32}},
 		{"the other one makes it large", base, mine, growth, []int{0}},
-		{"both make it large", base, growth.Merge(mine), growth.Merge(theirs), []int{0, 13, 31}},
+		{"both make it large", base, growth.Merge(mine), growth.Merge(theirs), []int{0, 1, 13, 32}},
 	} {
 		for _, at := range tt.at {
 			t.Run(fmt.Sprintf("%s, the other one writes before write %d", tt.name, at), func(t *testing.T) {
@@ -191,11 +192,65 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 	}
 }
 
+// Promise 1, 8. A run falls asleep while it makes the ledger large. Another one begins to do
+// so, too, and the first one ends before the other one ends. Nothing of either is lost.
+func TestTwoWritersMakeTheLedgerLargeAtTheSameTime(t *testing.T) {
+	base, mine, theirs := ledgerOf(t, 0, 100), ledgerOf(t, 100_000, large), ledgerOf(t, 200_000, large)
+	for _, tt := range []struct{ sleeps, wakes int }{{0, 1}, {2, 0}, {2, 1}, {13, 2}, {32, 1}} {
+		t.Run(fmt.Sprintf("asleep before write %d until write %d of the other one", tt.sleeps, tt.wakes), func(t *testing.T) {
+			client := versioned(fake.NewClientset())
+			save(t, client, base)
+			l, have, err := load(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asleep, wake, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			var failed error
+			l.maps = &interrupted{ConfigMapInterface: l.maps, before: func(n int) error {
+				if n == tt.sleeps {
+					close(asleep)
+					<-wake
+				}
+				return nil
+			}}
+			go func() {
+				defer close(done)
+				failed = reload(t.Context(), l, have, func(l reaper.Ledger) reaper.Ledger { return l.Merge(mine) })
+			}()
+			select {
+			case <-asleep:
+			case <-done:
+				t.Fatalf("it ended before: %v", failed)
+			}
+			other, have, err := load(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := sync.OnceValue(func() error {
+				close(wake)
+				<-done
+				return failed
+			})
+			other.maps = &interrupted{ConfigMapInterface: other.maps, before: func(n int) error {
+				if n == tt.wakes {
+					return end()
+				}
+				return nil
+			}}
+			err = reload(t.Context(), other, have, func(l reaper.Ledger) reaper.Ledger { return l.Merge(theirs) })
+			if err := errors.Join(err, end()); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, client, base.Merge(mine, theirs))
+		})
+	}
+}
+
 // Promise 1, 8. A run loaded the small ledger, and falls asleep in the middle of making it
 // large. Others make it large meanwhile. No older entry of the first one comes back.
 func TestWriterThatFellAsleepBringsNothingBack(t *testing.T) {
 	base, growth := ledgerOf(t, 0, 100), ledgerOf(t, 100_000, large)
-	for _, at := range []int{0, 13, 31} {
+	for _, at := range []int{0, 1, 13, 32} {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			client := versioned(fake.NewClientset())
 			save(t, client, base)

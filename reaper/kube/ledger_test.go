@@ -3,13 +3,18 @@ package kube
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -289,19 +295,94 @@ func TestLedgerGrowsAndEmpties(t *testing.T) {
 }
 
 // The first ConfigMap says how many there are: until it is written, a reader
-// sees what was there before.
+// sees what was there before. The last one is written before the others, and alone.
 func TestFirstConfigMapIsWrittenLast(t *testing.T) {
 	client := fake.NewClientset()
 	save(t, client, ledgerOf(t, 0, 5))
 	client.ClearActions()
 	save(t, client, ledgerOf(t, 0, large))
-	var want []string
-	for n := reaper.LedgerShards - 1; n > 0; n-- {
-		want = append(want, "create "+shardName(n))
+	var others []string
+	for n := 1; n < reaper.LedgerShards-1; n++ {
+		others = append(others, "create "+shardName(n))
 	}
-	if diff := cmp.Diff(append(want, "update "+LedgerName), writes(t, client)); diff != "" {
+	slices.Sort(others)
+	want := append([]string{"update " + LedgerName, "create " + shardName(reaper.LedgerShards-1)}, others...)
+	got := writes(t, client)
+	if len(got) > 3 {
+		slices.Sort(got[2 : len(got)-1]) // they are written at the same time
+	}
+	if diff := cmp.Diff(append(want, "update "+LedgerName), got); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
+}
+
+// slow makes each request take a second, and notes how many there were at the same time.
+type slow struct {
+	corev1client.ConfigMapInterface
+	now, most, hurried atomic.Int64
+}
+
+func (s *slow) take() {
+	s.most.Store(max(s.most.Load(), s.now.Add(1)))
+	time.Sleep(time.Second)
+	s.now.Add(-1)
+}
+
+func (s *slow) takeWrite(ctx context.Context) {
+	if ctx.Value(unhurriedKey{}) == nil {
+		s.hurried.Add(1)
+	}
+	s.take()
+}
+
+func (s *slow) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.ConfigMap, error) {
+	s.take()
+	return s.ConfigMapInterface.Get(ctx, name, o)
+}
+
+func (s *slow) Create(ctx context.Context, cm *corev1.ConfigMap, o metav1.CreateOptions) (*corev1.ConfigMap, error) {
+	s.takeWrite(ctx)
+	return s.ConfigMapInterface.Create(ctx, cm, o)
+}
+
+func (s *slow) Update(ctx context.Context, cm *corev1.ConfigMap, o metav1.UpdateOptions) (*corev1.ConfigMap, error) {
+	s.takeWrite(ctx)
+	return s.ConfigMapInterface.Update(ctx, cm, o)
+}
+
+// A ledger of 32 ConfigMaps does not take the time of 32 requests one after the other.
+func TestLedgerIsReadAndWrittenAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		l := NewLedgers(client.CoreV1(), ns)
+		server := &slow{ConfigMapInterface: l.maps}
+		l.maps = server
+		took := func(what string, want time.Duration, do func() error) {
+			began := time.Now()
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(began); got != want {
+				t.Errorf("to %s took %v, want %v", what, got, want)
+			}
+		}
+		reading := func() error {
+			_, err := l.Load(t.Context())
+			return err
+		}
+		took("read that there is none", time.Second, reading)
+		// Two requests announce the growth. The others are read in four rounds, and the first
+		// one again. The last one is written, then 30 in four rounds, then the first one.
+		took("make it large", 13*time.Second, func() error { return l.Save(t.Context(), ledgerOf(t, 0, large)) })
+		took("read it", 5*time.Second, reading)
+		took("change it", 6*time.Second, func() error { return l.Save(t.Context(), ledgerOf(t, large, large)) })
+		if most := server.most.Load(); most != ledgerRequests {
+			t.Errorf("%d requests at the same time, want %d", most, ledgerRequests)
+		}
+		if n := server.hurried.Load(); n > 0 {
+			t.Errorf("%d writes do not wait for their turn", n)
+		}
+	})
 }
 
 // Only shards that changed are written, and none if nothing changed.

@@ -37,7 +37,6 @@ func (l *Ledgers) loadOldForm(ctx context.Context, first *corev1.ConfigMap) (rea
 		shards = 1 // that is no number that an earlier version writes
 	}
 	return l.loadAll(ctx, first, shards, func(_ int, cm *corev1.ConfigMap) (reaper.Ledger, error) {
-		l.have = append(l.have, storedShard{cm: cm})
 		if cm == nil {
 			return reaper.Ledger{}, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 // is after Save. Save keeps the data that other clients put into the ConfigMaps under keys
 // of their own. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
+	ctx = unhurried(ctx)
 	shards := max(l.shards, 1)
 	if shards == 1 && len(ledger.Encode()) > maxSingle {
 		shards = reaper.LedgerShards
@@ -33,78 +35,70 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 		l.have = append(l.have, storedShard{})
 	}
 	parts := ledger.Shards(shards)
-	for n := shards - 1; n >= 0; n-- {
-		if err := l.write(ctx, n, shards, parts[n].Encode()); err != nil {
-			return err
-		}
+	if err := l.writeAll(ctx, parts); err != nil {
+		return err
 	}
 	l.shards = shards
 	return l.dropOldForm(ctx, parts)
 }
 
-// prepare makes the next writes replace the ConfigMaps beyond the first, which do not
-// count until the first one says so. Such a ConfigMap exists if it was shipped empty, or
-// if an earlier run was killed before it wrote the first one.
-//
-// Another client may be about to do the same, with a ledger that is older. If it writes one
-// of these ConfigMaps after this, the write here fails. If it wrote the first one before,
-// that is seen here.
-func (l *Ledgers) prepare(ctx context.Context, shards int) error {
-	var first storedShard
-	if len(l.have) > 0 {
-		first = l.have[0]
-	}
-	have := []storedShard{first}
-	for n := 1; n < max(shards, len(l.have)); n++ {
-		cm, err := l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return Transient(err)
+// writeAll writes the shards that changed. It writes the first one last, and the last one
+// alone before the others: if two clients write the same shards, one of them fails there,
+// and does not hinder the other one any more.
+func (l *Ledgers) writeAll(ctx context.Context, parts []reaper.Ledger) error {
+	rest := len(parts) - 1 // without the first one
+	for begun := false; rest > 0 && !begun; rest-- {
+		var err error
+		if begun, err = l.write(ctx, rest, parts); err != nil {
+			return err
 		}
-		if err != nil {
-			cm = nil
-		} else {
-			delete(cm.BinaryData, ledgerKey)
-		}
-		have = append(have, storedShard{cm: cm})
 	}
-	now, err := l.maps.Get(ctx, LedgerName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		now = nil
-	case err != nil:
-		return Transient(err)
+	err := someAtOnce(ctx, rest, func(i int) error {
+		_, err := l.write(ctx, rest-i, parts)
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	if resourceVersionOf(now) != resourceVersionOf(first.cm) {
-		return fmt.Errorf("%w: another client wrote ConfigMap %s", reaper.ErrAgain, LedgerName)
-	}
-	l.have = have
-	return nil
+	_, err = l.write(ctx, 0, parts)
+	return err
 }
 
-// resourceVersionOf returns the resource version of a ConfigMap; empty if it does not exist.
-func resourceVersionOf(cm *corev1.ConfigMap) string {
-	if cm == nil {
-		return ""
+// ledgerRequests is how many ConfigMaps of the ledger are read or written at the same time.
+const ledgerRequests = 8
+
+// someAtOnce calls do with each number below n, for some of them at the same time. After an
+// error, it begins no other one. It returns the first error.
+func someAtOnce(ctx context.Context, n int, do func(i int) error) error {
+	g, going := errgroup.WithContext(ctx)
+	g.SetLimit(ledgerRequests)
+	for i := range n {
+		g.Go(func() error {
+			if err := going.Err(); err != nil {
+				return err
+			}
+			return do(i)
+		})
 	}
-	return cm.ResourceVersion
+	return g.Wait()
 }
 
-// write writes the nth shard, unless it is stored. The error wraps ErrAgain if another
-// client wrote it since Load. The first ConfigMap loses its old form with the same write.
-// The others keep theirs: it counts until the first one is written.
-func (l *Ledgers) write(ctx context.Context, n, shards int, plain []byte) error {
-	have := l.have[n]
+// write writes the nth shard, and reports whether that was necessary. The error wraps
+// ErrAgain if another client wrote it since Load. The first ConfigMap loses its old form with
+// the same write. The others keep theirs: it counts until the first one is written.
+func (l *Ledgers) write(ctx context.Context, n int, parts []reaper.Ledger) (necessary bool, err error) {
+	have, shards, plain := l.have[n], len(parts), parts[n].Encode()
 	sum := sha256.Sum256(plain)
 	counts := n > 0 || have.cm != nil && have.cm.Data[shardsKey] == strconv.Itoa(shards) && !hasOldForm(have.cm)
 	if counts && have.sum == sum {
-		return nil
+		return false, nil
 	}
 	if len(plain) > reaper.MaxLedgerShard {
-		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, at most %d are read", shardName(n), len(plain), reaper.MaxLedgerShard)
+		return true, fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, at most %d are read", shardName(n), len(plain), reaper.MaxLedgerShard)
 	}
 	data, err := zip(plain, gzip.BestSpeed)
 	if err != nil {
-		return err
+		return true, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n)}}
 	if have.cm != nil {
@@ -114,14 +108,15 @@ func (l *Ledgers) write(ctx context.Context, n, shards int, plain []byte) error 
 	if n == 0 {
 		delete(cm.BinaryData, oldLedgerKey)
 		cm.Data = merged(cm.Data, shardsKey, strconv.Itoa(shards))
+		delete(cm.Data, growingKey)
 	}
 	saved, err := l.put(ctx, have.cm, cm)
 	if err != nil {
-		return err
+		return true, err
 	}
 	delete(saved.BinaryData, ledgerKey)
 	l.have[n] = storedShard{saved, sum}
-	return nil
+	return true, nil
 }
 
 // put replaces a ConfigMap, or creates it if there was none.

@@ -57,13 +57,14 @@ func ListReduced[T any](ctx context.Context, request func() *rest.Request, reduc
 func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	return listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []T, error) {
 		var page struct {
+			Kind     string            `json:"kind"`
 			Metadata metav1.ListMeta   `json:"metadata"`
 			Items    []json.RawMessage `json:"items"`
 		}
 		if err := Decode(data, &page); err != nil {
 			return nil, nil, fmt.Errorf("decode: %w", err)
 		}
-		if page.Items == nil && page.Metadata.ResourceVersion != "" {
+		if page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList {
 			return nil, nil, errors.New("the answer is not a list: it has no items")
 		}
 		reduced := make([]T, len(page.Items))
@@ -77,6 +78,10 @@ func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce fu
 // errNoList is the error of an answer that is not a list. Any object, even an empty one,
 // decodes as a list without items. A real list has a resourceVersion.
 var errNoList = errors.New("the answer is not a list: it has no resourceVersion")
+
+// metadataList is the kind of a list of metadata alone. The API server sends null for its items
+// if there are none.
+const metadataList = "PartialObjectMetadataList"
 
 // listPages reads every object of a list, page by page, by quorum reads. request returns a
 // new request for the list on each call. decode must not keep the bytes.

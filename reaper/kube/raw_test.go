@@ -105,6 +105,7 @@ func TestListRawIsWholeOrAnError(t *testing.T) {
 	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
 	for _, tt := range []struct{ name, answer, says string }{
 		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
+		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
 		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
 		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "not a list: it has no items"},
 		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},

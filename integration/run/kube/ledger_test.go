@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,14 +94,31 @@ func changed(before, after map[string]string) []string {
 	return names
 }
 
+// wantGrown checks the writes by which an absent ledger became large: each ConfigMap is created,
+// the first one to announce that, and is written last.
+func (f *fixture) wantGrown(p *proxy.Proxy) {
+	f.Helper()
+	var writes []string
+	for _, r := range p.Requests() {
+		if r.Mutating() {
+			writes = append(writes, r.Verb+r.Name)
+		}
+	}
+	want := append(slices.Repeat([]string{"create"}, reaper.LedgerShards), "update"+kube.LedgerName)
+	if !slices.Equal(writes, want) {
+		f.Errorf("writes %v, want %v", writes, want)
+	}
+}
+
 // The ledger of 150,000 pods with 330,000 allocations is stored and read again. A run that
 // changes nothing writes nothing; a run that changes one entry writes one ConfigMap.
 func TestLedgerOfTheLargestCluster(t *testing.T) {
 	f := newFixture(t)
 	want := f.nodesOf(0, 330_000)
-	l, _, _ := f.ledgers()
+	l, _, p := f.ledgers()
 	f.must(l.Save(f.Context(), want))
 	f.wantLedger(want)
+	f.wantGrown(p)
 	before := f.versions()
 	if len(before) != reaper.LedgerShards {
 		t.Errorf("%d ConfigMaps, want %d", len(before), reaper.LedgerShards)
@@ -131,9 +149,9 @@ func TestLedgerWhoseSaveIsCutShort(t *testing.T) {
 				l, _, _ := f.ledgers()
 				f.must(l.Save(f.Context(), before))
 				cut, _, p := f.ledgers()
-				writes := 0
+				var writes atomic.Int64 // some come at the same time
 				p.Before(proxy.Mutating, func(context.Context, proxy.Request) proxy.Action {
-					if writes++; writes < write {
+					if writes.Add(1) < int64(write) {
 						return proxy.Pass()
 					}
 					return proxy.Forbidden()
@@ -178,6 +196,35 @@ func TestTwoRunsSaveTheLedger(t *testing.T) {
 			f.must(err)
 			f.must(second.Save(f.Context(), two.Merge(theirs)))
 			f.wantLedger(f.nodesOf(0, base).Merge(mine, theirs))
+		})
+	}
+}
+
+// Promise 1, 8. A run falls asleep while it makes the ledger large, and another one makes it
+// large. The API server refuses the first one, which then adds to what the other one stored.
+func TestRunFallsAsleepWhileItMakesTheLedgerLarge(t *testing.T) {
+	for _, write := range []int64{1, 2, 3, 33} {
+		t.Run(fmt.Sprintf("before write %d", write), func(t *testing.T) {
+			f := newFixture(t)
+			l, _, _ := f.ledgers()
+			base, mine, theirs := f.nodesOf(0, 100), f.nodesOf(100_000, 40_000), f.nodesOf(200_000, 40_000)
+			f.must(l.Save(f.Context(), base))
+			asleep, _, p := f.ledgers()
+			gate, saved := proxy.NewGate(), make(chan error, 1)
+			p.Before(proxy.Nth(write, proxy.Mutating), gate.Hook)
+			go func() { saved <- asleep.Save(f.Context(), base.Merge(mine)) }()
+			<-gate.Arrived()
+			other, _, _ := f.ledgers()
+			f.must(other.Save(f.Context(), base.Merge(theirs)))
+			gate.Open()
+			if err := <-saved; !errors.Is(err, reaper.ErrAgain) {
+				t.Fatalf("Save = %v, want ErrAgain", err)
+			}
+			f.wantLedger(base.Merge(theirs))
+			have, err := asleep.Load(f.Context())
+			f.must(err)
+			f.must(asleep.Save(f.Context(), have.Merge(mine)))
+			f.wantLedger(base.Merge(mine, theirs))
 		})
 	}
 }
