@@ -99,6 +99,7 @@ func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards i
 		return nil
 	})
 	if err != nil {
+		l.have = nil // with versions of this reading, a Save would replace what it has not seen
 		return reaper.Ledger{}, err
 	}
 	return decoded[0].Merge(decoded[1:]...), errors.Join(damage...)
