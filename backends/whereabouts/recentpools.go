@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -108,9 +109,12 @@ func (b *Overlapping) readAgain(ctx context.Context, read *poolsRead, some []int
 			items, err := list(ctx, b.client, poolResource, func(r *rest.Request) *rest.Request {
 				return r.Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
 			})
+			asked := read.versions[i].pool
 			read.items[i], read.versions[i] = json.RawMessage("{}"), version{}
 			for _, item := range items {
-				read.items[i], read.versions[i] = item, readVersion(item)
+				if read.items[i], read.versions[i] = item, readVersion(item); read.versions[i].pool != asked {
+					return fmt.Errorf("the answer to a request for IPPool %s has IPPool %s", asked, read.versions[i].pool)
+				}
 			}
 			return err
 		})
