@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,43 +41,47 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.Ra
 	if err != nil {
 		return nil, err
 	}
-	ids := make(map[kind][]string)
-	for _, r := range rs {
+	ids, inBlock := make(map[kind][]string), make(map[string][]int)
+	for i, r := range rs {
 		if r.Pool == emptyHandles {
 			ids[handles] = append(ids[handles], r.Key)
 			continue
 		}
-		ids[blocks] = append(ids[blocks], r.Pool)
+		if inBlock[r.Pool] = append(inBlock[r.Pool], i); len(inBlock[r.Pool]) == 1 {
+			ids[blocks] = append(ids[blocks], r.Pool)
+		}
 		if r.Group != "" {
 			ids[handles] = append(ids[handles], r.Group)
 		}
 	}
-	storedHandles, err := b.readAll(ctx, store, handles, ids[handles])
+	storedHandles := make(map[string]object, len(ids[handles]))
+	err = b.readAll(ctx, store, handles, ids[handles], func(o object) { storedHandles[o.name] = o })
 	if err != nil {
 		return nil, fmt.Errorf("read handles: %w", err)
 	}
-	storedBlocks, err := b.readAll(ctx, store, blocks, ids[blocks])
-	if err != nil {
-		return nil, fmt.Errorf("read blocks: %w", err)
-	}
-	found := make(map[string]block, len(storedBlocks))
-	for _, o := range storedBlocks {
-		if b, err := readBlock(o); err == nil && !b.deleted {
-			found[b.cidr.String()] = b
-		}
-	}
 	records := make([]json.RawMessage, len(rs))
+	var failed error
 	for i, r := range rs {
 		if r.Pool == emptyHandles {
 			records[i], err = b.recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
-		} else {
-			records[i], err = b.recordAllocation(r, found[r.Pool], storedHandles[store.name(handles, r.Group)])
-		}
-		if err != nil {
-			return nil, err
+			failed = cmp.Or(failed, err)
 		}
 	}
-	return records, nil
+	// No block is kept: all of them have hundreds of megabytes in a large cluster.
+	err = b.readAll(ctx, store, blocks, ids[blocks], func(o object) {
+		in, err := readBlock(o)
+		if err != nil || in.deleted {
+			return
+		}
+		for _, i := range inBlock[in.cidr.String()] {
+			records[i], err = b.recordAllocation(rs[i], in, storedHandles[store.name(handles, rs[i].Group)])
+			failed = cmp.Or(failed, err)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read blocks: %w", err)
+	}
+	return records, failed
 }
 
 // recordAllocation returns the record of a listed allocation, and caches its handle for
@@ -124,42 +129,34 @@ func (b *Backend) recordEmptyHandle(r reaper.Allocation, stored object) (json.Ra
 const readsWorth = 20
 
 // readAll reads blocks by CIDR, or handles by ID. It reads each of them, or lists
-// all objects of the kind, whichever costs the datastore less. It returns the
-// objects by name. An object that does not exist is absent. If a single read fails, it lists instead, because only the
-// list repeats requests.
-func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []string) (map[string]object, error) {
+// all objects of the kind, whichever costs the datastore less. It calls do for one object
+// after another, and not for one that does not exist. It may do so again for an object that
+// it reads again. If a single read fails, it lists instead, because only the list repeats
+// requests.
+func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	b.mu.Lock()
 	size := b.sizes[k]
 	b.mu.Unlock()
-	found := make(map[string]object, len(ids))
-	if len(ids)*readsWorth <= size && readEach(ctx, store, k, ids, found) == nil {
-		return found, nil
+	if len(ids)*readsWorth <= size && readEach(ctx, store, k, ids, do) == nil {
+		return nil
 	}
 	names := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		names[store.name(k, id)] = true
 	}
-	all, err := store.list(ctx, k, func(o object) any {
-		if !names[o.name] {
-			return nil
+	_, err := store.list(ctx, k, func(o object) any {
+		if names[o.name] {
+			do(o)
 		}
-		return o
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range all {
-		if o, ok := one.(object); ok {
-			found[o.name] = o
-		}
-	}
-	return found, nil
+	return err
 }
 
 // readEach reads the objects one by one, a few at a time.
-func readEach(ctx context.Context, store datastore, k kind, ids []string, into map[string]object) error {
+func readEach(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
 	var g errgroup.Group
 	var mu sync.Mutex
 	g.SetLimit(handlesAtOnce)
@@ -174,7 +171,7 @@ func readEach(ctx context.Context, store datastore, k kind, ids []string, into m
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			into[o.name] = o
+			do(o)
 			return nil
 		})
 	}
