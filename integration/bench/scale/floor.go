@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -60,18 +61,17 @@ func runFloor(ctx context.Context, args []string) error {
 }
 
 // do does the task.
-func (f floor) do(ctx context.Context, t task, concurrency int) error {
+func (f floor) do(ctx context.Context, t task, concurrency int) (err error) {
 	g, listed := errgroup.WithContext(ctx)
 	for _, l := range t.Lists {
 		g.Go(func() error { return f.list(listed, l) })
 	}
 	var etcd store
 	if t.Etcd != nil {
-		var err error
 		if etcd, err = openStore(t.Etcd.Endpoint); err != nil {
 			return err
 		}
-		defer etcd.Close()
+		defer func() { err = errors.Join(err, etcd.Close()) }()
 		for _, prefix := range t.Etcd.Prefixes {
 			g.Go(func() error { return etcd.each(listed, prefix, f.page, func(string, []byte) error { return nil }) })
 		}
