@@ -78,9 +78,9 @@ func (p *pace) leave(entered int, late bool) (slower bool) {
 	defer p.mu.Unlock()
 	p.busy--
 	switch {
-	case late && entered == p.slowed && p.now > 1:
+	case late && entered == p.slowed && p.atOnce() > 1:
 		p.slowed++
-		p.set(p.now / 2)
+		p.set(p.atOnce() / 2)
 	case !late:
 		if p.inTime++; p.inTime >= p.now && p.now < p.most {
 			p.set(p.now + 1)
@@ -88,6 +88,15 @@ func (p *pace) leave(entered int, late bool) (slower bool) {
 	}
 	p.admit()
 	return entered != p.slowed
+}
+
+// atOnce returns how many attempts ran until one has left. What is late although it ran alone
+// gets no more time from a slower pace, unless the backend makes fewer requests for it.
+func (p *pace) atOnce() int {
+	if p.limit != nil {
+		return p.now
+	}
+	return min(p.now, p.busy+1)
 }
 
 // admit lets attempts begin, as many as the pace allows.

@@ -56,6 +56,27 @@ func TestPaceFollowsTheTimeOfAttempts(t *testing.T) {
 	}
 }
 
+// A pool that is late by itself, such as by a look that hangs, slows no other one.
+func TestPaceOfABackendWithoutALimitFollowsWhatRuns(t *testing.T) {
+	p := newPace(8, nil)
+	enter := func(n int) (entered []int) {
+		for range n {
+			one, err := p.enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			entered = append(entered, one)
+		}
+		return entered
+	}
+	if slower := p.leave(enter(1)[0], true); slower || p.now != 8 {
+		t.Errorf("after one that ran alone: slower %v and pace %d, want the same pace", slower, p.now)
+	}
+	if slower := p.leave(enter(4)[3], true); !slower || p.now != 2 {
+		t.Errorf("after one of four: slower %v and pace %d, want 2", slower, p.now)
+	}
+}
+
 // Attempts that do not fit wait, until they are let in or their context ends.
 func TestPaceLetsAttemptsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
