@@ -13,7 +13,7 @@ import (
 // time. It is safe for concurrent use. A nil pace is not limited.
 type pace struct {
 	most  int
-	limit func(requests int) // tells the backend the pace; nil tells nobody
+	limit func(requests int) // tells the backend the pace; nil if it needs no limit
 
 	mu      sync.Mutex
 	now     int             // pools at the same time

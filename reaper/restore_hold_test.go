@@ -5,12 +5,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // remembered makes a restore write the ledger of the harness.
 func (h *harness) remembered(o *reaper.RestoreOptions) { o.Ledgers = h.ledgers }
+
+// shortGrace is the grace period of a dueHarness.
+const shortGrace = 30 * time.Second
+
+// dueHarness returns a harness in which a run has seen two leaked addresses, whose grace
+// period is over, and may release them.
+func dueHarness(t *testing.T) (*harness, *backendtest.Memory) {
+	t.Helper()
+	h, m := waitingHarness(t)
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &policy.Duration{Duration: shortGrace}, new(1.0)
+	h.run(t)
+	h.now = noon.Add(shortGrace)
+	return h, m
+}
 
 // A run after a restore does not release again what was put back.
 func TestRestoredAllocationsAreHeld(t *testing.T) {
@@ -52,11 +67,7 @@ func TestRestoredAllocationsAreHeld(t *testing.T) {
 // The grace period begins anew after the hold: neither the first sight before the
 // release counts, nor that during the hold.
 func TestGraceBeginsAnewAfterARestore(t *testing.T) {
-	h, m := waitingHarness(t)
-	grace := policy.Duration{Duration: 30 * time.Second}
-	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
-	h.run(t)
-	h.now = noon.Add(grace.Duration)
+	h, m := dueHarness(t)
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	before := h.ledgers.text(t)
 	equal(t, "the ledger has forgotten them", before, `{"version":1,"seen":{},"figures":{"pods":1}}`)
@@ -64,7 +75,7 @@ func TestGraceBeginsAnewAfterARestore(t *testing.T) {
 	h.restore(t, h.remembered)
 	h.policy.Journal.RestoreHold = &policy.Duration{}
 	equal(t, "suspected at once", h.run(t).Summary.Suspected, 2)
-	h.now = h.now.Add(grace.Duration - time.Second)
+	h.now = h.now.Add(shortGrace - time.Second)
 	equal(t, "suspected until it is over", h.run(t).Summary.Suspected, 2)
 	h.now = h.now.Add(time.Second)
 	equal(t, "released again", h.run(t).Summary.Released, 2)
@@ -79,12 +90,12 @@ func TestGraceBeginsAnewAlthoughTheLedgerStillKnowsTheFirstSight(t *testing.T) {
 	h.policy.Journal.RestoreHold = &policy.Duration{}
 	h.run(t)
 	known := h.ledgers.stored
-	h.now = noon.Add(grace.Duration)
+	h.now = noon.Add(shortGrace)
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	h.ledgers.stored = known
 	h.restore(t, h.remembered)
 	equal(t, "suspected", h.run(t).Summary.Suspected, 2)
-	h.now = h.now.Add(grace.Duration)
+	h.now = h.now.Add(shortGrace)
 	equal(t, "released again", h.run(t).Summary.Released, 2)
 }
 
@@ -101,15 +112,11 @@ func (h *harness) restoreBeside(t *testing.T) {
 // have left an old first sight there. The next run holds what was put back.
 func TestRestoreBesideARunIsHeld(t *testing.T) {
 	for cut := range reaper.LedgerShards + 1 {
-		h, m := waitingHarness(t)
-		grace := policy.Duration{Duration: 30 * time.Second}
-		h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
-		h.run(t)
+		h, m := dueHarness(t)
 		known := h.ledgers.stored
-		h.now = noon.Add(grace.Duration)
 		equal(t, "released", h.run(t).Summary.Released, 2)
 		h.ledgers.stored = known // that run was killed before it forgot them
-		h.now = h.now.Add(grace.Duration)
+		h.now = h.now.Add(shortGrace)
 		var before, after reaper.Ledger
 		var err error
 		h.ledgers.onLoad = func() error {
@@ -137,11 +144,7 @@ func TestRestoreBesideARunIsHeld(t *testing.T) {
 // A restore puts back what a run has released a moment ago. The run then forgets what it
 // released, and not the restore.
 func TestRestoreOfWhatARunReleasesIsHeld(t *testing.T) {
-	h, m := waitingHarness(t)
-	grace := policy.Duration{Duration: 30 * time.Second}
-	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
-	h.run(t)
-	h.now = noon.Add(grace.Duration)
+	h, m := dueHarness(t)
 	h.ledgers.onSave = func() error {
 		if len(contentsOf(t, m)) > 1 { // nothing is released yet
 			return nil
@@ -157,11 +160,7 @@ func TestRestoreOfWhatARunReleasesIsHeld(t *testing.T) {
 
 // A hold whose allocation does not come back ends by itself.
 func TestHoldWithoutAnAllocationEnds(t *testing.T) {
-	h, m := waitingHarness(t)
-	grace := policy.Duration{Duration: 30 * time.Second}
-	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
-	h.run(t)
-	h.now = noon.Add(grace.Duration)
+	h, m := dueHarness(t)
 	h.run(t)
 	h.restore(t, h.remembered)
 	for _, pod := range []string{"gone-1", "gone-2"} {

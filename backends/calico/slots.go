@@ -61,7 +61,7 @@ func (s *slots) enter(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// try takes a slot if one is free and nobody waits for it.
+// try takes a slot if one is free and no release waits for it.
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,7 +79,8 @@ func (b *Overlapping) readPools(ctx context.Context, last *poolsRead) (poolsRead
 	if 2*len(changed) > len(read.items) {
 		return b.allPools(ctx)
 	}
-	return read, b.readAgain(ctx, &read, changed)
+	err = b.readAgain(ctx, read, changed)
+	return read, err
 }
 
 // allPools reads all IPPools.
@@ -98,9 +99,10 @@ func (b *Overlapping) allPools(ctx context.Context) (poolsRead, error) {
 // poolsAtOnce is how many IPPools are read at the same time.
 const poolsAtOnce = 8
 
-// readAgain reads some of the IPPools one by one. One that is gone by now is empty. It asks
+// readAgain reads some of the IPPools one by one, into their places. One that is gone by now
+// is empty. It asks
 // for a list of one object, because the backend has no right to get an IPPool.
-func (b *Overlapping) readAgain(ctx context.Context, read *poolsRead, some []int) error {
+func (b *Overlapping) readAgain(ctx context.Context, read poolsRead, some []int) error {
 	var g errgroup.Group
 	g.SetLimit(poolsAtOnce)
 	for _, i := range some {

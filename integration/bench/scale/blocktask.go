@@ -65,21 +65,21 @@ func (g *blockStage) lists() task {
 	return t
 }
 
-// blockWrite updates a block, if nobody else has.
+// blockWrite updates a block, if no other client has.
 func (g *blockStage) blockWrite(b blockID, c blockContent) (write, error) {
 	body, err := g.form.blockValue(b, c, strconv.FormatInt(g.written[b], 10))
 	return write{calicoPath + "ipamblocks/" + cidrName(b.cidr()), []request{{"PUT", "application/json", string(body)}}}, err
 }
 
-// handleWrite deletes the handle of a stale entry, if nobody else has written it.
+// handleWrite deletes the handle of a stale entry, if no other client has written it.
 func (g *blockStage) handleWrite(e entry) write {
 	options := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":%q,"resourceVersion":"%d"}}`,
 		uid(handleUID, int(e)), g.stale[e.nth()])
 	return write{calicoPath + "ipamhandles/" + strings.ToLower(e.given().Handle()), []request{{"DELETE", "application/json", options}}}
 }
 
-// transaction writes a block and deletes the handles of stale entries, if nobody else has
-// written any of them.
+// transaction writes a block and deletes the handles of stale entries, if no other client
+// has written any of them.
 func (g *blockStage) transaction(b blockID, c blockContent, gone []entry) (transaction, error) {
 	value, err := json.Marshal(c)
 	if err != nil {

@@ -77,7 +77,7 @@ func (s store) commit(ctx context.Context, t transaction) error {
 	case err != nil:
 		return fmt.Errorf("write %s: %w", t[0].Key, err)
 	case !response.Succeeded:
-		return fmt.Errorf("write %s: somebody else has written it", t[0].Key)
+		return fmt.Errorf("write %s: another client has written it", t[0].Key)
 	}
 	return nil
 }
