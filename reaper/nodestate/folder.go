@@ -44,7 +44,9 @@ func (f *Folder) Check() error {
 }
 
 // at returns the path of a file in the folder, for messages.
-func (f *Folder) at(name ...string) string { return filepath.Join(append([]string{f.path}, name...)...) }
+func (f *Folder) at(name ...string) string {
+	return filepath.Join(append([]string{f.path}, name...)...)
+}
 
 // open opens the folder, which must be as Check wants it. The error wraps fs.ErrNotExist if
 // it does not exist.
