@@ -71,6 +71,9 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("Save = %v, want that the disk is full, and the name of the file", err)
 	}
 	wantStored(t, f, before)
+	if _, err := os.Lstat(f.at(ledgerNew)); err == nil {
+		t.Error("what did not fit takes up the rest of the disk")
+	}
 	j := f.Journals(journal.Retention{})
 	for name, err := range map[string]error{
 		"the first Write":   j.Write(t.Context(), aRun(3), someRecords("a", 100)),
