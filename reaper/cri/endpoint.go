@@ -127,7 +127,7 @@ func fromConfig(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
 	switch {
 	case err != nil:

@@ -61,7 +61,7 @@ func (j *Journals) create(run string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if err := root.Mkdir(journalsName, 0o700); err == nil {
 		err = syncFolder(root)
 		if err != nil {
@@ -74,7 +74,7 @@ func (j *Journals) create(run string) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	j.file, err = journal.Create(j.folder.at(journalsName, run+journalEnd))
 	return err
 }
@@ -103,7 +103,7 @@ func (j *Journals) open() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	path := j.folder.at(journalsName)
 	folder, err := openFolder(path, journalsName, root.Lstat, root.OpenRoot)
 	if err != nil {

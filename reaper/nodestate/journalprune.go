@@ -32,7 +32,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	for _, i := range j.retention.Expired(stored, own) {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -39,7 +39,7 @@ func (j *Journals) runs() ([]storedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	names, err := fs.ReadDir(folder.FS(), ".")
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func began(folder *os.Root, id string, info fs.FileInfo) time.Time {
 	if err != nil {
 		return info.ModTime()
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, journal.MaxPart+len("\n"))
 	if !lines.Scan() {
@@ -112,7 +112,7 @@ func (j *Journals) read(id string) (reaper.Journal, error) {
 	if err != nil {
 		return reaper.Journal{}, err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	name := j.folder.at(journalsName, id+journalEnd)
 	file, err := openRegular(folder, id+journalEnd, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ func (j *Journals) read(id string) (reaper.Journal, error) {
 	if err != nil {
 		return reaper.Journal{}, fmt.Errorf("%s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	found, err := journal.Read(name, file)
 	if err == nil && found.Run.ID != id {
 		return reaper.Journal{}, fmt.Errorf("%s: %w: it has the journal of run %q", name, reaper.ErrJournalDamaged, found.Run.ID)

@@ -58,7 +58,7 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	if err != nil {
 		return reaper.Ledger{}, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	ledger, have, err := l.read(root)
 	if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) {
 		l.have = have
@@ -100,7 +100,7 @@ func readLedger(root *os.Root) (data []byte, have version, err error) {
 	if err != nil {
 		return nil, version{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
 		return nil, version{}, err

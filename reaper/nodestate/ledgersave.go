@@ -40,12 +40,12 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	lock, err := l.lock(ctx, root)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 	_, there, damage := l.read(root)
 	switch {
 	case damage != nil && !errors.Is(damage, reaper.ErrLedgerDamaged):

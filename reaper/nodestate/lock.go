@@ -47,11 +47,11 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	file, err := take(root, lockName)
 	switch {
 	case errors.Is(err, errTaken):
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		return nil, l.lockedBy(file)
 	case err != nil:
 		return nil, badPlace(fmt.Errorf("%s: %w", l.folder.at(lockName), err), l.folder.path)

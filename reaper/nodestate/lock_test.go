@@ -5,7 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,4 +113,54 @@ func TestLockIsNotTakenAfterTheEndOfTheContext(t *testing.T) {
 	if _, err := f.Lock(at(noon)).Acquire(ctx, "run-1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Acquire = %v, want that the context has ended", err)
 	}
+}
+
+// A process that opened a file before another one removed it has the lock of nothing.
+func TestLockOfARemovedFileIsNone(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var holders atomic.Int32
+	alone := func(do func() error) error {
+		file, err := take(root, lockName)
+		if errors.Is(err, errTaken) {
+			return file.Close()
+		}
+		if err != nil {
+			return err
+		}
+		if holders.Add(1) > 1 {
+			return errors.New("two have the lock")
+		}
+		runtime.Gosched()
+		holders.Add(-1)
+		return errors.Join(do(), file.Close())
+	}
+	removed := make(chan struct{})
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for {
+				select {
+				case <-removed:
+					return
+				default:
+				}
+				if err := alone(func() error { return nil }); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 5000 {
+		if err := alone(func() error { return root.Remove(lockName) }); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(removed)
+	all.Wait()
 }
