@@ -29,6 +29,7 @@ func TestJournalsExpireByNumberAndByAge(t *testing.T) {
 		{"old, but within the number", hourly(6, 10), 0, Retention{Runs: 10, For: time.Hour}, ""},
 		{"neither a number nor an age", hourly(6, 10), 0, Retention{}, "1-5"},
 		{"later runs and the own", hourly(6, 10), 2, Retention{}, "3-5"},
+		{"later runs that are too much", hourly(6, maxJournalBytes), 2, Retention{}, "3-5"},
 		{"young by the time of the current run", hourly(6, 10), 2, Retention{For: 3 * time.Hour}, "5-5"},
 		{"too many", hourly(1002, 10), 0, Retention{Runs: 10, For: 10_000 * time.Hour}, "1000-1001"},
 		{"as much as can be", hourly(4, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, ""},
