@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -67,7 +69,28 @@ func (n *node) Backend() reaper.Backend {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return b
+	return aged{b}
+}
+
+// ByRuntime implements backendtest.NodeStore.
+func (*node) ByRuntime() {}
+
+// An aged backend lists every allocation as an hour older. CNS itself says when an address was
+// assigned, so nothing that the suite allocates is old.
+type aged struct{ *Backend }
+
+// List implements reaper.Backend.
+func (b aged) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		for pool, err := range b.Backend.List(ctx) {
+			for i := range pool.Allocations {
+				pool.Allocations[i].Created = pool.Allocations[i].Created.Add(-time.Hour)
+			}
+			if !yield(pool, err) {
+				return
+			}
+		}
+	}
 }
 
 // Reserve implements backendtest.Store. A sandbox may get addresses of both pools, as those of
@@ -107,7 +130,8 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, erro
 		}
 	}
 	return reaper.Allocation{
-		Pool: poolName, Key: at.ip.String(), IP: at.ip, Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox},
+		Pool: poolName, Key: at.ip.String(), IP: at.ip, ByRuntime: true,
+		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox},
 	}, nil
 }
 

@@ -20,7 +20,13 @@ func Plugin() plugin.Plugin {
 			if !ok {
 				return nil, fmt.Errorf("azurecns: the settings are %T", settings)
 			}
+			if !env.On && !env.Off {
+				return nil, plugin.ErrUnused
+			}
 			b, err := New(s)
+			if err != nil && env.Off {
+				b, err = New(new(Settings)) // its files may be gone
+			}
 			if err != nil {
 				return nil, reaper.BadInput(err, "")
 			}

@@ -40,6 +40,7 @@ func (s *state) allocation(a *address) reaper.Allocation {
 		r.Key, r.Unreadable = a.id, a.unreadable
 	case a.State == assigned:
 		r.Group = Name + " " + a.key
+		r.ByRuntime = true
 		r.Owner = reaper.Owner{Pod: reaper.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
 	default:
 		r.Foreign = "an address that no pod has: for CNS, its state is " + a.State

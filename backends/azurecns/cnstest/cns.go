@@ -102,15 +102,17 @@ func (c *CNS) Change(container string, change func(*Address)) {
 	}
 }
 
-// Restart does what a restart of CNS does: all addresses get their state anew. Those with an
-// owner keep it, because the CNI's records have it.
+// Restart does what a restart of CNS does: all addresses get their state anew. A managing CNS
+// reads the owners from its records of network interfaces, which do not have all of them.
 func (c *CNS) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.addresses {
 		a.Changed = time.Now()
-		if a.Owner != nil {
-			a.Owner.Secondary = false // it was in the memory alone
+		if c.byContainer && a.Owner != nil {
+			o := *a.Owner
+			o.Interface, o.Secondary = o.Container, false
+			a.Owner = &o
 		}
 	}
 }
