@@ -56,6 +56,8 @@ var rooms = []room{
 		"backends is the list of backends and nothing else"},
 	{"backends/backendtest", []string{"policy", "reaper"},
 		"the conformance suite is for any backend, ours or not"},
+	{"backends/*/*test", nil,
+		"a fake of a store's server knows nothing of ours"},
 	{"backends/*", []string{"reaper", "reaper/kube", "reaper/plugin"},
 		"a backend knows the domain and its own store, not the policy and no other backend"},
 	{"deploy", nil,
@@ -76,6 +78,7 @@ var clients = []stranger{
 var strangers = []stranger{
 	{module + "/integration", "integration tests the binary from outside"},
 	{module + "/backends/backendtest", "the conformance suite is for tests"},
+	{module + "/backends/azurecns/cnstest", "fakes are for tests"},
 	{"testing", "the binary links no test code"},
 	{"sigs.k8s.io/controller-runtime", "the binary runs once and exits; it has no caches and no controllers"},
 	{"k8s.io/client-go/kubernetes/fake", "fakes are for tests"},

@@ -12,7 +12,7 @@ import (
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name:     Name,
-		Summary:  "Addresses that Azure CNS has assigned on a node (`enabled: true` turns it on)",
+		Summary:  "Addresses that Azure CNS has assigned on a node (off, unless `backends.azurecns` has `enabled: true`)",
 		Scope:    plugin.Node,
 		Settings: func() any { return new(Settings) },
 		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {

@@ -39,14 +39,18 @@ func (s *Settings) address() string { return cmp.Or(s.Address, defaultAddress) }
 
 // addressForm is the form of an address. Without certificates, only the node itself is
 // trusted. The schema has the same form.
-var addressForm = regexp.MustCompile(`^(|http://(localhost|127[.]0[.]0[.]1|\[::1\]):[1-9][0-9]{0,4}` +
+var addressForm = regexp.MustCompile(`^(http://(localhost|127[.]0[.]0[.]1|\[::1\]):[1-9][0-9]{0,4}` +
 	`|https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4})$`)
 
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, _ func(*field.Path) bool) field.ErrorList {
-	if addressForm.MatchString(s.Address) {
-		return nil
+func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+	var errs field.ErrorList
+	if !addressForm.MatchString(s.address()) {
+		errs = append(errs, field.Invalid(at.Child("address"), field.OmitValueType{},
+			"must be http://localhost:port, or https://host:port, such as "+defaultAddress))
 	}
-	return field.ErrorList{field.Invalid(at.Child("address"), s.Address,
-		"must be http://localhost:port, or https://host:port, such as "+defaultAddress)}
+	if t := s.TLS; (t.CertFile == "") != (t.KeyFile == "") && !faulty(at.Child("tls")) {
+		errs = append(errs, field.Required(at.Child("tls"), "certFile and keyFile must be there together"))
+	}
+	return errs
 }

@@ -3,7 +3,6 @@ package azurecns
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -24,8 +23,6 @@ func (t TLS) config(address string) (*tls.Config, error) {
 		return nil, nil //nolint:nilnil // nil means the defaults to the client
 	case !strings.HasPrefix(address, "https:"):
 		return nil, fmt.Errorf("backends.azurecns.tls is set, and the address is %s: make it https, or remove tls", address)
-	case (t.CertFile == "") != (t.KeyFile == ""):
-		return nil, errors.New("backends.azurecns.tls: set certFile and keyFile together")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CAFile != "" {
