@@ -2,6 +2,7 @@ package cnstest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -123,6 +124,9 @@ func (c *CNS) request(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if ids, err = c.choose(a.Addresses); err != nil {
 			answer.Response = result{failedToAllocate, err.Error()}
+			if errors.Is(err, errTooFew) {
+				answer.Addresses = make([]assignedAddress, len(a.Addresses))
+			}
 			encode(w, failedToAllocate, answer)
 			return
 		}
@@ -143,6 +147,9 @@ func (c *CNS) request(w http.ResponseWriter, r *http.Request) {
 	encode(w, success, answer)
 }
 
+// errTooFew is the failure after which CNS answers with empty addresses.
+var errTooFew = errors.New("not enough of the addresses are in the pool")
+
 // choose returns the IDs of the desired addresses, or of any free one.
 func (c *CNS) choose(desired []string) ([]string, error) {
 	var ids []string
@@ -152,7 +159,7 @@ func (c *CNS) choose(desired []string) ([]string, error) {
 		case wanted && a.State == Assigned:
 			return nil, fmt.Errorf("%s is assigned to %s/%s", a.IP, a.Owner.Namespace, a.Owner.Pod)
 		case wanted && a.State == PendingRelease:
-			return nil, fmt.Errorf("%s is not available", a.IP)
+			return nil, errTooFew
 		case wanted, len(desired) == 0 && a.State == Available:
 			ids = append(ids, id)
 		}
@@ -166,7 +173,7 @@ func (c *CNS) choose(desired []string) ([]string, error) {
 		}
 	}
 	if len(ids) != max(1, len(desired)) {
-		return nil, fmt.Errorf("%d of the addresses are in the pool", len(ids))
+		return nil, errTooFew
 	}
 	return ids, nil
 }
