@@ -30,16 +30,21 @@ type node struct {
 	pools []string
 }
 
-// serve serves a fake CNS with the addresses of two pools of the suite.
+// serve serves a fake CNS with the addresses of two pools of the suite. It returns where.
 func serve(t testing.TB, cns *cnstest.CNS) string {
+	fill(cns)
+	server := httptest.NewServer(cns)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// fill gives a fake CNS the addresses of two pools of the suite.
+func fill(cns *cnstest.CNS) {
 	ip := netip.MustParseAddr("10.241.0.4")
 	for range 2 * roomOfPool {
 		cns.Add("55022629-3854-499b-7133-5e6887959f4ea", ip)
 		ip = ip.Next()
 	}
-	server := httptest.NewServer(cns)
-	t.Cleanup(server.Close)
-	return server.URL
 }
 
 // newNode returns the harness of the CNS at an address, and frees all that it has.

@@ -32,7 +32,7 @@ func (b *Backend) Restore(ctx context.Context, _ string, rs []reaper.Record) []e
 		var ips []string
 		for _, j := range slices.Sorted(maps.Keys(free)) {
 			if free[j].key == k.key {
-				ips = append(ips, free[j].ip.String())
+				ips = append(ips, free[j].IP) // CNS compares texts
 			}
 		}
 		answers[k.key] = b.restore(ctx, k, ips)
