@@ -180,7 +180,10 @@ func (n *node) Snapshot() (map[string]string, error) {
 		if a.State == available {
 			continue
 		}
-		text := fmt.Sprintf("%s %s %s %+v", a.State, a.IP, a.Network, *a.Owner)
+		text := fmt.Sprint(a.State, a.IP, a.Network)
+		if a.Owner != nil {
+			text += fmt.Sprintf(" %+v", *a.Owner)
+		}
 		if n.byContainer && a.container != "" {
 			interfaces, err := n.cns.endpoint(ctx, a.container)
 			if err != nil {

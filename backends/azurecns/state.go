@@ -13,7 +13,7 @@ import (
 
 // A state is what CNS has in its memory: all addresses, and which of them a release frees.
 type state struct {
-	addresses []*address          // in the order of their IDs
+	addresses []*address          // in ascending order
 	byID      map[string]*address // by CNS's own ID
 	keys      map[string][]string // by the key of a container: the IDs that its release frees
 }
@@ -49,7 +49,7 @@ func newState(keys map[string][]string, addresses map[string]json.RawMessage) *s
 		s.byID[id] = a
 		s.addresses = append(s.addresses, a)
 	}
-	slices.SortFunc(s.addresses, func(a, b *address) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(s.addresses, func(a, b *address) int { return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.id, b.id)) })
 	s.check()
 	return s
 }
