@@ -1,6 +1,7 @@
 package azurecns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -167,22 +168,31 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 	}
 }
 
-// Promise 7. A release whose answer got lost counts.
+// Promise 7. A release whose answer got lost counts, also in a run that is being stopped.
 func TestLostAnswerIsLookedAt(t *testing.T) {
-	var losing atomic.Bool
-	l := newLeak(t, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == pathRelease && losing.Load() {
-				next.ServeHTTP(httptest.NewRecorder(), r)
-				panic(http.ErrAbortHandler)
-			}
-			next.ServeHTTP(w, r)
+	for name, stop := range map[string]bool{"CNS breaks off": false, "the run is stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var losing atomic.Bool
+			l := newLeak(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == pathRelease && losing.Load() {
+						next.ServeHTTP(httptest.NewRecorder(), r)
+						if stop {
+							cancel()
+						}
+						panic(http.ErrAbortHandler)
+					}
+					next.ServeHTTP(w, r)
+				})
+			})
+			ws := l.warrants()
+			losing.Store(true)
+			l.wantAll(l.node.Backend().Release(ctx, poolName, ws), nil, "")
+			l.wantLeft(0)
 		})
-	})
-	ws := l.warrants()
-	losing.Store(true)
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), nil, "")
-	l.wantLeft(0)
+	}
 }
 
 // Promise 2. If CNS goes away, nothing is decided.
@@ -285,6 +295,8 @@ func TestWarrantsAreAskedRightBeforeTheRequest(t *testing.T) {
 	})
 	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "second look")
 	l.cns.OnRequest(nil)
+	ws[1] = l.warrants()[1]
+	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "")
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)
