@@ -4,6 +4,7 @@ package backends
 import (
 	"slices"
 
+	"github.com/ip-reaper/ip-reaper/backends/azurecns"
 	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
@@ -17,6 +18,7 @@ func All() []plugin.Plugin {
 		[]plugin.Plugin{
 			calico.Plugin(),
 			reservedips.Plugin(),
+			azurecns.Plugin(),
 		},
 	)
 }

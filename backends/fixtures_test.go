@@ -20,6 +20,10 @@ rules:
   minAge: 1.5s
   hold: true
 backends:
+  azurecns:
+    enabled: true
+    address: https://10.0.0.4:10091
+    tls: {caFile: /etc/cns/ca.pem, certFile: /etc/cns/client.pem, keyFile: /etc/cns/client.key}
   calico:
     enabled: auto
     datastore: etcdv3

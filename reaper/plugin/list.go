@@ -57,8 +57,8 @@ func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv fun
 	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
 		env := Env{
-			Config: config, Getenv: getenv, Off: p.Backends[one.Name].Enabled == policy.Off,
-			Settings: settings,
+			Config: config, Getenv: getenv, Settings: settings,
+			On: p.Backends[one.Name].Enabled == policy.On, Off: p.Backends[one.Name].Enabled == policy.Off,
 		}
 		b, err := one.Open(ctx, env, settings(one.Name))
 		_, protects := b.(reaper.Protector)

@@ -79,6 +79,10 @@ type Env struct {
 	// operator writes them once. They are shared: do not change them.
 	Settings func(backend string) any
 
+	// On says that the policy has enabled: true for the backend. One that may do harm where
+	// it was not asked for returns ErrUnused without it, unless it is Off.
+	On bool
+
 	// Off says that the policy has the backend off. It is opened nevertheless, for
 	// a restore and for its row in the report. Open then must not fail because of
 	// a setting, a variable or a file.

@@ -1,0 +1,143 @@
+package azurecns
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// The paths of CNS.
+const (
+	pathDump     = "/debug/restdata"
+	pathRequest  = "/network/requestipconfigs"
+	pathRelease  = "/network/releaseipconfigs"
+	pathEndpoint = "/network/endpoints/" // and the ID of a container
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	maxAnswer      = 64 << 20 // bytes; a node has some hundred addresses, of 500 bytes each
+)
+
+// The return codes of CNS that the backend tells apart from a failure.
+const (
+	codeSuccess  = 0
+	codeNotFound = 14
+)
+
+// A client sends requests to one CNS.
+type client struct {
+	address string // such as http://localhost:10090
+	http    *http.Client
+}
+
+// newClient returns the client for the settings.
+func newClient(s *Settings) (*client, error) {
+	config, err := s.TLS.config(s.address())
+	if err != nil {
+		return nil, err
+	}
+	return &client{s.address(), &http.Client{
+		Timeout:   requestTimeout,
+		Transport: &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 1, IdleConnTimeout: requestTimeout},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // CNS sends none
+		},
+	}}, nil
+}
+
+// A returned is how CNS says what became of a request. The status of the answer is 200 also
+// where the request failed.
+type returned struct {
+	Code    *int   `json:"ReturnCode"`
+	Message string `json:"Message"`
+}
+
+// check returns an error unless the request succeeded. An answer without a code is none of
+// CNS.
+func (r *returned) check() error {
+	switch {
+	case r == nil || r.Code == nil:
+		return errors.New("the answer has no ReturnCode: is this Azure CNS?")
+	case *r.Code != codeSuccess:
+		return &codeError{*r.Code, r.Message}
+	}
+	return nil
+}
+
+// A codeError is a request that CNS refused.
+type codeError struct {
+	code    int
+	message string
+}
+
+// Error has the code and what CNS says.
+func (e *codeError) Error() string { return fmt.Sprintf("CNS answers %d: %.300s", e.code, e.message) }
+
+// call sends a request and decodes the first JSON object of the answer: CNS writes the
+// answer to a failed release twice. The error wraps reaper.ErrAgain if another try may
+// succeed.
+func (c *client) call(ctx context.Context, method, path string, body, answer any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.address+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	}
+	defer response.Body.Close()
+	switch code := response.StatusCode; {
+	case code >= http.StatusInternalServerError:
+		return fmt.Errorf("%w: %s %s: %s", reaper.ErrAgain, method, path, response.Status)
+	case code != http.StatusOK:
+		return fmt.Errorf("%s %s: %s", method, path, response.Status)
+	}
+	var first json.RawMessage
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&first); err != nil {
+		return fmt.Errorf("%w: %s %s: the answer is not whole: %w", reaper.ErrAgain, method, path, err)
+	}
+	if err := kube.Decode(first, answer); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// An assignment is the body of a request for addresses, or to release those of a container.
+type assignment struct {
+	Addresses []string `json:"desiredIPAddresses"`
+	Interface string   `json:"podInterfaceID"`
+	Container string   `json:"infraContainerID"`
+	Pod       pod      `json:"orchestratorContext"`
+	Name      string   `json:"ifname"`
+}
+
+// A pod is how CNS names one.
+type pod struct {
+	Name      string `json:"podName"`
+	Namespace string `json:"podNamespace"`
+}
+
+// assign sends a request for addresses or a release.
+func (c *client) assign(ctx context.Context, path string, a assignment) error {
+	var answer struct {
+		Response *returned `json:"response"`
+	}
+	if err := c.call(ctx, http.MethodPost, path, a, &answer); err != nil {
+		return err
+	}
+	return answer.Response.check()
+}

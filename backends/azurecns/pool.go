@@ -1,0 +1,76 @@
+package azurecns
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// pool returns the addresses that are not free. Keeps has, by the key of a container, what
+// protects its addresses.
+func (s *state) pool(keeps map[string]string) reaper.Pool {
+	p := reaper.Pool{Name: poolName, Range: s.span()}
+	usable := int64(0)
+	for _, a := range s.addresses {
+		if a.State == available || a.State == assigned {
+			usable++
+		}
+		if a.unreadable == "" && a.State == available {
+			continue
+		}
+		r := s.allocation(a)
+		r.Protected = keeps[a.key]
+		p.Allocations = append(p.Allocations, r)
+	}
+	p.Capacity = big.NewInt(usable)
+	return p
+}
+
+// allocation returns an address as it is listed. Its key is the address: a later CNS may give
+// it another ID.
+func (s *state) allocation(a *address) reaper.Allocation {
+	r := reaper.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
+	switch {
+	case a.unreadable != "":
+		r.Key, r.Unreadable = a.id, a.unreadable
+	case a.State == assigned:
+		r.Group = Name + " " + a.key
+		r.ByRuntime = true
+		r.Owner = reaper.Owner{Pod: reaper.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
+	default:
+		r.Foreign = "an address that no pod has: for CNS, its state is " + a.State
+	}
+	return r
+}
+
+// token returns a hash of all that CNS shows of the address, and of what a release of its
+// container frees.
+func (s *state) token(a *address) string {
+	hash := sha256.New()
+	hash.Write(a.raw)
+	hash.Write([]byte("\x00" + a.key + "\x00" + strings.Join(slices.Sorted(slices.Values(s.keys[a.key])), "\x00")))
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// span returns the smallest prefix that has all addresses of IPv4, or, without any, of IPv6.
+// It is not valid for no address. CNS does not show from which subnet they are.
+func (s *state) span() netip.Prefix {
+	var first netip.Prefix
+	for _, a := range s.addresses {
+		switch {
+		case !a.ip.IsValid() || first.IsValid() && first.Addr().Is4() && !a.ip.Is4():
+		case !first.IsValid() || a.ip.Is4() && !first.Addr().Is4():
+			first = netip.PrefixFrom(a.ip, a.ip.BitLen())
+		default:
+			for !first.Contains(a.ip) {
+				first = netip.PrefixFrom(first.Addr(), first.Bits()-1).Masked()
+			}
+		}
+	}
+	return first
+}

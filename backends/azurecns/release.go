@@ -1,0 +1,173 @@
+package azurecns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Release implements reaper.Backend with one request for each container. CNS compares
+// nothing, and frees whatever the container has. So all that the container has must be as it
+// was listed, and must have a warrant. An address that another container has got since is
+// safe: CNS frees by the ID of the old one.
+func (b *Backend) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+	r := &release{b, ws, make([]reaper.Allocation, len(ws)), make([]error, len(ws))}
+	for i, w := range ws {
+		r.allocations[i], r.errs[i] = w.Allocation()
+	}
+	s, err := b.cns.state(ctx)
+	if err != nil {
+		for i := range ws {
+			r.errs[i] = cmp.Or(r.errs[i], err)
+		}
+		return r.errs
+	}
+	answers := make(map[int]error) // of CNS, by the index of a warrant
+	for _, c := range r.containers(s) {
+		if err := r.refusal(ctx, s, c); err != nil {
+			r.set(c.members, err)
+			continue
+		}
+		err := b.cns.assign(ctx, pathRelease, assignmentOf(c.address, r.ips(c.members)))
+		for _, i := range c.members {
+			answers[i] = err
+		}
+	}
+	r.verify(ctx, answers)
+	return r.errs
+}
+
+// A release is one call of Backend.Release.
+type release struct {
+	*Backend
+	warrants    []reaper.Warrant
+	allocations []reaper.Allocation
+	errs        []error
+}
+
+// A container is one whose addresses are to be released.
+type container struct {
+	address *address // one of them
+	members []int    // the indices of their warrants
+}
+
+// containers compares the allocations with what CNS has now. It returns those that are as
+// they were listed, by container.
+func (r *release) containers(s *state) []*container {
+	now := make(map[string]*address)
+	for _, a := range s.addresses {
+		if !a.held() {
+			now[a.ip.String()] = a
+		}
+	}
+	var all []*container
+	for i, listed := range r.allocations {
+		a := now[listed.Key]
+		switch {
+		case r.errs[i] != nil:
+			continue
+		case a == nil:
+			r.errs[i] = r.absence(s, listed)
+			continue
+		case s.token(a) != listed.Token:
+			r.errs[i] = fmt.Errorf("%w: CNS has it for container %s since %s", reaper.ErrChanged, a.container, a.Changed)
+			continue
+		}
+		at := slices.IndexFunc(all, func(c *container) bool { return c.address.key == a.key })
+		if at < 0 {
+			at = len(all)
+			all = append(all, &container{address: a})
+		}
+		all[at].members = append(all[at].members, i)
+	}
+	return all
+}
+
+// absence returns nil if CNS has an address free, or does not have it any more.
+func (r *release) absence(s *state, listed reaper.Allocation) error {
+	for _, a := range s.addresses {
+		if a.ip == listed.IP && (a.unreadable != "" || a.State != available) {
+			return fmt.Errorf("%w: %s", reaper.ErrChanged, cmp.Or(a.unreadable, a.State))
+		}
+	}
+	return nil
+}
+
+// refusal returns why nothing of a container may be released, right before the request.
+func (r *release) refusal(ctx context.Context, s *state, c *container) error {
+	ips := r.ips(c.members)
+	for _, id := range s.keys[c.address.key] {
+		if sibling := s.byID[id]; !slices.Contains(ips, sibling.ip.String()) {
+			why := reaper.ErrKept
+			if slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, reaper.ErrAgain) }) {
+				why = reaper.ErrAgain
+			}
+			return fmt.Errorf("%w: CNS would free %s with it, which has no warrant", why, sibling.ip)
+		}
+	}
+	keep, err := r.otherInterface(ctx, c.address)
+	if err != nil {
+		return err
+	}
+	if keep != "" {
+		return fmt.Errorf("%w: %s", reaper.ErrKept, keep)
+	}
+	for _, i := range c.members {
+		if _, err := r.warrants[i].Allocation(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify looks what became of the allocations for whose release CNS has answered. The answer
+// alone proves nothing: CNS answers success for a container that it does not know.
+func (r *release) verify(ctx context.Context, answers map[int]error) {
+	if len(answers) == 0 {
+		return
+	}
+	// A run that is being stopped learns nevertheless what it has released.
+	s, err := r.cns.state(context.WithoutCancel(ctx))
+	for i, answer := range answers {
+		if err != nil {
+			r.errs[i] = fmt.Errorf("%w: it is unknown whether CNS has released it: %w", reaper.ErrAgain, cmp.Or(answer, err))
+			continue
+		}
+		if s.has(r.allocations[i]) {
+			r.errs[i] = cmp.Or(answer, errors.New("CNS answers success, and still has it"))
+		}
+	}
+}
+
+// has reports whether an address still belongs to the container for which it was listed.
+func (s *state) has(listed reaper.Allocation) bool {
+	return slices.ContainsFunc(s.addresses, func(a *address) bool {
+		return a.ip == listed.IP && (a.unreadable != "" || a.State == assigned && a.container == listed.Owner.Sandbox)
+	})
+}
+
+// set sets the error of some warrants.
+func (r *release) set(members []int, err error) {
+	for _, i := range members {
+		r.errs[i] = err
+	}
+}
+
+// ips returns the addresses of some warrants.
+func (r *release) ips(members []int) []string {
+	var ips []string
+	for _, i := range members {
+		ips = append(ips, r.allocations[i].Key)
+	}
+	return ips
+}
+
+// assignmentOf returns a request about addresses of the container of an address. CNS ignores
+// the addresses in a release.
+func assignmentOf(a *address, ips []string) assignment {
+	return assignment{Addresses: ips, Interface: a.Owner.Interface, Container: a.Owner.Container, Pod: a.Owner.pod, Name: "eth0"}
+}

@@ -1,0 +1,134 @@
+package azurecns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Compare implements reaper.Recorder.
+func (b *Backend) Compare(ctx context.Context, _ string, rs []reaper.Record) []error {
+	_, errs := b.compare(ctx, rs)
+	return errs
+}
+
+// Restore implements reaper.Recorder with one request for each container: CNS gives a
+// container the addresses that it asks for, all of them or none, if they are free. Where CNS
+// keeps a record of the interfaces of a container, a second request puts that back.
+func (b *Backend) Restore(ctx context.Context, _ string, rs []reaper.Record) []error {
+	free, errs := b.compare(ctx, rs)
+	answers := make(map[string]error) // of CNS, by container
+	for _, i := range slices.Sorted(maps.Keys(free)) {
+		k := free[i]
+		if _, asked := answers[k.key]; asked {
+			continue
+		}
+		var ips []string
+		for _, j := range slices.Sorted(maps.Keys(free)) {
+			if free[j].key == k.key {
+				ips = append(ips, free[j].IP) // CNS compares texts
+			}
+		}
+		answers[k.key] = b.restore(ctx, k, ips)
+	}
+	if len(answers) == 0 {
+		return errs
+	}
+	s, err := b.cns.state(context.WithoutCancel(ctx))
+	for i, k := range free {
+		answer := answers[k.key]
+		switch {
+		case err != nil:
+			errs[i] = fmt.Errorf("it is unknown whether CNS has assigned it again: %w", cmp.Or(answer, err))
+		default:
+			errs[i] = outcome(answer, s.place(k))
+		}
+	}
+	return errs
+}
+
+// restore assigns free addresses to their container again.
+func (b *Backend) restore(ctx context.Context, k recorded, ips []string) error {
+	if err := b.cns.assign(ctx, pathRequest, assignmentOf(k.address, ips)); err != nil {
+		return err
+	}
+	if len(k.interfaces) == 0 {
+		return nil
+	}
+	var answer returned
+	err := b.cns.call(ctx, http.MethodPatch, pathEndpoint+k.container, k.interfaces, &answer)
+	if err = cmp.Or(err, answer.check()); err != nil {
+		return fmt.Errorf("CNS has it again, without the record of the network interfaces: %w", err)
+	}
+	return nil
+}
+
+// outcome returns what a restore has come to, by the answer of CNS and by what CNS has
+// afterwards.
+func outcome(answer, place error) error {
+	switch {
+	case errors.Is(place, reaper.ErrPresent):
+		return answer // nil, or what is missing beside the address
+	case place != nil:
+		return place
+	case answer != nil:
+		return answer
+	default:
+		return errors.New("CNS answers success, and has not assigned it")
+	}
+}
+
+// compare returns the records whose places are free, by index, and what Compare answers.
+func (b *Backend) compare(ctx context.Context, rs []reaper.Record) (free map[int]recorded, errs []error) {
+	errs = make([]error, len(rs))
+	free = make(map[int]recorded)
+	s, failure := b.cns.state(ctx)
+	for i, r := range rs {
+		k, err := readRecord(r)
+		if err = cmp.Or(err, failure); err == nil {
+			err = cmp.Or(s.place(k), s.company(k))
+		}
+		if errs[i] = err; err == nil {
+			free[i] = k
+		}
+	}
+	return free, errs
+}
+
+// place returns nil if the address of a record is free, and otherwise what
+// reaper.Recorder.Compare answers.
+func (s *state) place(k recorded) error {
+	for _, a := range s.addresses {
+		switch {
+		case a.ip != k.ip:
+			continue
+		case a.unreadable != "":
+			return fmt.Errorf("%w: %s", reaper.ErrTaken, a.unreadable)
+		case a.State == available:
+			return nil
+		case a.State != assigned:
+			return fmt.Errorf("%w: for CNS, its state is %s", reaper.ErrTaken, a.State)
+		case a.container == k.container:
+			return reaper.ErrPresent
+		}
+		return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", reaper.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
+	}
+	return fmt.Errorf("%w: CNS does not have this address any more", reaper.ErrTaken)
+}
+
+// company returns an error if the container of a record has any address: CNS would answer
+// with that, and assign no other.
+func (s *state) company(k recorded) error {
+	for _, a := range s.addresses {
+		if !a.held() && a.container == k.container {
+			return fmt.Errorf("CNS gives a container all of its addresses at once, and container %s has %s", k.container, a.ip)
+		}
+	}
+	return nil
+}
