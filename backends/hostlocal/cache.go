@@ -58,10 +58,12 @@ type cached struct {
 // find returns the entry of an attachment. The error wraps fs.ErrNotExist if there is none.
 // An entry that cannot be decoded has nothing but its time.
 func (c *cache) find(network string, of attachment) (cached, error) {
-	if c == nil || of.id == "" || of.ifname == "" {
+	const longest = 255 // of a file name
+	name := network + "-" + of.id + "-" + of.ifname
+	if c == nil || of.id == "" || of.ifname == "" || len(name) > longest {
 		return cached{}, fs.ErrNotExist
 	}
-	f, err := c.read(network+"-"+of.id+"-"+of.ifname, maxCached)
+	f, err := c.read(name, maxCached)
 	if err != nil {
 		return cached{}, err
 	}

@@ -155,7 +155,7 @@ func fileOf(name string, st *unix.Stat_t) file {
 	default:
 		mode |= fs.ModeDevice
 	}
-	return file{name: name, mode: mode, inode: st.Ino, size: st.Size, mtime: time.Unix(st.Mtim.Unix())}
+	return file{name: name, mode: mode, inode: st.Ino, size: st.Size, mtime: time.Unix(st.Mtim.Unix()).UTC()}
 }
 
 // remove removes a file. It reports no error if there is none.
