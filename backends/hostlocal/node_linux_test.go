@@ -1,6 +1,7 @@
 package hostlocal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +28,9 @@ type node struct {
 
 	// since is how long ago the plugin made what it makes.
 	since time.Duration
+
+	netns string // the network namespace of what it makes; empty: none
+	bin   string // the plugin of what it makes; empty: one that the node lacks
 }
 
 func newNode(t *testing.T) *node {
@@ -137,9 +142,10 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (a reaper.Allocation, er
 func (n *node) remember(network string, owner reaper.Owner) error {
 	entry, err := json.Marshal(cached{
 		Kind: "cniCacheV1", ContainerID: owner.Sandbox, IfName: owner.Interface, NetworkName: network,
-		Config: fmt.Appendf(nil, `{"name": %q, "cniVersion": "1.0.0", "plugins": [{"type": "fake-ptp", "ipam": {"type": "host-local"},
-			"dataDir": %q}]}`, network, n.path("networks")),
-		Args: [][2]string{{"K8S_POD_NAMESPACE", owner.Pod.Namespace}, {"K8S_POD_NAME", owner.Pod.Name}, {"K8S_POD_UID", owner.UID}},
+		Config: fmt.Appendf(nil, `{"name": %q, "cniVersion": "1.0.0", "plugins": [{"type": %q, "dataDir": %q}]}`,
+			network, cmp.Or(n.bin, "missing"), n.path("networks")),
+		NetNS: n.netns,
+		Args:  [][2]string{{"K8S_POD_NAMESPACE", owner.Pod.Namespace}, {"K8S_POD_NAME", owner.Pod.Name}, {"K8S_POD_UID", owner.UID}},
 	})
 	if err != nil {
 		return err
@@ -195,4 +201,33 @@ func (n *node) Spoil(pool string) (reaper.Allocation, error) {
 
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store { return newNode(t) })
+}
+
+// must fails the test at an error.
+func (n *node) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// makePipe makes a named pipe, whose opening would wait for a writer.
+func (n *node) makePipe(name string) {
+	n.Helper()
+	n.must(syscall.Mkfifo(n.path(name), 0o600))
+}
+
+// list returns the pools by name, and the errors of the others.
+func (n *node) list() (map[string]reaper.Pool, []error) {
+	n.Helper()
+	pools := make(map[string]reaper.Pool)
+	var errs []error
+	for pool, err := range n.Backend().List(n.Context()) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		pools[pool.Name] = pool
+	}
+	return pools, errs
 }
