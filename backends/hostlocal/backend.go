@@ -162,11 +162,15 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (reape
 	pool := reaper.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
 	l.places.own[d.path].inRange(&pool)
 	leases := false
-	err = d.each(ctx, func(name string, _ fs.FileMode) error {
+	err = d.each(ctx, func(name string, mode fs.FileMode) error {
 		if isOwn(name) {
 			return nil
 		}
-		f, err := d.read(name, maxLease)
+		read := d.read
+		if mode.IsRegular() {
+			read = d.readRegular
+		}
+		f, err := read(name, maxLease)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // DEL released it meanwhile
 		}

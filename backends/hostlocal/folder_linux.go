@@ -91,6 +91,11 @@ func (d *folder) read(name string, limit int) (file, error) {
 	if err != nil || !found.mode.IsRegular() {
 		return found, err
 	}
+	return d.readRegular(name, limit)
+}
+
+// readRegular is read for what was a regular file a moment ago.
+func (d *folder) readRegular(name string, limit int) (file, error) {
 	fd, err := retried(func() (int, error) {
 		return unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
@@ -122,7 +127,7 @@ func (d *folder) readOpen(fd int, name string, limit int) (file, error) {
 	if !found.mode.IsRegular() {
 		return found, nil
 	}
-	content := make([]byte, min(int(st.Size), limit)+1)
+	content := make([]byte, min(int(st.Size), limit))
 	size := 0
 	for size < len(content) {
 		n, err := retried(func() (int, error) { return unix.Read(fd, content[size:]) })
@@ -134,8 +139,7 @@ func (d *folder) readOpen(fd int, name string, limit int) (file, error) {
 		}
 		size += n
 	}
-	found.size = max(found.size, int64(size)) // it may have grown since
-	found.content = content[:min(size, limit)]
+	found.content = content[:size]
 	return found, nil
 }
 

@@ -17,14 +17,15 @@ type folder struct{ path string }
 
 func openFolder(string) (*folder, error) { return nil, errNotLinux }
 
-func (*folder) open(string) (*folder, error)         { return nil, errNotLinux }
-func (*folder) Close() error                         { return nil }
-func (*folder) stat(string) (file, error)            { return file{}, errNotLinux }
-func (*folder) read(string, int) (file, error)       { return file{}, errNotLinux }
-func (*folder) readLinked(string, int) (file, error) { return file{}, errNotLinux }
-func (*folder) remove(string) error                  { return errNotLinux }
-func (*folder) create(file) error                    { return errNotLinux }
-func (*folder) sync() error                          { return errNotLinux }
+func (*folder) open(string) (*folder, error)          { return nil, errNotLinux }
+func (*folder) Close() error                          { return nil }
+func (*folder) stat(string) (file, error)             { return file{}, errNotLinux }
+func (*folder) read(string, int) (file, error)        { return file{}, errNotLinux }
+func (*folder) readRegular(string, int) (file, error) { return file{}, errNotLinux }
+func (*folder) readLinked(string, int) (file, error)  { return file{}, errNotLinux }
+func (*folder) remove(string) error                   { return errNotLinux }
+func (*folder) create(file) error                     { return errNotLinux }
+func (*folder) sync() error                           { return errNotLinux }
 
 func (*folder) each(context.Context, func(string, fs.FileMode) error) error { return errNotLinux }
 

@@ -23,13 +23,13 @@ func Offline(documents []reaper.Document, s Settings) (reaper.Backend, []reaper.
 	}
 	var rest []reaper.Document
 	for _, d := range documents {
-		dir := folderOf(d)
-		_, isFolder := folders[path.Clean(d.Path)]
+		dir, name := folderOf(d), path.Base(d.Path)
 		_, inside := folders[dir]
 		switch {
 		case d.Path == "" || !inside && !d.Mode.IsDir():
 			rest = append(rest, d)
-		case inside && !isFolder && !isOwn(path.Base(d.Path)):
+		case d.Mode.IsDir() && !addressOf(name).IsValid(): // what is in it counts
+		case inside && !isOwn(name):
 			folders[dir] = append(folders[dir], fileIn(d))
 		}
 	}
