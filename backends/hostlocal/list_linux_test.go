@@ -160,6 +160,7 @@ func TestListingEndsWithItsContext(t *testing.T) {
 	n.write("networks/a/10.97.0.1", id)
 	n.write("networks/b/10.98.0.1", id)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var last error
 	for _, err := range n.Backend().List(ctx) {
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,8 +39,9 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 		p.named[name] = true
 	}
 	for _, dir := range s.DataDirs {
-		p.addDataDir(dir)
+		p.addDataDir(resolved(dir))
 	}
+	defaults := slices.Clone(p.dataDirs)
 	confs, err := p.readConfs(ctx, s.ConfDir)
 	if err != nil {
 		return places{}, err
@@ -54,7 +56,7 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 	for _, c := range confs {
 		stranger := c.stranger()
 		for _, n := range c.networks(byName) {
-			for _, dir := range p.foldersOf(n, s.DataDirs) {
+			for _, dir := range foldersOf(n, defaults) {
 				p.addDataDir(dir)
 				folder := dir + "/" + n.name
 				switch {
@@ -135,7 +137,7 @@ func readConfFile(d *folder, name string) (conf, error) {
 }
 
 // foldersOf returns the data folders in which a network may be.
-func (*places) foldersOf(n network, defaults []string) []string {
+func foldersOf(n network, defaults []string) []string {
 	switch {
 	case !networkName.MatchString(n.name):
 		return nil
@@ -144,12 +146,21 @@ func (*places) foldersOf(n network, defaults []string) []string {
 	case !strings.HasPrefix(n.dataDir, "/"):
 		return nil // relative to the runtime's own folder
 	}
-	return []string{path.Clean(n.dataDir)}
+	return []string{resolved(n.dataDir)}
+}
+
+// resolved returns the path without symbolic links, so that a folder has one name:
+// /var/run is /run on most nodes. A folder that does not exist keeps its name.
+func resolved(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return path.Clean(dir)
 }
 
 // addDataDir adds a data folder once.
 func (p *places) addDataDir(dir string) {
-	if dir = path.Clean(dir); !slices.Contains(p.dataDirs, dir) {
+	if !slices.Contains(p.dataDirs, dir) {
 		p.dataDirs = append(p.dataDirs, dir)
 	}
 }

@@ -96,3 +96,15 @@ func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
 		t.Errorf("Survey = %+v, %v", networks, err)
 	}
 }
+
+// A data folder that has two names is listed once, and is the runtime's by either.
+func TestDataFolderWithTwoNames(t *testing.T) {
+	n := newNode(t)
+	n.must(os.Symlink(n.path("networks"), n.path("link")))
+	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": "`+n.path("link")+`"}}]}`)
+	n.write("networks/pods/10.1.0.11", id)
+	pools, errs := n.list()
+	if pool := pools[n.path("networks/pods")]; len(errs) != 0 || len(pools) != 1 || pool.Protected != "" {
+		t.Errorf("%d pools, errors %v, %+v", len(pools), errs, pool)
+	}
+}
