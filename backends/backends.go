@@ -6,6 +6,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns"
 	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/hostlocal"
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -18,6 +19,7 @@ func All() []plugin.Plugin {
 		[]plugin.Plugin{
 			calico.Plugin(),
 			reservedips.Plugin(),
+			hostlocal.Plugin(),
 			azurecns.Plugin(),
 		},
 	)

@@ -1,0 +1,178 @@
+package hostlocal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// TestMain makes the test binary a CNI plugin too.
+func TestMain(m *testing.M) {
+	if os.Getenv("CNI_COMMAND") != "" {
+		os.Exit(runPlugin())
+	}
+	os.Exit(m.Run())
+}
+
+// runPlugin is a CNI plugin that frees addresses on DEL as host-local does. The plugin "half"
+// frees one of them and fails, and "broken" frees none.
+func runPlugin() int {
+	data, err := io.ReadAll(os.Stdin)
+	var c struct{ Name, DataDir string }
+	if err != nil || json.Unmarshal(data, &c) != nil {
+		return 2
+	}
+	if os.Getenv("CNI_COMMAND") == "VERSION" {
+		fmt.Println(`{"cniVersion": "1.0.0", "supportedVersions": ["1.0.0"]}`)
+		return 0
+	}
+	dir := filepath.Join(c.DataDir, c.Name)
+	called := fmt.Sprintf("%s %s %q\n", os.Getenv("CNI_COMMAND"), os.Getenv("CNI_IFNAME"), os.Getenv("CNI_NETNS"))
+	if err := os.WriteFile(filepath.Join(c.DataDir, "..", "called"), []byte(called), 0o600); err != nil {
+		return 3
+	}
+	name := filepath.Base(os.Args[0])
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		content, _ := os.ReadFile(path)
+		if name != "broken" && string(content) == os.Getenv("CNI_CONTAINERID")+"\r\n"+os.Getenv("CNI_IFNAME") {
+			_ = os.Remove(path)
+			if name == "half" {
+				return 1
+			}
+		}
+	}
+	if name == "broken" {
+		return 1
+	}
+	return 0
+}
+
+// withPlugin gives the node a plugin, which its attachments name.
+func (n *node) withPlugin(name string) {
+	n.Helper()
+	self, err := os.Executable()
+	n.must(err)
+	n.must(os.Symlink(self, n.path("bin/"+name)))
+	n.bin = name
+}
+
+// leak makes an attachment with two addresses, and entries of the suite for them.
+func (n *node) leak(sandbox string) []reaper.Allocation {
+	n.Helper()
+	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: sandbox, Interface: "eth0"}
+	n.write("networks/a/10.97.0.1", sandbox+"\r\neth0")
+	n.write("networks/a/fd00::1", sandbox+"\r\neth0")
+	n.must(n.remember("a", owner))
+	pool := n.path("networks/a")
+	return []reaper.Allocation{{Pool: pool, Key: "10.97.0.1"}, {Pool: pool, Key: "fd00::1"}}
+}
+
+// left returns the names of the files in network a.
+func (n *node) left() []string {
+	n.Helper()
+	entries, err := os.ReadDir(n.path("networks/a"))
+	n.must(err)
+	left := []string{}
+	for _, e := range entries {
+		if e.Name() != lockFile {
+			left = append(left, e.Name())
+		}
+	}
+	return left
+}
+
+// The plugins' own DEL releases what libcni knows, with the namespace that the attachment
+// had. If it fails, the files go nevertheless.
+func TestReleaseCallsDEL(t *testing.T) {
+	for _, tt := range []struct {
+		name, plugin, netns string
+		called              string // by the plugin; empty: it was not called
+		remembered          bool   // libcni's entry stays
+	}{
+		{"a plugin", "host-local", "", "DEL eth0 \"\"\n", false},
+		{"a namespace by its path", "host-local", "/run/netns/cni-1", "DEL eth0 \"/run/netns/cni-1\"\n", false},
+		{"a namespace by the number of a process", "host-local", "/proc/17/ns/net", "DEL eth0 \"\"\n", false},
+		{"a plugin that fails halfway", "half", "", "DEL eth0 \"\"\n", true},
+		{"a plugin that fails", "broken", "", "DEL eth0 \"\"\n", true},
+		{"no plugin", "", "", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			if tt.plugin != "" {
+				n.withPlugin(tt.plugin)
+			}
+			n.netns = tt.netns
+			leaked := n.leak(id)
+			n.write("networks/a/10.97.0.2", "another\r\neth0")
+			b := n.Backend()
+			ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
+			for i, err := range b.Release(t.Context(), leaked[0].Pool, ws) {
+				if err != nil {
+					t.Errorf("answer %d: %v", i+1, err)
+				}
+			}
+			called, _ := os.ReadFile(n.path("called"))
+			if diff := cmp.Diff(tt.called, string(called)); diff != "" {
+				t.Errorf("the plugin was called with (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+			_, err := os.Stat(n.path(n.entry("a", reaper.Owner{Sandbox: id, Interface: "eth0"})))
+			if remembered := err == nil; remembered != tt.remembered {
+				t.Errorf("libcni has the entry: %v, want %v", remembered, tt.remembered)
+			}
+		})
+	}
+}
+
+// Promise 4. DEL releases all addresses of the attachment, so it is not called if a warrant
+// is missing for one of them.
+func TestDELNeedsAWarrantForEachAddress(t *testing.T) {
+	n := newNode(t)
+	n.withPlugin("host-local")
+	leaked := n.leak(id)
+	b := n.Backend()
+	ws := backendtest.Warrants(t, b, n.cluster(), leaked[0])
+	if errs := b.Release(t.Context(), leaked[0].Pool, ws); errs[0] != nil {
+		t.Error(errs[0])
+	}
+	if _, err := os.Stat(n.path("called")); err == nil {
+		t.Error("DEL was called")
+	}
+	if diff := cmp.Diff([]string{"fd00::1"}, n.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// Promise 1. A sandbox that appears before DEL keeps all that is its own.
+func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
+	n := newNode(t)
+	n.withPlugin("host-local")
+	leaked := n.leak(id)
+	b, pods := n.Backend(), &backendtest.Pods{}
+	ws := backendtest.Warrants(t, b, backendtest.OnNode(pods), leaked...)
+	pods.AddSandboxes(reaper.Sandbox{ID: id})
+	for i, err := range b.Release(t.Context(), leaked[0].Pool, ws) {
+		if !errors.Is(err, reaper.ErrReturned) {
+			t.Errorf("answer %d is %v, want ErrReturned", i+1, err)
+		}
+	}
+	if len(n.left()) != 2 {
+		t.Errorf("left are %v", n.left())
+	}
+}
+
+// cluster returns a node without a sandbox.
+func (*node) cluster() reaper.Cluster { return backendtest.OnNode(&backendtest.Pods{}) }

@@ -1,0 +1,110 @@
+package hostlocal
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 1. Only the networks of the configuration that the runtime loads are the
+// runtime's: the first by its name, with those to which it delegates.
+func TestWhoseNetworksAre(t *testing.T) {
+	const multus = `{"name": "multus-cni-network", "type": "multus", `
+	for _, tt := range []struct {
+		name  string
+		confs map[string]string
+		own   string // the networks that are the runtime's
+		held  string // a word of why the others are held
+	}{
+		{"a list", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}}, {"type": "portmap"}]}`}, "a", "is not the container runtime's"},
+		{"a single plugin", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge", "ipam": {"type": "host-local"}}`}, "a", ""},
+		{"flannel", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "flannel", "delegate": {"isDefaultGateway": true}}]}`}, "a", ""},
+		{"Multus", map[string]string{"00-m.conf": multus + `"delegates": [{"name": "a", "plugins": [{"type": "bridge"}]}, {"name": "b", "type": "macvlan"}]}`}, "a b", ""},
+		{"Multus with a file", map[string]string{
+			"00-m.conf": multus + `"clusterNetwork": "/host/etc/cni/net.d/10-a.conflist"}`, "10-a.conflist": `{"name": "a", "plugins": [{"type": "flannel"}]}`}, "a", ""},
+		{"Multus with a name", map[string]string{"00-m.conf": multus + `"defaultNetworks": ["b"]}`, "10-b.conf": `{"name": "b", "type": "bridge"}`}, "b", ""},
+		{"Multus that names itself", map[string]string{"00-m.conf": multus + `"clusterNetwork": "multus-cni-network"}`}, "", ""},
+		{"the first of two", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`, "20-b.conf": `{"name": "b", "type": "bridge"}`}, "a", ""},
+		{"podman's alone", map[string]string{"87-podman-bridge.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`}, "", "is of podman"},
+		{"nerdctl's alone", map[string]string{"00-x.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
+		{"one that nerdctl has too", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge"}`, "20-a.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
+		{"none", nil, "", "has no network configuration"},
+		{"other files", map[string]string{"README": "x", "10-a.conflist.bak": `{"name": "a", "type": "bridge"}`}, "", "has no network configuration"},
+		{"one that cannot be decoded", map[string]string{"10-a.conf": `{`, "20-b.conf": `{"name": "b", "type": "bridge"}`}, "", "could not be decoded"},
+		{"one without a name", map[string]string{"10-a.conf": `{"type": "bridge"}`}, "", "could not be decoded"},
+		{"a name that leads out", map[string]string{"10-a.conf": `{"name": "../networks/a", "type": "bridge"}`}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			n.must(os.RemoveAll(n.path("net.d")))
+			n.makeDir("net.d")
+			for name, text := range tt.confs {
+				n.write("net.d/"+name, text)
+			}
+			var own []string
+			s := n.settings()
+			s.Networks = []string{"named"}
+			n.write("networks/named/10.0.0.1", id)
+			n.write("networks/podman1/10.0.0.1", id)
+			for _, name := range []string{"a", "b"} {
+				n.write("networks/"+name+"/10.0.0.1", id)
+			}
+			for pool, err := range New(s).List(t.Context()) {
+				var broken *reaper.ObjectError
+				if err != nil {
+					if !errors.As(err, &broken) {
+						t.Error(err)
+					}
+					continue
+				}
+				name, by := pool.Name[strings.LastIndex(pool.Name, "/")+1:], pool.Allocations[0].Protected
+				switch {
+				case name == "named" && by == "":
+				case by == "":
+					own = append(own, name)
+				case !strings.HasPrefix(by, "network "+name+" is ") || !strings.Contains(by, "backends.hostlocal.networks"):
+					t.Errorf("%s is held because %q", name, by)
+				case name == "a" && !strings.Contains(by, tt.held):
+					t.Errorf("%s is held because %q, want a word of %q", name, by, tt.held)
+				}
+			}
+			if got := strings.Join(own, " "); got != tt.own {
+				t.Errorf("the runtime's are %q, want %q", got, tt.own)
+			}
+		})
+	}
+}
+
+// The dataDir of a configuration is a data folder too, and its ranges are those of the
+// pool.
+func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
+	n := newNode(t)
+	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": "`+n.path("other")+`",
+		"ranges": [[{"subnet": "fd00::/64"}], [{"subnet": "10.1.0.0/27", "rangeStart": "10.1.0.10"}]]}}]}`)
+	n.write("other/pods/10.1.0.11", id)
+	n.write("other/results/x", "nothing of host-local")
+	pools, errs := n.list()
+	pool := pools[n.path("other/pods")]
+	if len(errs) != 0 || len(pools) != 1 || pool.Range.String() != "10.1.0.0/27" || pool.Capacity.String() != "21" || pool.Protected != "" {
+		t.Errorf("%d pools, errors %v, %+v", len(pools), errs, pool)
+	}
+	networks, err := New(n.settings()).Survey(t.Context(), []reaper.Pool{pool})
+	if err != nil || len(networks) != 1 || !networks[0].Known || networks[0].Usable.Count().String() != "21" {
+		t.Errorf("Survey = %+v, %v", networks, err)
+	}
+}
+
+// A data folder that has two names is listed once, and is the runtime's by either.
+func TestDataFolderWithTwoNames(t *testing.T) {
+	n := newNode(t)
+	n.must(os.Symlink(n.path("networks"), n.path("link")))
+	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": "`+n.path("link")+`"}}]}`)
+	n.write("networks/pods/10.1.0.11", id)
+	pools, errs := n.list()
+	if pool := pools[n.path("networks/pods")]; len(errs) != 0 || len(pools) != 1 || pool.Protected != "" {
+		t.Errorf("%d pools, errors %v, %+v", len(pools), errs, pool)
+	}
+}
