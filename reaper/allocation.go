@@ -103,6 +103,11 @@ type Allocation struct {
 	// the rest of a release, or the beginning of an ADD.
 	EmptyHandle bool
 
+	// ByRuntime is set for an allocation on the node of the run: the container runtime
+	// there decides whether its sandbox exists. The state of pods does not, except for a
+	// pod that shows the address. The sandbox may be the beginning of an ID.
+	ByRuntime bool
+
 	// Interrupted is set for an allocation whose release was cut short by a crash.
 	// Its owner is the one from before the release. It does not wait for a grace
 	// period: the run that began the release had proved that it was over.

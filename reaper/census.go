@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Census is a complete list of pods, StatefulSets and nodes, read after the
-// allocations were listed. The zero Census has no lists: by it, every allocation is
+// A Census is a complete list of pods, StatefulSets and nodes, and on a node also of
+// sandboxes. It is read after the allocations were listed. The zero Census has no lists: by it, every allocation is
 // kept. A Census is safe for concurrent use.
 type Census struct {
 	population
@@ -18,6 +18,8 @@ type Census struct {
 	nodes map[string]Node // nil if nodes were not read
 	away  []Node          // the unreachable ones, by name
 	back  Node            // that became ready last, long after its creation
+
+	sandboxes sandboxList // of the node, if the run is on one
 
 	machines map[netip.Addr]VirtualMachine // by each address that the guest reports
 	guests   excess                        // the virtual machines that report too much
@@ -80,6 +82,10 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
+	sandboxes, err := sandboxesOf(ctx, cluster)
+	if err != nil {
+		return Census{}, err
+	}
 	machines, err := cluster.VirtualMachines(ctx)
 	if err != nil {
 		return Census{}, fmt.Errorf("list virtualmachineinstances: %w", err)
@@ -100,7 +106,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 		}
 	}
 	census := NewCensus(began, pods, sets, nodes...).withMachines(machines)
-	census.version = version
+	census.version, census.sandboxes = version, sandboxes
 	return census, nil
 }
 
@@ -126,8 +132,8 @@ func (c Census) with(fresh map[PodRef]look) Census {
 	return c
 }
 
-// relisted returns the census with a new list of all pods.
-func (c Census) relisted(began time.Time, pods []Pod) Census {
-	c.population, c.fresh = newPopulation(began, pods), nil
+// relisted returns the census with a new list of all pods, and of all sandboxes.
+func (c Census) relisted(began time.Time, pods []Pod, sandboxes sandboxList) Census {
+	c.population, c.sandboxes, c.fresh = newPopulation(began, pods), sandboxes, nil
 	return c
 }

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"fmt"
 	"iter"
 	"net/netip"
 	"strconv"
@@ -11,8 +12,54 @@ import (
 func (c Census) Size() int { return len(c.listed.pods) }
 
 // figures returns the numbers of pods that are not finished, and of nodes. Finished pods
-// are removed many at a time, and no list is incomplete then.
-func (c Census) figures() figures { return figures{c.unfinished, len(c.nodes)} }
+// are removed many at a time, and no list is incomplete then. On a node, the sandboxes
+// count in place of the pods.
+func (c Census) figures() figures {
+	if c.sandboxes.read {
+		return figures{Pods: len(c.sandboxes.ids)}
+	}
+	return figures{c.unfinished, len(c.nodes)}
+}
+
+// counted names what the first of the figures counts.
+func (c Census) counted() string {
+	if c.sandboxes.read {
+		return "sandboxes"
+	}
+	return "unfinished pods"
+}
+
+// subject names what the census is of, for people.
+func (c Census) subject() string {
+	if c.sandboxes.read {
+		return "the container runtime"
+	}
+	return "the cluster"
+}
+
+// source names who was asked for the census, for people.
+func (c Census) source() string {
+	if c.sandboxes.read {
+		return "the container runtime"
+	}
+	return "the API server"
+}
+
+// isEmpty reports whether the census has none of what every decision rests on.
+func (c Census) isEmpty() bool {
+	if c.sandboxes.read {
+		return len(c.sandboxes.ids) == 0
+	}
+	return c.Size() == 0
+}
+
+// found says how much the census has, for people.
+func (c Census) found() string {
+	if c.sandboxes.read {
+		return fmt.Sprintf("%d sandboxes and %d pods", len(c.sandboxes.ids), c.Size())
+	}
+	return fmt.Sprintf("%d pods", c.Size())
+}
 
 // pod returns the named pod, and whether it exists. A second look at the pod counts
 // more than the list.

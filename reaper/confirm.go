@@ -42,7 +42,7 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 		many:    due > fewDue,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
 	}
-	if census.Size() > fewPods {
+	if census.Size() > fewPods && !census.sandboxes.read {
 		c.pods = newFollower(cluster, census)
 	}
 	return c

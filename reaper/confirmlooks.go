@@ -68,11 +68,11 @@ func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read resu
 }
 
 // needsList reports whether the rules need a list of all pods: the store does not name
-// the pod of the orphan, or that of a sibling.
+// the pod of the orphan, or that of a sibling, or a list of sandboxes decides.
 func needsList(o Orphan) bool {
 	namesNone := func(o Orphan) bool {
 		a := o.Allocation()
-		return a.Owner.Pod == PodRef{} || a.Inferred
+		return a.Owner.Pod == PodRef{} || a.Inferred || a.ByRuntime
 	}
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
@@ -109,7 +109,7 @@ func (c *Confirmer) shared(ctx context.Context) (Census, error) {
 	return l.census, l.err
 }
 
-// list lists all pods. It gives up after maxList.
+// list lists all pods, and on a node all sandboxes. It gives up after maxList.
 func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxList, errSlow)
 	defer cancel()
@@ -122,7 +122,11 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 		}
 		return Census{}, err
 	}
-	return c.census.relisted(began, pods), nil
+	sandboxes, err := sandboxesOf(ctx, c.cluster)
+	if err != nil {
+		return Census{}, lookError(ctx, err)
+	}
+	return c.census.relisted(began, pods, sandboxes), nil
 }
 
 // read reads the owners of the orphans that need no list, one by one. Each look has its

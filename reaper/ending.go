@@ -32,7 +32,7 @@ const lateNews = 15 * time.Minute
 // 120449). A kubelet that was cut off learns of the deletion when its node is ready
 // again.
 func (f *Facts) ended(a *Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
-	if !a.holdsAddress() || a.Interrupted || f.finished(a) || f.census.off(a.Owner.Node) {
+	if !a.holdsAddress() || a.Interrupted || a.ByRuntime || f.finished(a) || f.census.off(a.Owner.Node) {
 		return time.Time{}, Evidence{}
 	}
 	grace := f.grace(a, f.siblings(a))

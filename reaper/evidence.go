@@ -18,6 +18,7 @@ const (
 	fromStore         = "store"
 	fromPolicy        = "policy"
 	fromPods          = "list of pods"
+	fromRuntime       = "container runtime"
 	fromPodStatus     = "pod status"
 	fromNetworkStatus = "network-status annotation"
 	fromCalico        = "Calico annotation"

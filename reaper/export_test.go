@@ -56,3 +56,10 @@ func (c *Census) Apply(changes ...PodChange) {
 		c.apply(change.Ref, change.Pod)
 	}
 }
+
+// OnNode returns the census with these sandboxes of a node, as a Runtime lists them.
+func (c Census) OnNode(ids ...string) Census {
+	slices.Sort(ids)
+	c.sandboxes = sandboxList{true, ids}
+	return c
+}

@@ -25,7 +25,7 @@ func someFacts() *Facts {
 func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	first := someFacts()
 	first.unclaimed = true
-	first.census.fresh = map[PodRef]look{{"default", "old"}: {}}
+	first.census.fresh, first.census.sandboxes = map[PodRef]look{{"default", "old"}: {}}, sandboxList{true, nil}
 	for _, facts := range []reflect.Value{reflect.ValueOf(*first), reflect.ValueOf(first.census)} {
 		for i := range facts.NumField() {
 			if facts.Field(i).IsZero() {
@@ -36,14 +36,15 @@ func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 
 	later := first.now.Add(time.Second)
 	pods := []Pod{{Ref: PodRef{"default", "new"}}}
+	sandboxes := sandboxList{true, []string{"new"}}
 	fresh := map[PodRef]look{{"default", "web"}: {presence: Absent, began: later}}
 	for _, tt := range []struct {
 		name   string
 		census Census
 		differ func(*Census) // from the first census
 	}{
-		{"all pods were listed", first.census.relisted(later, pods), func(c *Census) {
-			c.population, c.fresh = newPopulation(later, pods), nil
+		{"all pods were listed", first.census.relisted(later, pods, sandboxes), func(c *Census) {
+			c.population, c.sandboxes, c.fresh = newPopulation(later, pods), sandboxes, nil
 		}},
 		{"some pods were read", first.census.with(fresh), func(c *Census) { c.fresh = fresh }},
 	} {

@@ -78,6 +78,8 @@ type situation struct {
 	sets   []reaper.StatefulSet
 	nodes  []reaper.Node
 	ledger reaper.Ledger
+
+	sandboxes []string // of the node; nil if they were not read
 }
 
 // terms returns the default policy with the changes of the situation.
@@ -94,7 +96,11 @@ func (s situation) terms() policy.Policy {
 func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
-	decisions := reaper.Judge(now, s.terms(), inv, reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...), s.ledger)
+	census := reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...)
+	if s.sandboxes != nil {
+		census = census.OnNode(s.sandboxes...)
+	}
+	decisions := reaper.Judge(now, s.terms(), inv, census, s.ledger)
 	for _, d := range decisions {
 		if len(d.Evidence) == 0 {
 			t.Errorf("%s %s of %s has no evidence", d.Verdict, d.Reason, d.Allocation.Key)
@@ -228,6 +234,12 @@ func (s situation) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
 	h := newHarness(fixedStore(s.pools))
 	h.pods.Add(s.pods...)
+	if s.sandboxes != nil {
+		h.onNode = true
+		for _, id := range s.sandboxes {
+			h.pods.AddSandboxes(reaper.Sandbox{ID: id})
+		}
+	}
 	h.pods.AddSets(s.sets...)
 	h.pods.AddNodes(s.nodes...)
 	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
@@ -249,6 +261,7 @@ type harness struct {
 	policy   policy.Policy
 	backends []reaper.Backend
 	pods     *backendtest.Pods
+	onNode   bool // the run is on a node, which has the sandboxes of pods
 	ledgers  *memoryLedgers
 	journal  *backendtest.Journal
 	now      time.Time
@@ -272,6 +285,9 @@ func (h *harness) options() reaper.Options {
 		Now:         func() time.Time { return h.now },
 		Logger:      slog.New(slog.DiscardHandler),
 		Concurrency: 4,
+	}
+	if h.onNode {
+		o.Cluster = backendtest.OnNode(h.pods)
 	}
 	if h.change != nil {
 		h.change(&o)

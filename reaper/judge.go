@@ -150,7 +150,7 @@ func (f *Facts) ask(a *Allocation) Ruling {
 func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
 	terms := f.terms(a)
 	if a.Created.After(f.now) { // by the clock of its node: it counts as made now
-		atLeast = max(atLeast, terms.MinAge)
+		atLeast = max(atLeast, f.minAge(a))
 	}
 	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: f.since(a)}
 	grace := r.FirstSeen.Add(terms.Grace)
@@ -181,10 +181,10 @@ func (f *Facts) since(a *Allocation) time.Time {
 	return f.ledger.since(a, f.present(a), f.now)
 }
 
-// present reports whether the pod that the allocation names exists.
+// present reports whether the pod that the allocation names exists, if that matters.
 func (f *Facts) present(a *Allocation) bool {
 	_, presence := f.census.pod(a.Owner.Pod)
-	return presence == Present
+	return presence == Present && !a.ByRuntime
 }
 
 // jitter returns by how much a grace period may be cut short. A CronJob starts a few

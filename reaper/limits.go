@@ -26,6 +26,8 @@ type LimitError struct {
 
 	// Others are the other limits that refuse the same plan.
 	Others []*LimitError
+
+	source string // of the census that is not believed, for people
 }
 
 // Error names every limit with its figures, and the number of releases so far.
@@ -54,10 +56,12 @@ func (e *LimitError) refusal() Refusal {
 	remedy := "look at the plan; if it is right, raise " + e.Limit + " or give --unsafe-ignore-limits"
 	switch {
 	case e.Census != "":
-		remedy = "look whether the API server is the right one and lists everything; if it does, " +
+		remedy = "look whether " + e.source + " is the right one and lists everything; if it does, " +
 			"run again after a grace period, raise " + e.Limit + " or give --unsafe-ignore-limits"
 	case e.Limit == noPods:
 		remedy = "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"
+	case e.Limit == noSandboxes:
+		remedy = "look whether the container runtime is that of the kubelet; if it is, give --unsafe-ignore-limits"
 	}
 	return Refusal{Limit: e.Limit, Message: e.excess(), Remedy: remedy}
 }
@@ -82,13 +86,17 @@ func (e *LimitError) excess() string {
 		e.Limit, e.Planned, e.Allocations, e.Allowed)
 }
 
-// noPods is the limit of a plan whose census has no pods.
-const noPods = "the cluster has no pods"
+// The limits of a plan whose census is empty: it has no pods, or on a node no sandboxes.
+const (
+	noPods      = "the cluster has no pods"
+	noSandboxes = "the container runtime has no sandboxes"
+)
 
 // Check returns a *LimitError for each limit that the plan is over.
 //
-// It also refuses a plan whose census has no pods. An API server that answers for
-// another cluster, or from an empty store, looks like that.
+// It also refuses a plan whose census is empty. An API server that answers for another
+// cluster, or from an empty store, looks like that, and so does the socket of another
+// container runtime.
 func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	if len(p.due) == 0 {
 		return nil
@@ -98,7 +106,11 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	refuse := func(limit, allowed string) {
 		refusals = append(refusals, &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed})
 	}
-	if c.Size() == 0 {
+	switch {
+	case !c.isEmpty():
+	case c.sandboxes.read:
+		refuse(noSandboxes, "none")
+	default:
 		refuse(noPods, "none")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
@@ -161,15 +173,15 @@ func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
 		kind              string
 		now, then, enough int
 	}{
-		{"unfinished pods", now.Pods, then.Pods, *limits.MinEntries},
+		{c.counted(), now.Pods, then.Pods, *limits.MinEntries},
 		{"nodes", now.Nodes, then.Nodes, fewNodes},
 	} {
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.nodes != nil
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Census: fmt.Sprintf(
-				"the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
-				list.now, list.kind, list.then, most)})
+			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", source: c.source(), Census: fmt.Sprintf(
+				"%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
+				c.subject(), list.now, list.kind, list.then, most)})
 		}
 	}
 	return refusals

@@ -7,6 +7,7 @@ type Reason string
 // The reasons. Rules, groups and protections give them; docs/verdicts.md says when.
 const (
 	PodPresent      Reason = "PodPresent"
+	SandboxPresent  Reason = "SandboxPresent"
 	AddressInUse    Reason = "AddressInUse"
 	PodAbsent       Reason = "PodAbsent"
 	PodReplaced     Reason = "PodReplaced"
@@ -34,7 +35,7 @@ const (
 // Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
-		PodPresent, AddressInUse, PodAbsent, PodReplaced, PodMoved, SandboxReplaced, PodFinished,
+		PodPresent, SandboxPresent, AddressInUse, PodAbsent, PodReplaced, PodMoved, SandboxReplaced, PodFinished,
 		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
 		NotPodOwned, NodeUnreachable, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
 	}

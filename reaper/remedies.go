@@ -71,6 +71,8 @@ func remediesOf(r Report, e Entry, command []string) []Remedy {
 		return nodeRemedies(e)
 	case PodPresent:
 		return []Remedy{{"it is in use until its pod is deleted", deletePod}}
+	case SandboxPresent:
+		return []Remedy{{"it is in use until the kubelet removes its sandbox", typed("crictl", "inspectp", named(e.Owner.Sandbox))}}
 	case AddressInUse:
 		return []Remedy{{"it is in use: " + e.Note, ""}}
 	case PodFinished:
@@ -84,7 +86,11 @@ func remediesOf(r Report, e Entry, command []string) []Remedy {
 	case RestoredLately:
 		return []Remedy{{"wait: " + e.Note, ""}, {"or release what was restored", again(append(only, "--release-restored")...)}}
 	case TooYoung:
-		return []Remedy{{"wait: " + e.Note, ""}, {"or ask for no minimum age", again(append(only, "--min-age=0s")...)}}
+		wait := Remedy{"wait: " + e.Note, ""}
+		if slices.ContainsFunc(e.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
+			return []Remedy{wait}
+		}
+		return []Remedy{wait, {"or ask for no minimum age", again(append(only, "--min-age=0s")...)}}
 	case Protected:
 		return []Remedy{{"edit or delete what protects it, if nothing needs the address: " + e.Note, ""}}
 	case Retained:

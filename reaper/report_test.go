@@ -131,7 +131,7 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "inUse",
    "reason": "PodPresent",
-   "rule": 5,
+   "rule": 6,
    "leaked": false,
    "evidence": [
     {
@@ -154,7 +154,7 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "orphan",
    "reason": "PodAbsent",
-   "rule": 31,
+   "rule": 33,
    "leaked": true,
    "evidence": [
     {

@@ -56,14 +56,14 @@ func noToken(_ *Facts, a *Allocation) (Ruling, bool) {
 // tooYoung begins the grace period, which counts from now on. An allocation of the future
 // has a wrong clock, and ripen waits for it.
 func tooYoung(f *Facts, a *Allocation) (Ruling, bool) {
-	minAge, age := f.terms(a).MinAge, f.now.Sub(a.Created)
+	minAge, age := f.minAge(a), f.now.Sub(a.Created)
 	if a.Interrupted || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
 	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
 	return Ruling{
 		FirstSeen: f.since(a), remember: gone, Note: "it is too young until " + stamp(a.Created.Add(minAge)),
-		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, {fromPolicy, f.termOf(a, "minAge", minAge)}},
+		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, f.ageTermOf(a)},
 	}, true
 }
 
@@ -75,4 +75,12 @@ func (f *Facts) termOf(a *Allocation, field string, d time.Duration) string {
 		says += fmt.Sprintf(", by rules[%d]: %s", rule, f.policy.Rules[rule].Match)
 	}
 	return says
+}
+
+// ageTermOf says below which age the allocation is not suspected, and why.
+func (f *Facts) ageTermOf(a *Allocation) Evidence {
+	if minAge := f.minAge(a); minAge > f.terms(a).MinAge {
+		return Evidence{fromRuntime, fmt.Sprintf("it may still make a sandbox that is younger than %v", minAge)}
+	}
+	return Evidence{fromPolicy, f.termOf(a, "minAge", f.terms(a).MinAge)}
 }

@@ -192,7 +192,7 @@ func (r *run) look(ctx context.Context) error {
 		r.decided(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
-	r.progress("found %d pods", census.Size())
+	r.progress("found %s", census.found())
 	r.warnOfExcess(census)
 
 	// 2. The ledger knows since when allocations have been ownerless.

@@ -22,7 +22,7 @@ func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
 	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
 	var found map[string]reaper.Orphan
-	found, d.confirmer = Orphans(s, d.backend, s.pods)
+	found, d.confirmer = Orphans(s, d.backend, s.cluster())
 	for _, e := range entries {
 		o, ok := found[Place(e.Allocation)]
 		if !ok {

@@ -28,7 +28,7 @@ func group(s *fixture) {
 
 	stranger := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "stranger"}, Addresses: []netip.Addr{both[0].IP}}
 	s.pods.Add(stranger)
-	orphans, _ := Orphans(s, s.store.Backend(), s.pods)
+	orphans, _ := Orphans(s, s.store.Backend(), s.cluster())
 	for _, e := range both {
 		if _, ok := orphans[Place(e.Allocation)]; ok {
 			s.Errorf("%s is an orphan, although a pod shows the address %s of its group", Place(e.Allocation), both[0].IP)
@@ -95,7 +95,7 @@ func (s *fixture) runs(after ...time.Duration) {
 	for _, d := range after {
 		at := time.Now().Add(d)
 		_, err := reaper.Run(s.Context(), reaper.Options{
-			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.pods, Ledgers: &ledgers, Journals: &Journal{},
+			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
 			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
 		})
 		if err != nil {

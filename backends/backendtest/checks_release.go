@@ -43,7 +43,7 @@ func releaseTwice(s *fixture) {
 	d := s.judge(leaked...)
 	s.wantErrors(d.releaseAll(d.confirm()), nil, nil)
 	before := s.snapshot()
-	if orphans, _ := Orphans(s, s.store.Backend(), s.pods); len(orphans) != 0 {
+	if orphans, _ := Orphans(s, s.store.Backend(), s.cluster()); len(orphans) != 0 {
 		s.Errorf("after the release, %d orphans are listed", len(orphans))
 	}
 	s.wantErrors(d.releaseAll(d.confirm()), nil, nil)

@@ -40,9 +40,10 @@ func (s *fixture) owner(name string) reaper.Owner {
 	}
 }
 
-// create creates the pod in the cluster.
+// create creates the pod in the cluster, and its sandbox.
 func (s *fixture) create(owner reaper.Owner) {
 	s.pods.Add(reaper.Pod{Ref: owner.Pod, UID: owner.UID})
+	s.pods.AddSandboxes(reaper.Sandbox{ID: owner.Sandbox, Pod: owner.Pod, UID: owner.UID, Ready: true})
 }
 
 // allocate lets the plugin allocate an address.

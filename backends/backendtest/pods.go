@@ -20,6 +20,8 @@ type Pods struct {
 
 	machines []reaper.VirtualMachine
 
+	sandboxes []reaper.Sandbox // see Node
+
 	hook  func(call string) error
 	calls []string
 }
@@ -36,11 +38,12 @@ func (p *Pods) Add(pods ...reaper.Pod) {
 	}
 }
 
-// Remove removes a pod, if it exists.
+// Remove removes a pod, if it exists, and its sandboxes.
 func (p *Pods) Remove(ref reaper.PodRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pods, ref)
+	p.sandboxes = slices.DeleteFunc(p.sandboxes, func(s reaper.Sandbox) bool { return s.Pod == ref })
 }
 
 // AddSets adds StatefulSets.
@@ -65,8 +68,8 @@ func (p *Pods) AddMachines(machines ...reaper.VirtualMachine) {
 }
 
 // OnCall sets a hook that runs at the beginning of each call. The call is "list
-// pods", "list virtual machines", "list statefulsets", "list nodes" or "get pod
-// namespace/name". The hook may change the pods. If it returns an error, the call fails with it.
+// pods", "list virtual machines", "list statefulsets", "list nodes", "list sandboxes" or
+// "get pod namespace/name". The hook may change the pods. If it returns an error, the call fails with it.
 func (p *Pods) OnCall(hook func(call string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,7 +64,7 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	watch(w, config, f.timeout, logger)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
-	if c.backends, err = plugin.Open(ctx, w.backends, config, w.env, p); err != nil {
+	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p); err != nil {
 		return connection{}, err
 	}
 	var self reaper.PodRef

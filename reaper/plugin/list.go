@@ -20,12 +20,23 @@ func Check(plugins []Plugin) error {
 			return fmt.Errorf("plugin %d (%q): Name, Summary and Open are required", i, p.Name)
 		case seen[p.Name]:
 			return fmt.Errorf("plugin %d: there is another plugin %q: backends have different names", i, p.Name)
-		case p.Scope != Cluster:
-			return fmt.Errorf("plugin %q is of scope %v: this version runs backends of scope cluster only", p.Name, p.Scope)
+		case p.Scope != Cluster && p.Scope != Node:
+			return fmt.Errorf("plugin %q: there is no %v", p.Name, p.Scope)
 		}
 		seen[p.Name] = true
 	}
 	return nil
+}
+
+// Of returns the plugins of one scope, in their order. A run opens those of its own.
+func Of(plugins []Plugin, scope Scope) []Plugin {
+	var of []Plugin
+	for _, p := range plugins {
+		if p.Scope == scope {
+			of = append(of, p)
+		}
+	}
+	return of
 }
 
 // Known returns what a policy has to know of the backends.

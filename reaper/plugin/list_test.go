@@ -62,7 +62,8 @@ func TestCheck(t *testing.T) {
 		{"no summary", []plugin.Plugin{{Name: "a", Open: good.Open}}, "Name, Summary and Open are required"},
 		{"nothing to open", []plugin.Plugin{{Name: "a", Summary: "Something"}}, "Name, Summary and Open are required"},
 		{"one name twice", []plugin.Plugin{good, good}, "different names"},
-		{"of a node", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node}}, "scope node"},
+		{"of a node", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node}}, ""},
+		{"of no scope", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node + 1}}, "there is no Scope(2)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := plugin.Check(tt.plugins)

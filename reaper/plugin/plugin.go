@@ -63,9 +63,10 @@ type Plugin struct {
 // is then in no report.
 var ErrUnused = errors.New("the policy gives the backend nothing to do")
 
-// Env is what a backend is opened with. Its fields are never nil.
+// Env is what a backend is opened with. But for Config, its fields are never nil.
 type Env struct {
-	// Config leads to the API server. It is shared: copy it before a change.
+	// Config leads to the API server. It is shared: copy it before a change. It is nil
+	// for a backend of scope Node, which contacts no API server.
 	Config *rest.Config
 
 	// Getenv returns the value of an environment variable; empty where it is not
@@ -92,7 +93,7 @@ const (
 	Cluster Scope = iota
 
 	// Node is a store of one node: the program runs there, with a ledger, a lock
-	// and a journal of its own. This version runs no such backend.
+	// and a journal of its own.
 	Node
 )
 

@@ -1,0 +1,53 @@
+package backendtest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A Node is a reaper.Runtime over Pods: a cluster that is seen from one node, with the
+// sandboxes of that node.
+type Node struct{ *allPods }
+
+// An allPods is Pods under a name that is no method of it.
+type allPods = Pods
+
+// OnNode returns the node with the sandboxes of these pods.
+func OnNode(p *Pods) Node { return Node{p} }
+
+// Sandboxes implements reaper.Runtime.
+func (n Node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+	if err := n.begin(ctx, "list sandboxes"); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.sandboxes), nil
+}
+
+// AddSandboxes adds sandboxes to the node. Remove removes those of a pod.
+func (p *Pods) AddSandboxes(sandboxes ...reaper.Sandbox) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sandboxes = append(p.sandboxes, sandboxes...)
+}
+
+// A NodeStore is a Store on a node. The container runtime decides about its allocations
+// (reaper.Allocation.ByRuntime). Its Reserve makes an allocation that is older than what the
+// engine takes for the beginning of a sandbox.
+type NodeStore interface {
+	Store
+
+	// ByRuntime marks the store and does nothing.
+	ByRuntime()
+}
+
+// cluster returns the cluster of the check, as the store's backend needs it.
+func (s *fixture) cluster() reaper.Cluster {
+	if _, ok := s.store.(NodeStore); ok {
+		return OnNode(s.pods)
+	}
+	return s.pods
+}

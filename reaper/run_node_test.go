@@ -1,0 +1,71 @@
+package reaper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// nodeHarness returns a harness on a node with leases of so many sandboxes that are gone.
+func nodeHarness(leases int) *harness {
+	pool := reaper.Pool{Name: "cbr0"}
+	for i := range leases {
+		a := lease()
+		a.Key, a.Owner.Sandbox = fmt.Sprint("10.0.0.", i), fmt.Sprint("gone", i)
+		pool.Allocations = append(pool.Allocations, a)
+	}
+	h := newHarness(fixedStore{pool})
+	h.onNode = true
+	all := 1.0
+	h.policy.Limits.MaxFraction = &all
+	return h
+}
+
+// Promise 1. A runtime without a sandbox may be another one than the kubelet's.
+func TestRuntimeWithoutSandboxesIsRefused(t *testing.T) {
+	h := nodeHarness(2)
+	h.pods.Add(reaper.Pod{Ref: web})
+	_, err := reaper.Run(t.Context(), h.options())
+	var limit *reaper.LimitError
+	if !errors.As(err, &limit) || limit.Limit != "the container runtime has no sandboxes" {
+		t.Fatalf("run: %v, want a refusal", err)
+	}
+	h.pods.AddSandboxes(reaper.Sandbox{ID: "s1"})
+	equal(t, "released with a sandbox", h.run(t).Summary.Released, 2)
+}
+
+// Promise 1. A drop of the sandboxes is doubted, as a drop of the pods is.
+func TestDropOfSandboxesIsDoubted(t *testing.T) {
+	h := nodeHarness(1)
+	h.policy.Limits.MinEntries = new(int)
+	for i := range 40 {
+		h.pods.AddSandboxes(reaper.Sandbox{ID: fmt.Sprint("s", i), Pod: web})
+	}
+	equal(t, "released", h.run(t).Summary.Released, 1)
+	h.pods.Remove(web)
+	h.pods.AddSandboxes(reaper.Sandbox{ID: "other"})
+	_, err := reaper.Run(t.Context(), h.options())
+	var limit *reaper.LimitError
+	if !errors.As(err, &limit) || limit.Census != "the container runtime has 1 sandboxes, in the last run it had 40; allowed is a drop by a fraction of 0.5" {
+		t.Fatalf("run: %v, want a refusal", err)
+	}
+}
+
+// Promise 1, 9. A runtime that cannot be asked ends the run before its first write.
+func TestRuntimeThatDoesNotAnswerEndsTheRun(t *testing.T) {
+	h := nodeHarness(1)
+	h.pods.AddSandboxes(reaper.Sandbox{ID: "s1"})
+	broken := errors.New("no answer")
+	h.pods.OnCall(func(call string) error {
+		if call == "list sandboxes" {
+			return broken
+		}
+		return nil
+	})
+	report, err := reaper.Run(t.Context(), h.options())
+	if !errors.Is(err, broken) || report.Summary.Released != 0 || h.ledgers.saves != 0 {
+		t.Fatalf("run: %v, %d released, %d saves", err, report.Summary.Released, h.ledgers.saves)
+	}
+}
