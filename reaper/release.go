@@ -73,8 +73,8 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		_ = g.Wait() // every failure is already in the report
 	}
 	small, large := plan.bySize(pools)
-	releasePools(small, max(1, r.Concurrency))
 	releasePools(large, 1)
+	releasePools(small, max(1, r.Concurrency))
 }
 
 // largePool is how many allocations a pool has at least that is released alone. For each
