@@ -82,6 +82,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
+	took := time.Since(began)
 	sandboxes, err := sandboxesOf(ctx, cluster)
 	if err != nil {
 		return Census{}, err
@@ -106,7 +107,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 		}
 	}
 	census := NewCensus(began, pods, sets, nodes...).withMachines(machines)
-	census.version, census.sandboxes = version, sandboxes
+	census.version, census.took, census.sandboxes = version, took, sandboxes
 	return census, nil
 }
 

@@ -11,11 +11,12 @@ import (
 // The second look reads few owners one by one. For many owners, it lists all pods if
 // that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
 // one pod. In a large cluster, a list takes too long: there it follows the pods, for many
-// owners and for those that need a list.
+// owners and for those that need a list. A look at followed pods waits for about a second, so
+// it is worth that only where a list takes long.
 const (
-	fewDue      = 50   // up to this many orphans: read one by one
-	podsPerRead = 20   // more orphans: list, if there are at most this many pods for each
-	fewPods     = 2000 // more pods: follow them
+	fewDue      = 50            // up to this many orphans: read one by one
+	podsPerRead = 20            // more orphans: list, if there are at most this many pods for each
+	quickList   = Freshness / 8 // the list of the census took longer: follow the pods
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
@@ -25,7 +26,7 @@ type Confirmer struct {
 	census  Census    // of the first look
 	many    bool      // more than few are due
 	bulk    bool      // a list is cheaper than single reads
-	pods    *follower // nil if the pods are not followed
+	pods    *follower // nil if the pods cannot be followed
 
 	mu     sync.Mutex
 	last   *listing  // the latest; nil if there is none to share
@@ -42,7 +43,7 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 		many:    due > fewDue,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
 	}
-	if census.Size() > fewPods && !census.sandboxes.read {
+	if !census.sandboxes.read {
 		c.pods = newFollower(cluster, census)
 	}
 	return c
@@ -51,9 +52,20 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 // Begin begins to follow the pods if a look at the orphans of the plan will need that. The
 // first such look takes a second or two, and so it comes while the run does other things.
 func (c *Confirmer) Begin(ctx context.Context, plan Plan) {
-	if c.pods != nil && (c.many || slices.ContainsFunc(plan.Orphans(), needsList)) {
+	if c.follows(plan.Orphans()) {
 		c.pods.begin(ctx)
 	}
+}
+
+// follows reports whether a look at the orphans follows the pods: for many of them, or for
+// one that needs a list, if the list of the census took long, or a later one did or failed.
+func (c *Confirmer) follows(orphans []Orphan) bool {
+	if c.pods == nil || !c.many && !slices.ContainsFunc(orphans, needsList) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slow || c.census.took > quickList
 }
 
 // Close ends the requests that go on between two calls of Confirm. It is called once, after
@@ -99,13 +111,9 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 }
 
 // follow calls judge with a second look at all pods that began after the given time. It
-// reports false if the pods are not followed, if the orphans need no such look, or if none
-// comes.
+// reports false if the pods are not followed for these orphans, or if no such look comes.
 func (c *Confirmer) follow(ctx context.Context, orphans []Orphan, after time.Time, judge func(*secondLook)) bool {
-	if c.pods == nil || !c.many && !slices.ContainsFunc(orphans, needsList) {
-		return false
-	}
-	return c.pods.look(ctx, after, func(census Census) { judge(newSecondLook(census)) })
+	return c.follows(orphans) && c.pods.look(ctx, after, func(census Census) { judge(newSecondLook(census)) })
 }
 
 // warrant decides again on the orphan and its siblings, by the second look.

@@ -41,11 +41,17 @@ type faults struct {
 	doubles bool          // each watch tells the first of all changes again
 }
 
-// newFollowed returns a cluster of pods that are more than a second look lists.
+// slowList is how long a list of all pods takes at least in a cluster whose pods are followed.
+const slowList = reaper.Freshness/8 + time.Nanosecond
+
+// newFollowed returns a cluster whose list takes so long that the pods are followed.
 func newFollowed() *followed {
 	pods := &backendtest.Pods{}
-	addUnrelatedPods(pods, 2001)
-	return &followed{Cluster: pods, pods: pods, version: 10, moved: make(chan struct{})}
+	addUnrelatedPods(pods, 10)
+	return &followed{
+		Cluster: pods, pods: pods, version: 10, moved: make(chan struct{}),
+		faults: faults{delay: slowList},
+	}
 }
 
 // write writes a pod.

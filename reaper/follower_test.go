@@ -119,6 +119,36 @@ func TestLargeClusterIsFollowed(t *testing.T) {
 	}
 }
 
+// A list that was quick in the census is sooner than a look at followed pods. It becomes slow
+// here, and from then on the pods are followed (promise 4).
+func TestQuickListIsPreferredUntilItIsSlow(t *testing.T) {
+	for _, due := range []int{1, 1000} {
+		inBubble(t, fmt.Sprint(due, " due"), func(t *testing.T) {
+			cluster := newFollowed()
+			cluster.fail(func(f *faults) { f.delay = slowList - 1 })
+			l := newFollowedLook(t, cluster, due)
+			began := time.Now()
+			l.confirmed()
+			equal(t, "time", time.Since(began), slowList-1)
+			equal(t, "lists", cluster.listed(), 1)
+			equal(t, "watches", cluster.watches.Load(), 0)
+
+			cluster.fail(func(f *faults) { f.delay = 20 * time.Second })
+			l.confirmer.Forget()
+			if _, errs := l.confirmer.Confirm(t.Context(), l.orphans); !errors.Is(errs[0], reaper.ErrAgain) {
+				t.Errorf("the orphan without a pod: %v, want ErrAgain", errs[0])
+			}
+			equal(t, "lists", cluster.listed(), 1)
+			for range 3 {
+				l.confirmer.Forget()
+				cluster.writeElse()
+				l.confirmed()
+			}
+			equal(t, "lists", cluster.listed(), 0)
+		})
+	}
+}
+
 // Promise 1, 4. Each of these pods appears right before the second look.
 func TestFollowedPodIsSeen(t *testing.T) {
 	ip := allocations(1)[0].IP
@@ -234,7 +264,7 @@ func TestFollowerThatStallsIsNotWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newFollowed()
 		l := newFollowedLook(t, cluster, 1)
-		cluster.fail(func(f *faults) { f.paused = true })
+		cluster.fail(func(f *faults) { f.paused, f.delay = true, 0 })
 		cluster.writeElse()
 		for _, want := range []time.Duration{5 * time.Second, 0, 0} {
 			began := time.Now()

@@ -4,8 +4,9 @@ import "time"
 
 // A population is an index of a list of pods.
 type population struct {
-	began   time.Time // when the reading of the list began
-	version uint64    // of the list; 0 if it is not known. See Follower
+	began   time.Time     // when the reading of the list began
+	version uint64        // of the list; 0 if it is not known. See Follower
+	took    time.Duration // the reading of the list; 0 if it is not known
 	listed  podIndex
 	changed *changes // overrides the list; nil if the pods are not followed
 

@@ -57,19 +57,43 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		limit = l.Limit
 	}
 	pace := newPace(max(1, r.Concurrency), limit)
-	var g errgroup.Group
-	g.SetLimit(max(1, r.Concurrency))
-	for _, pool := range pools {
-		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
-		g.Go(func() error {
-			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
-				settled.add(len(batch))
-			}
-			return nil
-		})
+	releasePools := func(pools [][]int, atOnce int) {
+		var g errgroup.Group
+		g.SetLimit(atOnce)
+		for _, pool := range pools {
+			send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
+			g.Go(func() error {
+				for batch := range slices.Chunk(pool, MaxBatch) {
+					r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
+					settled.add(len(batch))
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // every failure is already in the report
 	}
-	_ = g.Wait() // every failure is already in the report
+	small, large := plan.bySize(pools)
+	releasePools(large, 1)
+	releasePools(small, max(1, r.Concurrency))
+}
+
+// largePool is how many allocations a pool has at least that is released alone. For each
+// write, the API server decodes, checks and encodes the whole pool: one of 4,000 allocations
+// takes half a second of its processor time. Several at the same time would leave none to
+// other clients.
+const largePool = 500
+
+// bySize tells large pools from others, each by the indices of its orphans.
+func (p Plan) bySize(pools [][]int) (small, large [][]int) {
+	for _, pool := range pools {
+		d := p.decisions[pool[0]]
+		if len(d.facts.pool(d.Allocation).Allocations) < largePool {
+			small = append(small, pool)
+		} else {
+			large = append(large, pool)
+		}
+	}
+	return small, large
 }
 
 // byPool groups indices by pool. The pools are in the order of their first index, and

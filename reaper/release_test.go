@@ -192,33 +192,51 @@ func TestPoolsAreReleasedInBatchesConcurrently(t *testing.T) {
 
 func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
-		synctest.Test(t, func(t *testing.T) {
-			var pools []reaper.Pool
-			for i, a := range allocations(10) {
-				pool := poolOf(a)
-				pool.Name = fmt.Sprint(i)
-				pools = append(pools, pool)
-			}
-			var mu sync.Mutex
-			running, most := 0, 0
-			s := wrapped{fixedStore(pools), func(context.Context, string, []reaper.Warrant) []error {
-				mu.Lock()
-				running++
-				most = max(most, running)
-				mu.Unlock()
-				time.Sleep(time.Second)
-				mu.Lock()
-				running--
-				mu.Unlock()
-				return []error{nil}
-			}}
-			h := newHarness(s)
-			h.pods.Add(reaper.Pod{Ref: other})
-			h.change = func(o *reaper.Options) { o.Concurrency = concurrency }
-			h.run(t)
-			equal(t, fmt.Sprintf("pools at a time with concurrency %d", concurrency), most, want)
-		})
+		name := fmt.Sprintf("pools at a time with concurrency %d", concurrency)
+		equal(t, name, poolsAtATime(t, concurrency, 10, 1), want)
 	}
+}
+
+// A write of a large pool costs the API server so much that two would leave it nothing for
+// other clients.
+func TestLargePoolsAreReleasedOneAtATime(t *testing.T) {
+	for size, want := range map[int]int{499: 3, 500: 1} {
+		equal(t, fmt.Sprintf("pools of %d at a time", size), poolsAtATime(t, 3, 4, size), want)
+	}
+}
+
+// poolsAtATime releases pools of a size, and returns how many there were at most at the same
+// time.
+func poolsAtATime(t *testing.T, concurrency, number, size int) (most int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var pools []reaper.Pool
+		for as := range slices.Chunk(allocations(number*size), size) {
+			pool := poolOf(as...)
+			pool.Name = fmt.Sprint(len(pools))
+			pools = append(pools, pool)
+		}
+		var mu sync.Mutex
+		running := 0
+		s := wrapped{fixedStore(pools), func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return make([]error, len(ws))
+		}}
+		h := newHarness(s)
+		h.pods.Add(reaper.Pod{Ref: other})
+		one := 1.0
+		h.policy.Limits.MaxFraction = &one
+		h.change = func(o *reaper.Options) { o.Concurrency = concurrency }
+		equal(t, "released", h.run(t).Summary.Released, number*size)
+	})
+	return most
 }
 
 // Promise 7, 9. The report has the releases. The allocations that were not begun are

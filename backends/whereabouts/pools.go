@@ -182,7 +182,10 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 	return errs
 }
 
-// patch applies all operations or none. client-go would wait inside the request
+// metadataOfOne asks the API server to answer with the metadata alone of an object.
+const metadataOfOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// patch applies all operations or none. It needs no answer but that it has. client-go would wait inside the request
 // when the API server asks it to, and meanwhile the warrants would expire:
 // MaxRetries(0) forbids that.
 func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
@@ -192,7 +195,7 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 	}
 	namespace, name := splitPool(pool)
 	err = b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
-		MaxRetries(0).Body(body).Do(ctx).Error()
+		SetHeader("Accept", metadataOfOne).MaxRetries(0).Body(body).Do(ctx).Error()
 	return kube.Denied(err, poolKind+" "+pool)
 }
 

@@ -30,8 +30,11 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m, kit.Options{WatchCache: true}) }
 
-// crowdSize is more pods than a second look lists.
-const crowdSize = 2001
+// crowdSize is a few pages of pods.
+const crowdSize = 1001
+
+// listTime is how long the list of the census takes. A second look does not list then.
+const listTime = reaper.Freshness / 4
 
 // sample is the address that the allocation of a crowd holds.
 var sample = netip.MustParseAddr("10.99.0.1")
@@ -140,6 +143,10 @@ func (c *crowd) plan() look {
 	c.Helper()
 	terms := backendtest.Impatient()
 	terms.Pods.Unnamed = policy.Release
+	c.proxy.Before(pages, func(context.Context, proxy.Request) proxy.Action {
+		time.Sleep(listTime)
+		return proxy.Pass()
+	})
 	inv := reaper.TakeInventory(c.Context(), []reaper.Backend{c}, func(string) bool { return true })
 	census, err := reaper.TakeCensus(c.Context(), c.pods, reaper.Scope{})
 	c.must(err)
