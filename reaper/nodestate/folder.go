@@ -51,7 +51,7 @@ func (f *Folder) at(name ...string) string {
 // open opens the folder, which must be as Check wants it. The error wraps fs.ErrNotExist if
 // it does not exist.
 func (f *Folder) open() (*os.Root, error) {
-	root, err := openFolder(f.path, os.Lstat, os.OpenRoot)
+	root, err := openFolder(f.path, f.path, os.Lstat, os.OpenRoot)
 	if err != nil {
 		return nil, badPlace(err, f.path)
 	}
@@ -75,16 +75,16 @@ func (f *Folder) openOrMake() (*os.Root, error) {
 }
 
 // openFolder opens a folder that is no symbolic link, and into which no other user may
-// write.
-func openFolder(path string, lstat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error)) (*os.Root, error) {
-	named, err := lstat(path)
+// write. The path is for messages.
+func openFolder(path, name string, lstat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error)) (*os.Root, error) {
+	named, err := lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !named.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errNoFolder}
 	}
-	root, err := open(path)
+	root, err := open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -104,9 +104,10 @@ func (j *Journals) open() (*os.Root, error) {
 		return nil, err
 	}
 	defer root.Close()
-	folder, err := openFolder(journalsName, root.Lstat, root.OpenRoot)
+	path := j.folder.at(journalsName)
+	folder, err := openFolder(path, journalsName, root.Lstat, root.OpenRoot)
 	if err != nil {
-		return nil, badPlace(fmt.Errorf("%s: %w", j.folder.path, err), j.folder.at(journalsName))
+		return nil, badPlace(err, path)
 	}
 	return folder, nil
 }

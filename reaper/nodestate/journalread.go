@@ -161,7 +161,7 @@ func (j *Journals) List(ctx context.Context) (runs []reaper.PastRun, warnings []
 		}
 		if err != nil {
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			unread = append(unread, first)
+			unread = append(unread, "run "+s.id+": "+first)
 		}
 		if len(found.Records) > 0 {
 			runs = append(runs, past(found))

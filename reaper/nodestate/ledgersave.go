@@ -51,7 +51,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	case damage != nil && !errors.Is(damage, reaper.ErrLedgerDamaged):
 		return damage
 	case there != l.have:
-		return fmt.Errorf("%w: another process wrote %s", reaper.ErrAgain, l.folder.at(ledgerName))
+		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), reaper.ErrAgain)
 	}
 	if damage != nil {
 		if err := keepDamaged(root); err != nil {
@@ -78,7 +78,7 @@ func (l *Ledgers) lock(ctx context.Context, root *os.Root) (lock *os.File, err e
 	})
 	switch {
 	case errors.Is(err, errTaken):
-		return nil, fmt.Errorf("%w: another process is writing the ledger: %s: %w", reaper.ErrAgain, l.folder.at(ledgerLock), err)
+		return nil, fmt.Errorf("another process is writing the ledger: %s: %w: %w", l.folder.at(ledgerLock), err, reaper.ErrAgain)
 	case err != nil:
 		return nil, badPlace(fmt.Errorf("%s: %w", l.folder.at(ledgerLock), err), l.folder.path)
 	}
