@@ -140,7 +140,7 @@ func (f file) token() string {
 // little more memory than one string each.
 func (f file) allocation(folder string) reaper.Allocation {
 	ip, of, err := f.lease()
-	a := reaper.Allocation{Key: f.name, IP: ip, Created: f.mtime}
+	a := reaper.Allocation{Key: f.name, IP: ip, Created: f.mtime, ByRuntime: true}
 	if err != nil {
 		a.Unreadable = err.Error()
 		return a

@@ -19,7 +19,7 @@ import (
 )
 
 // A node is a node's folders, on which it does what the plugin does. It is a
-// backendtest.Store. The real plugin does the same in integration/hostlocal.
+// backendtest.NodeStore. The real plugin does the same in integration/hostlocal.
 type node struct {
 	*testing.T
 	root string
@@ -72,6 +72,9 @@ func (n *node) age(name string) error {
 	return os.Chtimes(n.path(name), at, at)
 }
 
+// ByRuntime implements backendtest.NodeStore.
+func (*node) ByRuntime() {}
+
 // Backend implements backendtest.Store.
 func (n *node) Backend() reaper.Backend { return New(n.settings()) }
 
@@ -118,7 +121,7 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (a reaper.Allocation, er
 				return err
 			}
 			_, err = f.WriteString(owner.Sandbox + "\r\n" + owner.Interface)
-			a = reaper.Allocation{Pool: n.path(dir), Key: next.String(), IP: next, Owner: owner}
+			a = reaper.Allocation{Pool: n.path(dir), Key: next.String(), IP: next, Owner: owner, ByRuntime: true}
 			a.Owner.Node = ""
 			return errors.Join(err, f.Close(), n.age(name), os.WriteFile(n.path(cursor), []byte(next.String()), 0o600))
 		}

@@ -3,7 +3,6 @@ package hostlocal
 import (
 	_ "embed"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -84,12 +83,8 @@ func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field
 		path(at.Child("binDirs").Index(i), dir)
 	}
 	for i, name := range s.Networks {
-		switch at := at.Child("networks").Index(i); {
-		case faulty(at):
-		case !networkName.MatchString(name):
+		if at := at.Child("networks").Index(i); !faulty(at) && !networkName.MatchString(name) {
 			errs = append(errs, field.Invalid(at, name, "must be the name of a network"))
-		case slices.Contains(s.Networks[:i], name):
-			errs = append(errs, field.Duplicate(at, name))
 		}
 	}
 	return errs
