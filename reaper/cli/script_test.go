@@ -55,6 +55,8 @@ func program() { os.Exit(Main(backends.All())) }
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
 //	exec stable                copy stdin, with words in place of servers and times
+//
+// nodescript_test.go has those of the scripts about a node.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		UpdateScripts: *update,
@@ -65,6 +67,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(server.Close)
 			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
+			addRuntime(t, env)
 			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
@@ -72,6 +75,10 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
+			"onnode":    onNode,
+			"lease":     lease,
+			"sandbox":   sandbox,
+			"locked":    locked,
 			"contacted": func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "contacted") },
 			"wrote":     func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "written to") },
 			"json":      func(ts *testscript.TestScript, _ bool, args []string) { jsonValue(ts, ts.ReadFile(args[0])) },
