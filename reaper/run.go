@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 type Options struct {
 	ID      string
 	Version string
-	Address string // of the API server, for the report
+	Address string // of the API server, for the report; on a node, empty if none is asked
 
 	// Program, Kubeconfig, Context, StateNamespace and PolicyFile are for the report. They
 	// may be empty.
@@ -30,12 +32,22 @@ type Options struct {
 	StateNamespace string
 	PolicyFile     string
 
+	// Node is the name of the node whose stores the run is about; empty for those of a
+	// cluster. StateDir is the folder of ledger, lock and journals there.
+	Node     string
+	StateDir string
+
 	// Selection narrows what the run reports and releases. The zero Selection does not.
 	Selection Selection
 
 	Policy   policy.Policy
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
+
+	// Elsewhere says of backends that another run opens, by their names, which one does. The
+	// report has them as skipped.
+	Elsewhere map[string]string
+
 	Ledgers  Ledgers
 	Journals Journals
 	Lock     Lock          // nil: another run may go on at the same time
@@ -128,6 +140,7 @@ func (o Options) info(dryRun bool) RunInfo {
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
+		Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
 		Policy:    PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}
@@ -279,6 +292,9 @@ func (r *run) list(ctx context.Context) Inventory {
 		}
 	}
 	inv.Listings = append(inv.Listings, disabled...)
+	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {
+		inv.Listings = append(inv.Listings, Listing{Backend: name, Status: StatusSkipped, Message: r.Elsewhere[name]})
+	}
 	r.progress("listed %s", inv.stores())
 	return inv
 }
