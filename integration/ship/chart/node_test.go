@@ -3,6 +3,7 @@ package chart_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -17,28 +18,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// nodeOnly are the objects of the DaemonSet, as comparison returns them. Kustomize puts a
-// hash into the name of the policy.
+// nodeOnly are the objects of the DaemonSet, as comparison returns them.
 func nodeOnly(t *testing.T, objects map[string]unstructured.Unstructured) map[string]any {
 	t.Helper()
-	all := make(map[string]any)
-	for key, object := range comparison(t, objects) {
-		if !strings.Contains(key, "ip-reaper-node") {
-			continue
-		}
-		fields := object.(map[string]any)
-		if name := "ip-reaper-node-policy"; strings.Contains(key, name) {
-			key = key[:strings.Index(key, name)+len(name)]
-			delete(fields["metadata"].(map[string]any), "name")
-		}
-		if volumes, ok, _ := unstructured.NestedSlice(fields, "spec", "template", "spec", "volumes"); ok {
-			delete(volumes[0].(map[string]any), "configMap")
-			if err := unstructured.SetNestedSlice(fields, volumes, "spec", "template", "spec", "volumes"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		all[key] = fields
-	}
+	all := comparison(t, objects)
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !strings.Contains(key, "ip-reaper-node") })
 	return all
 }
 
