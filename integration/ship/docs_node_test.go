@@ -68,13 +68,7 @@ func (n *docsNode) run(t *testing.T, typed string) string {
 	must(t, os.Symlink(program, filepath.Join(programs, "ip-reaper")))
 	typed = strings.NewReplacer("/var/lib/", n.path("/var/lib/"), "/etc/ip-reaper", n.path("/etc/ip-reaper"),
 		"--grace-period=60s --wait=2m", "--grace-period=0s").Replace(typed)
-	if strings.Contains(typed, exampleRun) {
-		journals, err := filepath.Glob(n.path("/var/lib/ip-reaper/journals/*.jsonl"))
-		if err != nil || len(journals) != 1 {
-			t.Fatalf("journals %v, %v, want one", journals, err)
-		}
-		typed = strings.ReplaceAll(typed, exampleRun, strings.TrimSuffix(filepath.Base(journals[0]), ".jsonl"))
-	}
+	typed = n.standIn(t, typed)
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", typed)
 	cmd.Dir = n.root
 	cmd.Env = []string{
@@ -87,6 +81,19 @@ func (n *docsNode) run(t *testing.T, typed string) string {
 		t.Errorf("%s: %v\n%s", typed, err, out)
 	}
 	return strings.ReplaceAll(string(out), n.root, "")
+}
+
+// standIn replaces the run of the pages by the one that released something.
+func (n *docsNode) standIn(t *testing.T, text string) string {
+	t.Helper()
+	if !strings.Contains(text, exampleRun) {
+		return text
+	}
+	journals, err := filepath.Glob(n.path("/var/lib/ip-reaper/journals/*.jsonl"))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("journals %v, %v, want one", journals, err)
+	}
+	return strings.ReplaceAll(text, exampleRun, strings.TrimSuffix(filepath.Base(journals[0]), ".jsonl"))
 }
 
 // What the page about nodes types on a node does what it says there.
@@ -104,7 +111,7 @@ func TestCommandsOnANodeDoWhatThePageSays(t *testing.T) {
 			ran++
 			out := n.run(t, c.typed)
 			for _, line := range c.output {
-				if !shown(strings.ReplaceAll(line, exampleRun, "…")).MatchString(out) {
+				if !shown(n.standIn(t, line)).MatchString(out) {
 					t.Errorf("%s:%d: $ %s\ndoes not print\n%s\nbut\n%s", p.path, c.line, c.typed, line, out)
 				}
 			}
