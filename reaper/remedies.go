@@ -17,7 +17,7 @@ type Remedy struct {
 // Names come from stores, which anyone may write, and an operator pastes the command.
 var (
 	safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
-	safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./:-]*$`)
+	safeName = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9_./:-]*$`)
 )
 
 // named returns a name from a store for typed; empty, which is not safe, if it could be a

@@ -27,6 +27,9 @@ type commandFlags struct {
 	verbose   bool
 	timeout   time.Duration
 
+	// stateOnly is set for commands that read nothing but what earlier runs stored.
+	stateOnly bool
+
 	// concurrency is the most requests at the same time. 0 is defaultConcurrency, for the
 	// commands that have no flag for it.
 	concurrency int

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +61,7 @@ func (f runFlags) turns(ctx context.Context, w ioStreams) error {
 			printError(w, told(ctx, err))
 			err = &turnError{err, code}
 		}
-		if cmp.Or(ctx.Err(), wait(ctx, jittered(f.every))) != nil {
+		if ctx.Err() != nil || wait(ctx, jittered(f.every)) != nil {
 			return err
 		}
 	}

@@ -63,6 +63,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return err
 	}
+	f.stateOnly = true
 	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
 	if err != nil {
 		return err

@@ -18,7 +18,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// connect implements target. It asks the container runtime for its version.
+// connect implements target. It asks the container runtime for its version, unless the
+// command reads the state only.
 func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _ bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	name, err := f.name(w)
 	if err != nil {
@@ -32,6 +33,10 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 		access:     func(context.Context, []string) reaper.Denied { return reaper.Denied{} },
 		clockSkew:  func() (time.Duration, bool) { return 0, false },
 		checkState: func(context.Context, bool) ([]string, error) { return nil, folder.Check() },
+	}
+	c.close = func() { _ = journals.Close() }
+	if of.stateOnly {
+		return c, nil
 	}
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p); err != nil {
 		return connection{}, err

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+)
+
+// everyNode is a node on which runs are repeated.
+type everyNode struct {
+	*testing.T
+	runtime     *critest.Runtime
+	work        string
+	out, errs   bytes.Buffer
+	waited      []time.Duration
+	betweenRuns func(n int) error // after the nth run; its error ends the program
+}
+
+func newEveryNode(t *testing.T) *everyNode {
+	n := &everyNode{T: t, runtime: critest.Start(t), work: t.TempDir()}
+	n.runtime.Add(reaper.Sandbox{ID: liveSandbox, Pod: reaper.PodRef{Namespace: "shop", Name: "alive"}})
+	if err := leasesIn(n.work); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// lease adds a lease whose sandbox is gone.
+func (n *everyNode) lease(address string) {
+	n.Helper()
+	if err := leaseIn(n.work, address, deadSandbox, 2*time.Hour); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// left returns the leases.
+func (n *everyNode) left() string {
+	n.Helper()
+	files, err := filepath.Glob(filepath.Join(n.work, "data", "cbr0", "10.*"))
+	if err != nil {
+		n.Fatal(err)
+	}
+	for i, file := range files {
+		files[i] = filepath.Base(file)
+	}
+	return strings.Join(files, " ")
+}
+
+// run runs the program, and returns its exit code.
+func (n *everyNode) run(ctx context.Context, args ...string) int {
+	w := ioStreams{
+		env: func(string) string { return "" }, environ: func() []string { return nil },
+		stdin: strings.NewReader(""), stdout: &n.out, stderr: &n.errs, backends: backends.All(),
+		sleep: func(_ context.Context, d time.Duration) error {
+			n.waited = append(n.waited, d)
+			return n.betweenRuns(len(n.waited))
+		},
+	}
+	return run(ctx, w, append([]string{
+		"node", "--every", "15m", "--node-name", "node-a", "--policy", filepath.Join(n.work, "policy.yaml"), "--dry-run=false",
+		"--runtime-endpoint", n.runtime.Endpoint(), "--state-dir", filepath.Join(n.work, "state"), "--termination-log", "",
+	}, args...))
+}
+
+// reports returns how many reports were printed.
+func (n *everyNode) reports() int { return strings.Count(n.out.String(), "node node-a") }
+
+// Each run sees what changed, and the exit code is that of the last one.
+func TestRunsAreRepeated(t *testing.T) {
+	n := newEveryNode(t)
+	n.lease("10.1.0.6")
+	n.betweenRuns = func(run int) error {
+		if run == 1 {
+			if left := n.left(); left != "" {
+				t.Errorf("after the first run, there is %s", left)
+			}
+			n.lease("10.1.0.7")
+			return nil
+		}
+		return context.Canceled
+	}
+	if code := n.run(t.Context()); code != exitDone || n.reports() != 2 || n.left() != "" {
+		t.Errorf("exit code %d after %d reports with the leases %q, want 0 after 2 with none\n%s", code, n.reports(), n.left(), &n.errs)
+	}
+	for _, d := range n.waited {
+		if d < 13*time.Minute+30*time.Second || d > 16*time.Minute+30*time.Second {
+			t.Errorf("the next run begins after %v, want 15m, more or less by a tenth", d)
+		}
+	}
+}
+
+// A run that fails is told of once, and the next one tries again.
+func TestRepeatedRunsSurviveAFailure(t *testing.T) {
+	n := newEveryNode(t)
+	policy := filepath.Join(n.work, "policy.yaml")
+	good, err := os.ReadFile(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.betweenRuns = func(run int) error {
+		n.lease("10.1.0.6")
+		switch run {
+		case 1: // the runtime lost its sandboxes, or is another one
+			n.runtime.Remove(liveSandbox)
+			return nil
+		case 2: // somebody edits the policy
+			n.runtime.Add(reaper.Sandbox{ID: liveSandbox})
+			return os.WriteFile(policy, []byte("kind: nonsense\n"), 0o600)
+		case 3:
+			return os.WriteFile(policy, good, 0o600)
+		case 4:
+			if left := n.left(); left != "10.1.0.6" {
+				t.Errorf("the leases are %q, want the one that was added", left)
+			}
+			n.runtime.Remove(liveSandbox)
+			return nil
+		}
+		return context.Canceled
+	}
+	if code := n.run(t.Context()); code != exitLimit {
+		t.Errorf("exit code %d, want that of the last run, 4", code)
+	}
+	told := n.errs.String()
+	if got := strings.Count(told, "ip-reaper: the container runtime has no sandboxes"); got != 2 || n.reports() != 4 {
+		t.Errorf("%d refusals and %d reports, want 2 and 4:\n%s", got, n.reports(), told)
+	}
+	if !strings.Contains(told, "ip-reaper: policy "+policy) {
+		t.Errorf("nothing tells of the policy:\n%s", told)
+	}
+}
+
+func TestMistakeInTheFirstRunEndsTheProgram(t *testing.T) {
+	n := newEveryNode(t)
+	n.runtime.Stop()
+	n.betweenRuns = func(int) error {
+		t.Error("there is a second run")
+		return context.Canceled
+	}
+	if code := n.run(t.Context()); code != exitUsage || !strings.Contains(n.errs.String(), "--runtime-endpoint") {
+		t.Errorf("exit code %d, want 2 and what to do:\n%s", code, &n.errs)
+	}
+}
+
+// Promise 2. A stop in the midst of a run keeps what the run has not released.
+func TestStopEndsRepeatedRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   int // the list of sandboxes at which the program is stopped; 0: between two runs
+		want int
+		left string
+	}{
+		{"in the census", 1, exitInterrupted, "10.1.0.6"},
+		{"in the second look", 2, exitInterrupted, "10.1.0.6"},
+		{"between two runs", 0, exitDone, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newEveryNode(t)
+			n.lease("10.1.0.6")
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			n.runtime.OnList(func(context.Context) error {
+				if n.runtime.Lists() == tt.at {
+					stop()
+				}
+				return nil
+			})
+			n.betweenRuns = func(int) error {
+				stop()
+				return ctx.Err()
+			}
+			if code := n.run(ctx); code != tt.want || n.left() != tt.left || n.reports() != 1 {
+				t.Errorf("exit code %d with the leases %q, %d reports, want %d, %q and one\n%s", code, n.left(), n.reports(), tt.want, tt.left, &n.errs)
+			}
+			if stopped := len(n.waited) == 0; stopped != (tt.at > 0) {
+				t.Errorf("it waited for %v", n.waited)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package metrics_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/metrics"
+)
+
+// written writes a file, and returns its metrics.
+func written(t *testing.T, path string, r reaper.Report, exitCode int) map[string]*dto.MetricFamily {
+	t.Helper()
+	if err := metrics.WriteFile(path, r, exitCode); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// nodesOf returns how many metrics of the families have each value of the label node.
+func nodesOf(families map[string]*dto.MetricFamily) map[string]int {
+	nodes := make(map[string]int)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			node := ""
+			for _, l := range metric.GetLabel() {
+				if l.GetName() == "node" {
+					node = l.GetValue()
+				}
+			}
+			nodes[node]++
+		}
+	}
+	return nodes
+}
+
+// A file has what a push has; of a node, with its name.
+func TestFileHasTheMetricsOfAPush(t *testing.T) {
+	pushed := push(t, "", everything(), 0).families
+	for _, node := range []string{"", "node-a"} {
+		r := everything()
+		r.Run.Node = node
+		families := written(t, filepath.Join(t.TempDir(), "a.prom"), r, 0)
+		count := 0
+		for _, family := range pushed {
+			count += len(family.GetMetric())
+			if families[family.GetName()] == nil {
+				t.Errorf("the file does not have %s", family.GetName())
+			}
+		}
+		if diff := cmp.Diff(map[string]int{node: count}, nodesOf(families)); diff != "" {
+			t.Errorf("metrics of node %q (-want +got):\n%s", node, diff)
+		}
+	}
+}
+
+func TestFailedRunKeepsTheTimeOfTheLastSuccess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.prom")
+	const name = "ip_reaper_last_success_timestamp_seconds"
+	success := func(r reaper.Report, exitCode int) float64 {
+		t.Helper()
+		family := written(t, path, r, exitCode)[name]
+		if family == nil {
+			return 0
+		}
+		return family.GetMetric()[0].GetGauge().GetValue()
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	r := everything()
+	r.Run.Node = "node a \"{"
+	r.Run.FinishedAt = at
+	if got := success(r, 3); got != 0 {
+		t.Errorf("before any success, its time is %v", got)
+	}
+	want := float64(at.Unix())
+	if got := success(r, 0); got != want {
+		t.Errorf("after a success, its time is %v, want %v", got, want)
+	}
+	r.Run.FinishedAt = at.Add(time.Hour)
+	for _, code := range []int{1, 4, 130} {
+		if got := success(r, code); got != want {
+			t.Errorf("after a run with exit code %d, the time of the last success is %v, want %v", code, got, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte(name+" nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := success(r, 1); got != 0 {
+		t.Errorf("a file of nonsense has the time %v", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the file: %v, %v, want mode 0644", info.Mode(), err)
+	}
+}
+
+func TestFilesThatCannotBeWritten(t *testing.T) {
+	folder := t.TempDir()
+	if err := metrics.CheckFile(filepath.Join(folder, "a.prom")); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{folder, filepath.Join(folder, "no", "a.prom"), "/dev/null", "/dev/null/a.prom"} {
+		if err := metrics.CheckFile(path); err == nil {
+			t.Errorf("%s can be written", path)
+		}
+	}
+}
+
+// Nodes that push to one gateway do not replace the metrics of each other.
+func TestPushOfANodeHasItsGroup(t *testing.T) {
+	for _, tt := range []struct{ path, want string }{
+		{"", "/metrics/job/ip-reaper/node/node-a"},
+		{"/metrics/job/ip-reaper/node/other", "/metrics/job/ip-reaper/node/other"},
+	} {
+		r := everything()
+		r.Run.Node = "node-a"
+		c := push(t, tt.path, r, 3)
+		if got := c.pushed.String(); !strings.HasPrefix(got, "PUT "+tt.want+"\n") {
+			t.Errorf("pushed to %q: %.80q, want %s", tt.path, got, tt.want)
+		}
+	}
+}
