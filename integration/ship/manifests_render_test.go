@@ -49,6 +49,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
 	}
+	onNodes := []string{"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node"}
 	for name, tt := range map[string]struct {
 		folder string
 		want   []string
@@ -62,6 +63,11 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"cronjob with metrics":  {overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.write(t), installed},
 		"job with etcd":         {overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.write(t), append(bound("-outage", stores[:3]...), jobs...)},
 		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", stores[:3]...), restoring...)},
+		"node":                  {shipped(t, "node"), onNodes},
+		"cronjob and node": {
+			overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet", "node-crio"}}.write(t),
+			slices.Concat(installed, onNodes, []string{"ClusterRole ip-reaper-node", "ClusterRoleBinding ip-reaper-node"}),
+		},
 		"without policies": {
 			of("release", "no-admission").write(t),
 			slices.DeleteFunc(slices.Clone(installed), func(key string) bool { return slices.Contains(restrained, key) }),
