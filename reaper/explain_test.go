@@ -40,11 +40,8 @@ func TestParseQuestion(t *testing.T) {
 // explained returns the explanation of the address 10.0.0.1 by a dry run.
 func (s situation) explained(t *testing.T) reaper.Explanation {
 	t.Helper()
-	h := newHarness(fixedStore(s.pools))
-	h.pods.Add(s.pods...)
+	h := s.harness()
 	h.pods.Add(reaper.Pod{Ref: other})
-	h.pods.AddSets(s.sets...)
-	h.pods.AddNodes(s.nodes...)
 	h.policy = s.terms()
 	x, err := reaper.Explain(h.run(t), reaper.Question{Address: ip1.String()}, []string{"ip-reaper", "run", "--context", "prod"})
 	if err != nil {

@@ -229,19 +229,23 @@ func (tokenRecorder) Restore(_ context.Context, _ string, rs []reaper.Record) []
 	return make([]error, len(rs))
 }
 
+// harness returns a harness with the pools, the cluster and the node of the situation.
+func (s situation) harness() *harness {
+	h := newHarness(fixedStore(s.pools))
+	h.pods.Add(s.pods...)
+	h.pods.AddSets(s.sets...)
+	h.pods.AddNodes(s.nodes...)
+	h.onNode = s.sandboxes != nil
+	for _, id := range s.sandboxes {
+		h.pods.AddSandboxes(reaper.Sandbox{ID: id})
+	}
+	return h
+}
+
 // seen returns the ledger after one more run over the pools and pods of the situation.
 func (s situation) seen(t *testing.T, now time.Time) reaper.Ledger {
 	t.Helper()
-	h := newHarness(fixedStore(s.pools))
-	h.pods.Add(s.pods...)
-	if s.sandboxes != nil {
-		h.onNode = true
-		for _, id := range s.sandboxes {
-			h.pods.AddSandboxes(reaper.Sandbox{ID: id})
-		}
-	}
-	h.pods.AddSets(s.sets...)
-	h.pods.AddNodes(s.nodes...)
+	h := s.harness()
 	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
 	h.policy = s.terms()
 	h.policy.DryRun = new(bool)

@@ -27,7 +27,7 @@ type LimitError struct {
 	// Others are the other limits that refuse the same plan.
 	Others []*LimitError
 
-	source string // of the census that is not believed, for people
+	Source string // of the census that is not believed, for people
 }
 
 // Error names every limit with its figures, and the number of releases so far.
@@ -56,7 +56,7 @@ func (e *LimitError) refusal() Refusal {
 	remedy := "look at the plan; if it is right, raise " + e.Limit + " or give --unsafe-ignore-limits"
 	switch {
 	case e.Census != "":
-		remedy = "look whether " + e.source + " is the right one and lists everything; if it does, " +
+		remedy = "look whether " + e.Source + " is the right one and lists everything; if it does, " +
 			"run again after a grace period, raise " + e.Limit + " or give --unsafe-ignore-limits"
 	case e.Limit == noPods:
 		remedy = "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"
@@ -179,7 +179,7 @@ func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.nodes != nil
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", source: c.source(), Census: fmt.Sprintf(
+			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: c.source(), Census: fmt.Sprintf(
 				"%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
 				c.subject(), list.now, list.kind, list.then, most)})
 		}

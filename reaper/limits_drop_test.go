@@ -91,7 +91,7 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 			census := reaper.NewCensus(time.Now(), manyPods(tt.now.pods), nil, manyNodes(tt.now.nodes)...)
 			var want []*reaper.LimitError
 			for line := range strings.FieldsFuncSeq(tt.want, func(c rune) bool { return c == '\n' }) {
-				want = append(want, &reaper.LimitError{Limit: "limits.maxPodDrop", Census: line})
+				want = append(want, &reaper.LimitError{Limit: "limits.maxPodDrop", Source: "the API server", Census: line})
 			}
 			equal(t, "refusals", plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes), noon, time.Minute), want)
 		})
