@@ -6,7 +6,7 @@ TOOLS := integration/tools
 DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
 CALICO_ASSETS := $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
-ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/pushgateway $(BIN)/promtool
+ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
 MODULES := . integration
@@ -110,6 +110,9 @@ $(BIN)/calicoctl: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
 
 $(BIN)/kube-controllers: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
 	$(call build_tool,calico,github.com/projectcalico/calico/kube-controllers/cmd/kube-controllers)
+
+$(BIN)/host-local: $(TOOLS)/cniplugins/go.mod $(TOOLS)/cniplugins/go.sum
+	$(call build_tool,cniplugins,github.com/containernetworking/plugins/plugins/ipam/host-local)
 
 $(BIN)/pushgateway: $(TOOLS)/prometheus/go.mod $(TOOLS)/prometheus/go.sum
 	$(call build_tool,prometheus,github.com/prometheus/pushgateway)

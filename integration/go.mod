@@ -5,8 +5,10 @@ go 1.26.0
 replace github.com/ip-reaper/ip-reaper => ../
 
 require (
+	github.com/alexflint/go-filemutex v1.3.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
+	github.com/containernetworking/cni v1.3.1
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/k8snetworkplumbingwg/whereabouts v0.9.4

@@ -83,6 +83,7 @@ func (d batch) releaseWithHook(ctx context.Context, hook func() error) []error {
 
 // Promise 1, 8. If the owner comes back during the release, its entry stays.
 func returnedMeanwhile(s *fixture) {
+	s.skipOnNode()
 	leaked := s.leak("a", "back")
 	d := s.judge(leaked...)
 	before := s.snapshot()
@@ -115,14 +116,25 @@ func unknownMeanwhile(s *fixture) {
 	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; !held {
 		s.Error("the entry was released, although its owner is unknown")
 	}
+	d.confirmer.Forget()
 	s.wantErrors(d.releaseAll(d.confirm()), nil)
 	s.wantContent(before, leaked[0])
+}
+
+// skipOnNode skips a check of releases in several writes, between which an owner may come
+// back: on a node, the owner is a sandbox, whose ID no other one gets.
+func (s *fixture) skipOnNode() {
+	s.Helper()
+	if _, ok := s.store.(NodeStore); ok {
+		s.Skip("no sandbox comes back")
+	}
 }
 
 // interrupt cancels a release halfway. It returns the entry as a new backend lists
 // it.
 func (s *fixture) interrupt(e entry) reaper.Allocation {
 	s.Helper()
+	s.skipOnNode()
 	ctx, crash := context.WithCancel(s.Context())
 	errs := s.judge(e).releaseWithHook(ctx, func() error {
 		crash()

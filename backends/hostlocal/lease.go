@@ -78,6 +78,8 @@ func readAttachment(content []byte) (attachment, error) {
 	}
 	id, ifname, two := strings.Cut(text, lineBreak)
 	switch {
+	case strings.HasPrefix(string(content), lineBreak):
+		return attachment{}, errors.New("the first line of the file, for the container ID, is empty")
 	case !containerID.MatchString(id):
 		return attachment{}, errors.New("the file does not begin with a container ID")
 	case two && !isInterface(ifname):

@@ -47,6 +47,9 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	}
 	defer r.d.Close()
 	r.remove(ctx, files)
+	if !r.unlocked(ctx, attached) {
+		return r.errs
+	}
 	for _, one := range attached {
 		r.detach(ctx, one)
 	}
@@ -139,6 +142,25 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	}
 	// A removal that a crash of the node undoes is a leak again, and not an error.
 	_ = r.d.sync()
+}
+
+// unlocked reports whether the locks can be had now, and answers for the attachments if
+// not. Each DEL would wait for a plugin that hangs with them until delTimeout.
+func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
+	if len(attached) == 0 {
+		return true
+	}
+	unlock, err := r.d.lock(ctx, lockWait)
+	if err == nil {
+		unlock()
+		return true
+	}
+	for _, one := range attached {
+		for _, i := range one.indices {
+			r.errs[i] = err
+		}
+	}
+	return false
 }
 
 // removeOne removes the file of a warrant, if it is the one that was listed.

@@ -1,0 +1,116 @@
+package hostlocal_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/backends/hostlocal"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The backend passes the suite over leases of the real plugin (promises 1, 2, 4 and 6).
+func TestConformance(t *testing.T) {
+	for name, knows := range map[string]bool{"released by DEL": true, "released as files": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backendtest.Run(t, func(t *testing.T) backendtest.Store {
+				s := &store{newNode(t)}
+				for _, pool := range suitePools {
+					at := fmt.Sprintf("10.%d.0.", pool[0])
+					s.spans[pool] = []span{{at + "0/24", at + "2", at + "33"}} // 32 addresses
+				}
+				if !knows {
+					s.found = t.TempDir()
+				}
+				return s
+			})
+		})
+	}
+}
+
+// suitePools are the networks of the suite.
+var suitePools = []string{"a", "b"}
+
+// A store is a node whose networks are all the runtime's. It is a backendtest.NodeStore.
+type store struct{ *node }
+
+// ByRuntime implements backendtest.NodeStore.
+func (*store) ByRuntime() {}
+
+// Backend implements backendtest.Store.
+func (s *store) Backend() reaper.Backend {
+	settings := s.settings()
+	settings.Networks = suitePools
+	return hostlocal.New(settings)
+}
+
+// Reserve implements backendtest.Store.
+func (s *store) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+	ips, err := s.add(s.Context(), pool, owner)
+	if err != nil {
+		return reaper.Allocation{}, err
+	}
+	a := reaper.Allocation{Pool: s.path(dataDir, pool), Key: ips[0].String(), IP: ips[0], Owner: owner, ByRuntime: true}
+	a.Owner.Node = ""
+	return a, s.age(pool, owner, dead, ips...)
+}
+
+// Free implements backendtest.Store.
+func (s *store) Free(pool string, owner reaper.Owner) error {
+	return s.del(s.Context(), pool, owner)
+}
+
+// Snapshot implements backendtest.Store. It leaves out what libcni knows, which a DEL
+// removes too.
+func (s *store) Snapshot() (map[string]string, error) { return contentOf(s.path(dataDir)) }
+
+// Spoil implements backendtest.Spoiler.
+func (s *store) Spoil(pool string) (reaper.Allocation, error) {
+	err := os.WriteFile(s.lease(pool, "10.9.9.9"), []byte("no container ID"), 0o600)
+	return reaper.Allocation{Pool: s.path(dataDir, pool), Key: "10.9.9.9"}, err
+}
+
+// contentOf returns what is in a folder: of each file its kind, permissions, time and
+// content, by its path.
+func contentOf(folder string) (map[string]string, error) {
+	found := make(map[string]string)
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != folder {
+			return nil // it went meanwhile
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := describe(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		found[path] = text
+		return err
+	})
+	return found, err
+}
+
+// describe returns all that there is to a file.
+func describe(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	var content []byte
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := os.Readlink(path)
+		return "link to " + to, err
+	case info.Mode().IsRegular():
+		if content, err = os.ReadFile(path); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%v %v %q", info.Mode(), info.ModTime().UnixNano(), content), nil
+}

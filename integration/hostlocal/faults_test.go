@@ -1,0 +1,141 @@
+package hostlocal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// mount mounts a file system for the test.
+func (w *world) mount(source, target, kind string, flags uintptr, data string) {
+	w.Helper()
+	w.must(os.MkdirAll(target, 0o700))
+	if err := syscall.Mount(source, target, kind, flags, data); err != nil {
+		w.Skipf("SKIPPED, so that nothing shows what a full or a read-only disk does: only root can mount: %v", err)
+	}
+	w.Cleanup(func() {
+		if err := syscall.Unmount(target, syscall.MNT_DETACH); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// readOnly makes a folder read-only, and returns how to make it writable again.
+func (w *world) readOnly(folder string) (writable func()) {
+	w.Helper()
+	w.mount(folder, folder, "", syscall.MS_BIND, "")
+	remount := func(more uintptr) {
+		w.must(syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|more, ""))
+	}
+	remount(syscall.MS_RDONLY)
+	return func() { remount(0) }
+}
+
+// A disk without room for the journal, or for the ledger, makes the run fail before its
+// first release. With room again, the next run releases (promises 2, 8 and 10).
+func TestFullDiskReleasesNothing(t *testing.T) {
+	for _, room := range []int{0, 2, 8} {
+		t.Run(fmt.Sprint(room, " pages"), func(t *testing.T) {
+			w := newWorld(t, span{Subnet: "10.1.0.0/16"})
+			const pages, page, leases = 64, 4096, 250
+			w.mount("hostlocal-test", w.state, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", pages*page))
+			w.fill(pods, leases)
+			w.live(pods, sandbox("live"))
+			before := w.content()
+			filling := w.path(stateDir, "filling")
+			f, err := os.Create(filling)
+			w.must(err)
+			size := int64(0)
+			for err == nil {
+				var n int
+				n, err = f.Write(make([]byte, page))
+				size += int64(n)
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			w.must(f.Truncate(size - int64(room*page)))
+			w.must(f.Close())
+
+			result, err := w.start().Wait()
+			w.must(err)
+			if result.ExitCode == 0 {
+				t.Errorf("exit code 0; stderr:\n%s", result.Stderr)
+			}
+			w.wantContent(before)
+			t.Logf("exit code %d; the state has %v", result.ExitCode, w.journals())
+			w.must(os.Remove(filling))
+			if report := w.run(0); report.Summary.Released != leases {
+				t.Errorf("with room again, %d are released, want %d", report.Summary.Released, leases)
+			}
+		})
+	}
+}
+
+// A data folder into which nothing can be written loses nothing: each release fails, the run
+// says so, and the next one releases (promises 2, 7 and 8).
+func TestReadOnlyDataFolder(t *testing.T) {
+	w := newWorld(t)
+	ips := w.leaked(pods, sandbox("web"))
+	attached := w.given(pods, sandbox("attached"), dead) // the plugin's DEL fails too, and says nothing
+	before := w.content()
+	writable := w.readOnly(w.path(dataDir))
+	want := map[string]fate{ips[0].String(): failed, attached[0].String(): failed}
+	w.wantFates(w.run(reap.ExitPartial), pods, want)
+	w.wantContent(before)
+	writable()
+	w.run(0)
+	if left := w.left(pods, sandbox("web"), sandbox("attached")); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+// A state folder into which nothing can be written is a mistake of the caller, and nothing
+// is released (promise 10).
+func TestReadOnlyStateFolder(t *testing.T) {
+	w := newWorld(t)
+	w.leaked(pods, sandbox("web"))
+	before := w.content()
+	w.readOnly(w.state)
+	w.end(w.start(), reap.ExitUsage)
+	w.wantContent(before)
+}
+
+// A runtime that fails, or that has no sandbox at all, keeps everything (promises 2 and 9).
+func TestRuntimeThatCannotBeBelievedKeepsEverything(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(w *world)
+		code  int
+	}{
+		{"it has no sandbox", func(w *world) { w.runtime.Remove(sandbox("on-the-network-of-the-node").Sandbox) }, reap.ExitLimit},
+		{"its list fails", func(w *world) { w.runtime.Fail(codes.Unavailable, "the runtime is starting") }, reap.ExitError},
+		{"its second list fails", func(w *world) {
+			lists := 0
+			w.runtime.OnList(func(context.Context) error {
+				if lists++; lists < secondLook {
+					return nil
+				}
+				return status.Error(codes.Unavailable, "the runtime stops")
+			})
+		}, reap.ExitPartial},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.leaked(pods, sandbox("web"))
+			before := w.content()
+			tt.spoil(w)
+			w.end(w.start(), tt.code)
+			w.wantContent(before)
+		})
+	}
+}

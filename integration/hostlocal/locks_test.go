@@ -1,0 +1,154 @@
+package hostlocal_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// isLocked reports whether another open file has the lock of a file or folder.
+func isLocked(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// waitForRun waits until a run has come somewhere. It looks all the time: what it waits for
+// may be over within milliseconds.
+func (w *world) waitForRun(p *reap.Process, there func() bool) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); !there(); runtime.Gosched() {
+		if time.Now().After(end) {
+			w.must(p.Kill())
+			w.Fatal("the run did not come there in a minute")
+		}
+	}
+}
+
+// hold takes the lock of a file or folder, as a plugin does, until the returned function is
+// called.
+func (w *world) hold(path string) (letGo func()) {
+	w.Helper()
+	f, err := os.Open(path)
+	w.must(err)
+	w.must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	return func() { w.must(f.Close()) }
+}
+
+// A plugin that hangs with its lock holds up the run for a while, and nothing else: the run
+// releases what is of other networks, says what it could not release, and the next run does. It
+// calls no DEL, which would wait too (promises 2, 8 and 9).
+func TestRunGivesUpALockThatAPluginHolds(t *testing.T) {
+	for name, file := range map[string]string{"plugins from 0.7 on": "lock", "plugins before": "."} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.trust = []string{"other"}
+			w.spans["other"] = []span{{Subnet: "10.2.0.0/24"}}
+			ips := append(w.leaked(pods, sandbox("web")), w.given(pods, sandbox("attached"), dead)...)
+			others := w.leaked("other", sandbox("web"))
+			before := w.content()
+			letGo := w.hold(w.lease(pods, file))
+			report := w.run(reap.ExitPartial)
+			w.wantFates(report, pods, map[string]fate{ips[0].String(): failed, ips[1].String(): failed})
+			w.wantFates(report, "other", map[string]fate{others[0].String(): released})
+			w.wantContent(before, w.lease("other", others[0].String()))
+			letGo()
+			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released, ips[1].String(): released})
+		})
+	}
+}
+
+// While the reaper removes files, it has the plugin's lock: an ADD waits until the reaper
+// goes on, or is killed (promise 1).
+func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
+	const leases = 900 // one batch
+	for name, goOn := range map[string]func(*reap.Process) error{
+		"the reaper goes on":   func(p *reap.Process) error { return p.Signal(syscall.SIGCONT) },
+		"the reaper is killed": (*reap.Process).Kill,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, span{Subnet: "10.1.0.0/16"})
+			w.live(pods, sandbox("live"))
+			p := w.stoppedWhileRemoving(leases)
+			added := make(chan error)
+			go func() {
+				_, err := w.add(t.Context(), pods, sandbox("next"))
+				added <- err
+			}()
+			w.waitForRun(p, func() bool { return isWaiting(w.lease(pods, "lock")) })
+			select {
+			case err := <-added:
+				t.Errorf("the ADD did not wait: %v", err)
+			default:
+			}
+			w.must(goOn(p))
+			w.must(<-added)
+			if _, err := p.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			w.list(sandbox("next"))
+			w.run(0)
+			if left := len(w.content()); left != 4 { // two leases, lock and cursor
+				t.Errorf("%d files are left, want 4", left)
+			}
+			if diff := cmp.Diff(2, len(w.left(pods, sandbox("live"), sandbox("next")))); diff != "" {
+				t.Errorf("leases of live sandboxes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// stoppedWhileRemoving returns a run that is stopped while it removes so many leases and has
+// the locks. A run that was stopped too late, after the lock of a batch, ends; then another
+// one begins.
+func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
+	w.Helper()
+	for range 5 {
+		first := w.lease(pods, w.fill(pods, leases)[0])
+		p := w.start()
+		w.waitForRun(p, func() bool {
+			_, err := os.Lstat(first)
+			return errors.Is(err, os.ErrNotExist)
+		})
+		w.must(p.Signal(syscall.SIGSTOP))
+		if isLocked(w.lease(pods, "lock")) && isLocked(w.path(dataDir, pods)) {
+			return p
+		}
+		w.must(p.Signal(syscall.SIGCONT))
+		w.end(p, 0)
+	}
+	w.Fatal("the reaper does not have the locks while it removes files")
+	return nil
+}
+
+// isWaiting reports whether some process waits for the lock of a file.
+func isWaiting(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	inode := fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(locks)) {
+		if strings.Contains(line, "-> FLOCK") && strings.Contains(line, inode) {
+			return true
+		}
+	}
+	return false
+}

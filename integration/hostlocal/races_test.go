@@ -1,0 +1,233 @@
+package hostlocal_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alexflint/go-filemutex"
+)
+
+// one is a network with one address, so that every ADD gets the same.
+var one = span{"10.1.0.0/24", "10.1.0.2", "10.1.0.2"}
+
+const oneKey = "10.1.0.2"
+
+// A run asks the runtime twice: for the census, and before the release.
+const (
+	census     = 1
+	secondLook = 2
+)
+
+// onList does something while the runtime answers the nth list of sandboxes from now on.
+func (w *world) onList(n int, do func() error) {
+	lists := 0
+	w.runtime.OnList(func(context.Context) error {
+		if lists++; lists != n {
+			return nil
+		}
+		if err := do(); err != nil {
+			w.Errorf("during list %d: %v", n, err)
+		}
+		return nil
+	})
+}
+
+// A runtime gives an address before it lists the sandbox. Whatever of an attachment is
+// younger than ten minutes keeps its lease, also under a policy without a minimum age; what
+// is older does not (promises 1 and 2).
+func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
+	const old, fresh = 11 * time.Minute, 9 * time.Minute
+	for _, tt := range []struct {
+		name                    string
+		lease, entry, namespace time.Duration // ages; 0: there is none
+		want                    fate
+	}{
+		{"just given, as it is", -1, -1, 0, young},
+		{"the lease", fresh, old, 0, young},
+		{"the entry in libcni's cache", old, fresh, 0, young},
+		{"the network namespace", old, old, fresh, young},
+		{"a lease of a chain that failed", fresh, 0, 0, young},
+		{"none", old, old, old, released},
+		{"none of a chain that failed", old, 0, 0, released},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, one)
+			of := sandbox("web")
+			ips, err := w.add(t.Context(), pods, of)
+			w.must(err)
+			for file, age := range map[string]time.Duration{w.lease(pods, oneKey): tt.lease, w.entry(pods, of): tt.entry, w.path("netns", of.Sandbox): tt.namespace} {
+				switch at := time.Now().Add(-age); {
+				case age == 0:
+					w.must(os.RemoveAll(file))
+				case age > 0:
+					w.must(os.MkdirAll(w.path("netns"), 0o755))
+					f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
+					w.must(err)
+					w.must(f.Close())
+					w.must(os.Chtimes(file, at, at))
+				}
+			}
+			before := w.content()
+			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): tt.want})
+			if tt.want == released {
+				w.wantContent(before, w.lease(pods, oneKey))
+				return
+			}
+			w.wantContent(before)
+			w.list(of)
+			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): present})
+		})
+	}
+}
+
+// The plugin takes a lease back and gives its address to another sandbox, which is not
+// listed yet and no younger than the first, after the lease was listed. The new lease stays,
+// whether the reaper calls the DEL of the old one or removes files (promises 1 and 4).
+func TestAddressThatIsGivenAnewIsKept(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		list  int
+		found bool // the plugin, by the reaper
+	}{
+		{"before the census, files", census, false},
+		{"before the second look, files", secondLook, false},
+		{"before the second look, DEL", secondLook, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, one)
+			if !tt.found {
+				w.found = t.TempDir()
+			}
+			old, next := sandbox("old"), sandbox("next")
+			w.given(pods, old, dead)
+			var before map[string]string
+			w.onList(tt.list, func() error {
+				if err := w.del(context.Background(), pods, old); err != nil {
+					return err
+				}
+				ips, err := w.add(context.Background(), pods, next)
+				if err != nil {
+					return err
+				}
+				err = w.age(pods, next, dead, ips...)
+				before = w.content()
+				return err
+			})
+			w.wantFates(w.run(0), pods, map[string]fate{oneKey: changed})
+			w.wantContent(before)
+		})
+	}
+}
+
+// What a plugin does between the second look and the release, it does under its lock. The
+// reaper, which waits for that, compares what it removes only then (promises 1 and 4).
+func TestLeaseIsComparedUnderTheLock(t *testing.T) {
+	next := sandbox("next")
+	for _, tt := range []struct {
+		name string
+		do   func(path string) error
+		want fate
+	}{
+		{"another sandbox has the address", func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(next.Sandbox+"\r\n"+next.Interface), 0o600)
+		}, changed},
+		{"another sandbox has the address, and its file the same time", func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, []byte(next.Sandbox+"\r\n"+next.Interface), 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(path, info.ModTime(), info.ModTime())
+		}, changed},
+		{"the same sandbox has it again", func(path string) error {
+			old := sandbox("old")
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(old.Sandbox+"\r\n"+old.Interface), 0o600)
+		}, changed},
+		{"it is gone", func(path string) error { return os.Remove(path) }, released},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, one)
+			w.leaked(pods, sandbox("old"))
+			path := w.lease(pods, oneKey)
+			locked, err := filemutex.New(w.lease(pods, "lock"))
+			w.must(err)
+			defer locked.Close()
+			var looks atomic.Bool
+			w.onList(secondLook, func() error {
+				looks.Store(true)
+				return locked.Lock()
+			})
+			p := w.start()
+			w.waitForRun(p, func() bool { return looks.Load() && isLocked(w.path(dataDir, pods)) })
+			w.must(tt.do(path))
+			before := w.content()
+			w.must(locked.Unlock())
+			report := w.end(p, 0).Report
+			w.wantFates(report, pods, map[string]fate{oneKey: tt.want})
+			w.wantContent(before)
+		})
+	}
+}
+
+// A sandbox that the runtime lists at the second look has its address (promises 1 and 4).
+func TestSandboxThatIsListedInTheMeantimeKeepsItsLease(t *testing.T) {
+	w := newWorld(t, one)
+	slow := sandbox("slow")
+	w.given(pods, slow, dead)
+	before := w.content()
+	w.onList(secondLook, func() error {
+		w.list(slow)
+		return nil
+	})
+	w.wantFates(w.run(0), pods, map[string]fate{oneKey: returned})
+	w.wantContent(before)
+}
+
+// A late DEL of the runtime, for a sandbox whose address another one has by now, takes
+// nothing from that one (promise 1).
+func TestLateDelAfterTheRelease(t *testing.T) {
+	w := newWorld(t, one)
+	old, next := sandbox("old"), sandbox("next")
+	w.leaked(pods, old)
+	w.wantFates(w.run(0), pods, map[string]fate{oneKey: released})
+	ips, err := w.add(t.Context(), pods, next)
+	w.must(err)
+	if ips[0] != netip.MustParseAddr(oneKey) {
+		t.Fatalf("the plugin gave %v, want %s", ips, oneKey)
+	}
+	before := w.content()
+	w.must(w.del(t.Context(), pods, old))
+	w.wantContent(before)
+	w.wantFates(w.run(0), pods, map[string]fate{oneKey: young})
+	w.list(next)
+	w.wantFates(w.run(0), pods, map[string]fate{oneKey: present})
+}
+
+// A sandbox that was made again for the same pod has another ID, and keeps its own lease
+// alone (promise 1).
+func TestLaterSandboxOfThePodKeepsOnlyItsOwnLease(t *testing.T) {
+	w := newWorld(t)
+	first, second := sandbox("web"), sandboxAgain("web", 1)
+	gone := w.given(pods, first, dead)
+	kept := w.given(pods, second, dead)
+	w.list(second)
+	w.wantFates(w.run(0), pods, map[string]fate{gone[0].String(): released, kept[0].String(): present})
+	if left := w.left(pods, first, second); len(left) != 1 || left[0] != kept[0].String() {
+		t.Errorf("leases %v are left, want %v", left, kept)
+	}
+}
