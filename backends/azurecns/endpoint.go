@@ -39,7 +39,7 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 	}
 	err := answer.Response.check()
 	if code, ok := errors.AsType[*codeError](err); ok && code.code == codeNotFound {
-		return nil, nil
+		return map[string]json.RawMessage{}, nil
 	}
 	return answer.Endpoint.Interfaces, err
 }

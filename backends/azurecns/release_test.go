@@ -272,7 +272,10 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 	}
 	l := newLeak(t, straight)
 	l.cns.Change(deadID, func(a *cnstest.Address) { o := *a.Owner; o.Secondary = true; a.Owner = &o })
-	for pool := range l.node.Backend().List(t.Context()) {
+	for pool, err := range l.node.Backend().List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, a := range pool.Allocations {
 			if !strings.Contains(a.Protected, "beside eth0") {
 				t.Errorf("%s is protected by %q", a.Key, a.Protected)

@@ -63,7 +63,7 @@ func TestRestoreBringsTheInterfacesBack(t *testing.T) {
 	requests := 0
 	records := l.records()
 	l.wantLeft(0)
-	l.cns.OnRequest(func(method, path string) *cnstest.Answer {
+	l.cns.OnRequest(func(_, path string) *cnstest.Answer {
 		if path == pathRequest {
 			requests++
 		}

@@ -47,7 +47,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		defer cached.Close()
+		defer cached.close()
 		l := listing{Backend: b, places: p, cache: cached, yield: yield, sizes: make(map[string]int)}
 		if err := l.all(ctx); err != nil && !errors.Is(err, errLeft) {
 			yield(reaper.Pool{}, err)
@@ -105,7 +105,7 @@ func (l *listing) dataDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("read the data folder: %w", err)
 	}
-	defer d.Close()
+	defer d.close()
 	l.found = true
 	var names []string
 	err = d.each(ctx, func(name string, mode fs.FileMode) error {
@@ -158,7 +158,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (reape
 	if err != nil {
 		return reaper.Pool{}, err
 	}
-	defer d.Close()
+	defer d.close()
 	pool := reaper.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
 	l.places.own[d.path].inRange(&pool)
 	leases := false

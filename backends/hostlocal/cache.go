@@ -33,12 +33,11 @@ func openCache(dir string) (*cache, error) {
 	return &cache{d}, nil
 }
 
-// Close implements io.Closer.
-func (c *cache) Close() error {
-	if c == nil {
-		return nil
+// close closes the cache, if there is one.
+func (c *cache) close() {
+	if c != nil {
+		c.folder.close()
 	}
-	return c.folder.Close()
 }
 
 // A cached is one entry of the cache.
@@ -127,7 +126,7 @@ func (e cached) namespaceSince() (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer d.Close()
+	defer d.close()
 	f, err := d.stat(name)
 	return f.mtime, err == nil
 }

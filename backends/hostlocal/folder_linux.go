@@ -42,8 +42,9 @@ func (d *folder) open(name string) (*folder, error) {
 	return &folder{os.NewFile(uintptr(fd), path), path}, nil
 }
 
-// Close implements io.Closer. It also gives back the folder's own lock.
-func (d *folder) Close() error { return d.f.Close() }
+// close closes the folder, and gives back its own lock. A folder was only read, so nothing
+// can be lost.
+func (d *folder) close() { _ = d.f.Close() }
 
 func (d *folder) fd() int { return int(d.f.Fd()) }
 
@@ -185,7 +186,7 @@ func (d *folder) create(f file) error {
 		return d.at("create", f.name, err)
 	}
 	made := os.NewFile(uintptr(fd), d.path+"/"+f.name)
-	defer made.Close()
+	defer func() { _ = made.Close() }()
 	if _, err := made.Write(f.content); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type folder struct{ path string }
 func openFolder(string) (*folder, error) { return nil, errNotLinux }
 
 func (*folder) open(string) (*folder, error)          { return nil, errNotLinux }
-func (*folder) Close() error                          { return nil }
+func (*folder) close()                                {}
 func (*folder) stat(string) (file, error)             { return file{}, errNotLinux }
 func (*folder) read(string, int) (file, error)        { return file{}, errNotLinux }
 func (*folder) readRegular(string, int) (file, error) { return file{}, errNotLinux }

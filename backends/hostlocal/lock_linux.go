@@ -28,25 +28,25 @@ func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), e
 		return nil, err
 	}
 	if err := flock(ctx, own.f); err != nil {
-		own.Close()
+		own.close()
 		return nil, d.at("lock", "", err)
 	}
 	fd, err := retried(func() (int, error) {
 		return unix.Openat(d.fd(), lockFile, unix.O_CREAT|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, lockPerm)
 	})
 	if err != nil {
-		own.Close()
+		own.close()
 		return nil, d.at("open", lockFile, err)
 	}
 	f := os.NewFile(uintptr(fd), d.path+"/"+lockFile)
 	if err := flock(ctx, f); err != nil {
-		f.Close()
-		own.Close()
+		_ = f.Close()
+		own.close()
 		return nil, d.at("lock", lockFile, err)
 	}
 	return func() {
-		f.Close()
-		own.Close()
+		_ = f.Close()
+		own.close()
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func (n *node) locked(network string, do func(dir string) error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 	if err := lock.Lock(); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (p *places) readConfs(ctx context.Context, dir string) ([]conf, error) {
 	var files []string
 	d, err := openFolder(dir)
 	if err == nil {
-		defer d.Close()
+		defer d.close()
 		err = d.each(ctx, func(name string, mode fs.FileMode) error {
 			if isConf(name) && !mode.IsDir() {
 				files = append(files, name)
@@ -152,8 +152,8 @@ func foldersOf(n network, defaults []string) []string {
 // resolved returns the path without symbolic links, so that a folder has one name:
 // /var/run is /run on most nodes. A folder that does not exist keeps its name.
 func resolved(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		return target
 	}
 	return path.Clean(dir)
 }

@@ -31,7 +31,7 @@ func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.Ra
 	defer func() {
 		for _, d := range open {
 			if d != nil {
-				d.Close()
+				d.close()
 			}
 		}
 	}()

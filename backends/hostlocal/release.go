@@ -45,7 +45,7 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	if r.d == nil {
 		return r.errs // the folder is gone, with all that was in it
 	}
-	defer r.d.Close()
+	defer r.d.close()
 	r.remove(ctx, files)
 	if !r.unlocked(ctx, attached) {
 		return r.errs
@@ -63,7 +63,7 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 	if err != nil {
 		return nil, nil, err
 	}
-	defer known.Close()
+	defer known.close()
 	groups := make(map[string][]int)
 	var order []string
 	for i, w := range r.ws {
@@ -120,7 +120,7 @@ func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer data.Close()
+	defer data.close()
 	return data.open(path.Base(pool))
 }
 

@@ -40,7 +40,7 @@ func TestReleaseWaitsForBothLocks(t *testing.T) {
 			d, err := os.Open(n.path("networks/a"))
 			n.must(err)
 			n.must(syscall.Flock(int(d.Fd()), syscall.LOCK_EX))
-			return func() { d.Close() }
+			return func() { n.must(d.Close()) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []reaper.Record, 
 		r.answer(err)
 	default:
 		r.d = d
-		defer d.Close()
+		defer d.close()
 		do(r)
 	}
 	return r.errs

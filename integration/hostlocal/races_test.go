@@ -108,10 +108,10 @@ func TestAddressThatIsGivenAnewIsKept(t *testing.T) {
 			w.given(pods, old, dead)
 			var before map[string]string
 			w.onList(tt.list, func() error {
-				if err := w.del(context.Background(), pods, old); err != nil {
+				if err := w.del(t.Context(), pods, old); err != nil {
 					return err
 				}
-				ips, err := w.add(context.Background(), pods, next)
+				ips, err := w.add(t.Context(), pods, next)
 				if err != nil {
 					return err
 				}
@@ -166,7 +166,7 @@ func TestLeaseIsComparedUnderTheLock(t *testing.T) {
 			path := w.lease(pods, oneKey)
 			locked, err := filemutex.New(w.lease(pods, "lock"))
 			w.must(err)
-			defer locked.Close()
+			defer func() { _ = locked.Close() }()
 			var looks atomic.Bool
 			w.onList(secondLook, func() error {
 				looks.Store(true)

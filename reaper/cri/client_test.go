@@ -212,7 +212,7 @@ func TestClientIsUsedAtTheSameTime(t *testing.T) {
 }
 
 func TestEndpointWithoutARuntimeIsTold(t *testing.T) {
-	folder, err := os.MkdirTemp("", "cri")
+	folder, err := os.MkdirTemp("", "cri") //nolint:usetesting // see critest.Start
 	if err != nil {
 		t.Fatal(err)
 	}

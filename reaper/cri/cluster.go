@@ -37,18 +37,23 @@ func (n node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 // A noServer is what is known of a cluster without its API server.
 type noServer struct{}
 
+// Pods implements reaper.Cluster.
 func (noServer) Pods(ctx context.Context) ([]reaper.Pod, error) { return nil, ctx.Err() }
 
+// VirtualMachines implements reaper.Cluster.
 func (noServer) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
 	return nil, ctx.Err()
 }
 
+// StatefulSets implements reaper.Cluster.
 func (noServer) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	return nil, ctx.Err()
 }
 
+// Nodes implements reaper.Cluster.
 func (noServer) Nodes(ctx context.Context) ([]reaper.Node, error) { return nil, ctx.Err() }
 
+// Pod implements reaper.Cluster.
 func (noServer) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
 	return reaper.Pod{}, reaper.Unknown, fmt.Errorf("pod %s: no API server was given: %w", ref, reaper.ErrRefused)
 }

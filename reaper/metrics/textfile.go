@@ -50,7 +50,7 @@ func successIn(path string) (at float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(io.LimitReader(file, maxFile))
 	for lines.Scan() {
 		if fields := strings.Fields(lines.Text()); len(fields) > 1 && strings.HasPrefix(fields[0], namespace+"_"+lastSuccessName) {

@@ -26,7 +26,7 @@ func written(t *testing.T, path string, r reaper.Report, exitCode int) map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(file)
 	if err != nil {

@@ -209,7 +209,7 @@ func TestSaveWaitsForAnotherWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	writer, err := take(root, ledgerLock)
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func TestLockOfARemovedFileIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	var holders atomic.Int32
 	alone := func(do func() error) error {
 		file, err := take(root, lockName)

@@ -34,7 +34,7 @@ type Runtime struct {
 func Start(t testing.TB) *Runtime {
 	t.Helper()
 	// The path of a socket has at most 107 bytes, and t.TempDir has the name of the test.
-	folder, err := os.MkdirTemp("", "cri")
+	folder, err := os.MkdirTemp("", "cri") //nolint:usetesting // its path is too long
 	if err != nil {
 		t.Fatal(err)
 	}
