@@ -1,0 +1,268 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostLocal is the namespace of the pods of host-local.yaml.
+const hostLocal = "host-local"
+
+// removedPlugin is a plugin that a configuration still names and the node has no more, such
+// as one of a service mesh that was uninstalled.
+const removedPlugin = "istio-cni"
+
+// agentPlugin is the plugin of agent-plugin.sh.
+const agentPlugin = "ask-agent"
+
+// The networks of the worker, one after the other. A range has 29 addresses for pods: the
+// plugin gives away neither the first, which is the gateway's, nor the last.
+var (
+	// As kindnet has it: the leases are in memory, and a reboot removes them.
+	inMemory = hostNetwork{name: "kindnet", dataDir: "/run/cni-ipam-state", subnet: "10.244.1.192/27"}
+	// As flannel has it: the leases are on the disk.
+	onDisk = hostNetwork{name: "cbr0", subnet: "10.244.1.224/27"}
+)
+
+const rangeSize = 29
+
+// The addresses that a node keeps itself, with the real containerd: it leaks them in the
+// ways that are known, and the shipped DaemonSet brings them back.
+func TestNodeThatLeaksItsAddresses(t *testing.T) {
+	c := connect(t)
+	c.borrow(workerA)
+	c.connectPods(workerA, inMemory, "")
+	c.apply("host-local.yaml")
+	c.started("running", 2*time.Minute)
+	running := c.podsOf("running")
+	theirs := c.leasesOf(workerA, inMemory, running)
+	unharmed := func(c *cluster) {
+		c.Helper()
+		c.wantAnswers(running)
+		if lost := without(theirs, c.leases(workerA, inMemory)); len(lost) > 0 {
+			c.Errorf("running pods lost their leases: %v", lost)
+		}
+	}
+	unharmed(c)
+
+	c.step("a plugin that is missing costs an address a try, until the range is full", func(c *cluster) {
+		c.leakUntilFull(workerA, inMemory)
+		unharmed(c)
+	})
+	c.step("pods hang also once the configuration is mended", func(c *cluster) {
+		c.connectPods(workerA, inMemory, "")
+		c.wantHanging()
+	})
+	c.step("the DaemonSet releases nothing that is young", func(c *cluster) {
+		before := c.leases(workerA, inMemory)
+		c.installNode("node-release", "node-kindnet", "node-release")
+		r := c.reap(workerA)
+		if want := rangeSize - len(running); r.Summary.Released > 0 || r.count("TooYoung") != want {
+			c.Errorf("of the young leases, %d were released, and %d are held for that, want %d", r.Summary.Released, r.count("TooYoung"), want)
+		}
+		if lost := without(before, c.leases(workerA, inMemory)); len(lost) > 0 {
+			c.Errorf("young leases are gone: %v", lost)
+		}
+	})
+	c.step("the DaemonSet releases all that leaked, and the pods that hung start", func(c *cluster) {
+		c.freed(workerA, inMemory, c.aged(workerA, inMemory))
+		c.started("hanging", time.Minute)
+		unharmed(c)
+	})
+	c.step("an ADD that outlives the containerd that began it leaks", func(c *cluster) {
+		c.outliveContainerd(workerA, inMemory)
+		c.freed(workerA, inMemory, c.aged(workerA, inMemory))
+		unharmed(c)
+	})
+	c.empty(workerA, inMemory)
+	c.step("a reboot leaks every address of before, and they are released", func(c *cluster) {
+		c.installNode("node-release", "node-release") // no folder of kindnet's is there after a reboot
+		c.leakByReboot(workerA, onDisk)
+		now := c.podsOf("running")
+		held := c.leasesOf(workerA, onDisk, now)
+		leaked := c.aged(workerA, onDisk)
+		c.freed(workerA, onDisk, leaked)
+		c.wantAnswers(now)
+		if lost := without(held, c.leases(workerA, onDisk)); len(lost) > 0 {
+			c.Errorf("running pods lost their leases: %v", lost)
+		}
+		c.installNode("node")
+		c.undo(workerA, onDisk, leaked)
+		c.wantAnswers(now)
+	})
+}
+
+// borrow takes a worker from the pods of the rest of the suite, and gives it back when the
+// test ends.
+func (c *cluster) borrow(node string) {
+	c.Helper()
+	c.kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=2m")
+	c.Cleanup(func() {
+		c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
+		c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper")
+		c.kubectl("uncordon", node)
+	})
+}
+
+// leakUntilFull has ten pods start where the last plugin is missing. Each try of the kubelet
+// makes a sandbox: ptp and host-local succeed, the last plugin fails, and so does its DEL,
+// which is the first to be called. containerd ignores that, forgets the sandbox, and never
+// calls the DEL of the others (containerd 12130).
+func (c *cluster) leakUntilFull(node string, n hostNetwork) {
+	c.Helper()
+	const replicas = 10
+	c.connectPods(node, n, removedPlugin)
+	c.scale("hanging", replicas)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if held := len(c.leases(node, n)); held < rangeSize {
+			return fmt.Sprintf("%d of %d addresses are taken", held, rangeSize), nil
+		}
+		return "", nil
+	})
+	c.eventually(30*time.Second, func(context.Context) (string, error) {
+		held, leaked := c.leases(node, n), c.leaked(node, n)
+		if len(leaked) < rangeSize-len(c.podsOf("running")) {
+			return fmt.Sprintf("of %d leases, %d have no sandbox", len(held), len(leaked)), nil
+		}
+		return "", nil
+	})
+}
+
+// wantHanging checks that pods get no address, because there is none.
+func (c *cluster) wantHanging() {
+	c.Helper()
+	c.eventually(time.Minute, func(ctx context.Context) (string, error) {
+		hanging, err := c.hanging(ctx, hostLocal, "hanging-")
+		if err != nil {
+			return "", err
+		}
+		if want := len(c.podsOf("hanging")); len(hanging) < want {
+			return fmt.Sprintf("%d of %d pods hang", len(hanging), want), nil
+		}
+		if !strings.Contains(c.kubectl("-n", hostLocal, "get", "events"), "no IP addresses available in range set") {
+			return "no event says that the range is full", nil
+		}
+		return "", nil
+	})
+}
+
+// freed waits until none of the leases is there. The plugin may have given the addresses
+// away again.
+func (c *cluster) freed(node string, n hostNetwork, leases []lease) {
+	c.Helper()
+	c.eventually(2*time.Minute, func(context.Context) (string, error) {
+		now := c.leases(node, n)
+		still := slices.DeleteFunc(slices.Clone(leases), func(l lease) bool {
+			return !slices.ContainsFunc(now, func(o lease) bool { return o.ip == l.ip && o.sandbox == l.sandbox })
+		})
+		if len(still) > 0 {
+			return fmt.Sprintf("of %d leases, %d are still there: %v", len(leases), len(still), still), nil
+		}
+		return "", nil
+	})
+}
+
+// aged makes all leases that leaked older than the minimal age, and returns them.
+func (c *cluster) aged(node string, n hostNetwork) []lease {
+	c.Helper()
+	leaked := c.leaked(node, n)
+	c.age(node, n, leaked)
+	now := c.leases(node, n)
+	return slices.DeleteFunc(now, func(l lease) bool {
+		return !slices.ContainsFunc(leaked, func(o lease) bool { return o.ip == l.ip && o.sandbox == l.sandbox })
+	})
+}
+
+// outliveContainerd kills containerd while ADDs of new pods wait in host-local, and stops
+// these: they are as slow as on a node that has no time for them. containerd remembers the
+// sandboxes when it is back, and the kubelet removes them, with a DEL that finds no lease.
+// Then the ADDs go on, and take theirs.
+func (c *cluster) outliveContainerd(node string, n hostNetwork) {
+	c.Helper()
+	const more = 4
+	holder := strings.TrimSpace(c.inside(node, "hold-adds.sh", n.folder()))
+	replicas := int32(len(c.podsOf("hanging")) + more)
+	c.scale("hanging", replicas)
+	var processes, sandboxes []string
+	for line := range strings.Lines(c.inside(node, "kill-in-add.sh", holder, strconv.Itoa(more))) {
+		process, sandbox, _ := strings.Cut(strings.TrimSpace(line), " ")
+		processes, sandboxes = append(processes, process), append(sandboxes, sandbox)
+	}
+	c.started("hanging", 2*time.Minute) // by other sandboxes
+	c.eventually(2*time.Minute, func(context.Context) (string, error) {
+		known := c.sandboxes(node)
+		for _, sandbox := range sandboxes {
+			if slices.Contains(known, sandbox) {
+				return "the sandbox " + sandbox + " is still there", nil
+			}
+		}
+		return "", nil
+	})
+	c.docker(append([]string{"exec", node, "kill", "-CONT"}, processes...)...)
+	c.eventually(30*time.Second, func(context.Context) (string, error) {
+		leaked := c.leaked(node, n)
+		for _, sandbox := range sandboxes {
+			if !slices.ContainsFunc(leaked, func(l lease) bool { return l.sandbox == sandbox }) {
+				return fmt.Sprintf("sandbox %s has no lease; leaked are %v", sandbox, leaked), nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// empty ends all pods, and waits until their leases are gone.
+func (c *cluster) empty(node string, n hostNetwork) {
+	c.Helper()
+	c.scale("running", 0)
+	c.scale("hanging", 0)
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		if left := c.leases(node, n); len(left) > 0 {
+			return fmt.Sprintf("leases are left: %v", left), nil
+		}
+		return "", nil
+	})
+}
+
+// leakByReboot reboots a node whose pods' network has a plugin that asks an agent of the
+// node. The agent is not there yet when the kubelet removes the sandboxes of before: their
+// DELs fail, and containerd ignores an error of a missing file where the network namespace
+// is gone too. When the agent is there, the pods start again, with other addresses.
+func (c *cluster) leakByReboot(node string, n hostNetwork) {
+	c.Helper()
+	c.inside(node, "agent-plugin.sh", agentPlugin)
+	startAgent := func() { c.docker("exec", node, "touch", "/run/agent.sock") }
+	startAgent()
+	c.connectPods(node, n, agentPlugin)
+	c.scale("running", 3)
+	c.started("running", time.Minute)
+	before := c.leasesOf(node, n, c.podsOf("running"))
+	c.docker("restart", node)
+	_, err := c.command("", filepath.Join(c.root, "integration", "kind", "network.sh"), node)
+	c.must(err)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
+			return "", err
+		}
+		if kept := without(before, c.leaked(node, n)); len(kept) > 0 {
+			return fmt.Sprintf("not leaked: %v", kept), nil
+		}
+		return "", nil
+	})
+	startAgent()
+	c.eventually(2*time.Minute, func(context.Context) (string, error) {
+		held, known := c.leases(node, n), c.sandboxes(node)
+		for _, pod := range c.podsOf("running") {
+			lives := func(l lease) bool { return l.ip.String() == pod.Status.PodIP && slices.Contains(known, l.sandbox) }
+			if !ready(pod) || !slices.ContainsFunc(held, lives) {
+				return fmt.Sprintf("pod %s is not back; it shows %s", pod.Name, pod.Status.PodIP), nil
+			}
+		}
+		return "", nil
+	})
+}
