@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/hostlocal"
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -17,6 +18,7 @@ func All() []plugin.Plugin {
 		[]plugin.Plugin{
 			calico.Plugin(),
 			reservedips.Plugin(),
+			hostlocal.Plugin(),
 		},
 	)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// opened returns the names of the backends that are opened with a policy, without
-// any variable.
+// opened returns the names of the backends of a cluster that are opened with a policy,
+// without any variable.
 func opened(t *testing.T, p policy.Policy) []string {
 	t.Helper()
-	all, err := plugin.Open(t.Context(), backends.All(), &rest.Config{Host: "https://nowhere.invalid"}, func(string) string { return "" }, p)
+	all, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), &rest.Config{Host: "https://nowhere.invalid"}, func(string) string { return "" }, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,13 @@ backends:
   calico:
     enabled: auto
     datastore: etcdv3
+  hostlocal:
+    enabled: auto
+    dataDirs: [/a]
+    confDir: /b
+    cacheDir: /c
+    binDirs: [/d]
+    networks: [e]
   overlapping: {enabled: false}
   reservedIPs:
     enabled: auto

@@ -90,7 +90,7 @@ var runsOnly = []string{
 }
 
 func TestChartGrantsWhatBackendsNeed(t *testing.T) {
-	for _, p := range backends.All() {
+	for _, p := range plugin.Of(backends.All(), plugin.Cluster) {
 		settings := someSettings(p)
 		for _, mode := range modes {
 			want := access(p, settings, rightsOf(mode)...)

@@ -16,6 +16,8 @@ type History struct {
 	Kind           string    `json:"kind"`
 	Cluster        string    `json:"cluster"` // the API server's address
 	StateNamespace string    `json:"stateNamespace"`
+	Node           string    `json:"node,omitempty"`     // see RunInfo
+	StateDir       string    `json:"stateDir,omitempty"` // see RunInfo
 	Runs           []PastRun `json:"runs"`
 
 	// Warnings are sentences about what could not be read.

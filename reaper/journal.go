@@ -33,7 +33,7 @@ type JournalRun struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"startedAt"`
 	Version   string    `json:"version"` // of the program
-	Cluster   string    `json:"cluster"` // the API server's address
+	Cluster   string    `json:"cluster"` // the API server's address, or node and its name
 
 	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in
 	// journals of earlier versions. It is not proved: the audit log of the API server has

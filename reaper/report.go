@@ -43,6 +43,10 @@ type RunInfo struct {
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"` // the API server's address
 
+	// Node is the name of the node whose stores the run is about; empty for the stores of
+	// a cluster. Then Cluster is empty if no API server was asked for the pods of the node.
+	Node string `json:"node,omitempty"`
+
 	// Program has the words that start the program, such as "kubectl ip-reaper".
 	Program string `json:"program,omitempty"`
 
@@ -55,6 +59,9 @@ type RunInfo struct {
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
 
+	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
+	StateDir string `json:"stateDir,omitempty"`
+
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection Selection `json:"selection,omitzero"`
 
@@ -66,6 +73,14 @@ type RunInfo struct {
 	// and no entry has FirstSeen and Due. If only an earlier run stored one, what leaked
 	// since and waits has neither.
 	Memory bool `json:"memory"`
+}
+
+// place names what the run is about, for journals: the API server's address, or a node.
+func (r RunInfo) place() string {
+	if r.Node != "" {
+		return "node " + r.Node
+	}
+	return r.Cluster
 }
 
 // PolicyInfo says by which policy a run judged.

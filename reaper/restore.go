@@ -22,6 +22,9 @@ type RestoreOptions struct {
 	Version string
 	Address string // of the API server, for the report
 
+	Node     string // see Options
+	StateDir string
+
 	Journal Journal
 	Damage  error        // why parts of the journal could not be read; nil if it is whole
 	Only    []netip.Addr // the addresses to put back; empty: all
@@ -108,8 +111,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 			defer unlock()
 		}
 	}
-	if of := r.Journal.Run.Cluster; of != "" && of != r.Address {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.Address))
+	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.place() {
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.place()))
 	}
 	inv := TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	census, err := TakeCensus(ctx, r.Cluster, Scope{})

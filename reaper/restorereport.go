@@ -67,9 +67,11 @@ func newRestoreReport(o RestoreOptions) RestoreReport {
 	r := RestoreReport{
 		APIVersion: policy.APIVersion,
 		Kind:       "RestoreReport",
-		Run:        RunInfo{ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address},
-		Journal:    o.Journal.Run,
-		Entries:    []RestoreEntry{},
+		Run: RunInfo{
+			ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
+		},
+		Journal: o.Journal.Run,
+		Entries: []RestoreEntry{},
 	}
 	seen := make(map[[4]string]int)
 	for n, rec := range o.Journal.Records {

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	ID      string
 	Version string
-	Address string // of the API server, for the report
+	Address string // of the API server, for the report; on a node, empty if none is asked
 
 	// Program, Kubeconfig, Context, StateNamespace and PolicyFile are for the report. They
 	// may be empty.
@@ -29,6 +29,11 @@ type Options struct {
 	Context        string
 	StateNamespace string
 	PolicyFile     string
+
+	// Node is the name of the node whose stores the run is about; empty for those of a
+	// cluster. StateDir is the folder of ledger, lock and journals there.
+	Node     string
+	StateDir string
 
 	// Selection narrows what the run reports and releases. The zero Selection does not.
 	Selection Selection
@@ -128,6 +133,7 @@ func (o Options) info(dryRun bool) RunInfo {
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
+		Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
 		Policy:    PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}

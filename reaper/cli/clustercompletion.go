@@ -36,11 +36,10 @@ func fromCluster(w ioStreams, list func(context.Context, connection) ([]string, 
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		f := clusterFlags{
-			flags: cmd.Flags(), kubeconfig: value("kubeconfig"), context: value("context"),
-			stateNamespace: value("state-namespace"), timeout: completionTimeout,
+		at := &clusterFlags{
+			flags: cmd.Flags(), kubeconfig: value("kubeconfig"), context: value("context"), stateNamespace: value("state-namespace"),
 		}
-		conn, err := connect(ctx, w, f, false, p, slog.New(slog.DiscardHandler))
+		conn, err := at.connect(ctx, w, commandFlags{timeout: completionTimeout}, false, p, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

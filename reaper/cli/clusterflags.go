@@ -1,102 +1,48 @@
 package cli
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// clusterFlags are the flags of every command that contacts a cluster.
+// clusterFlags say which cluster a command contacts. It implements target.
 type clusterFlags struct {
 	flags *pflag.FlagSet
 
-	policy         string
 	kubeconfig     string
 	context        string
 	stateNamespace string
-	output         string
-	logFormat      string
-	verbose        bool
-	timeout        time.Duration
-
-	// concurrency is the most requests at the same time. 0 is defaultConcurrency, for the
-	// commands that have no flag for it.
-	concurrency int
 }
 
-// defaultConcurrency is less than what an API server handles at the same time for all of
-// its clients of the same priority.
-const defaultConcurrency = 32
+// scope implements target.
+func (*clusterFlags) scope() plugin.Scope { return plugin.Cluster }
 
-// add adds the flags to a command.
+// add implements target.
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside a cluster, writing requires that it is typed")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "namespace of ledger, journals and lock; by default "+kube.StateNamespace+", or inside a cluster the namespace of the pod")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
-	flags.StringVar(&f.logFormat, "log-format", "", "`FORMAT` of the log on stderr, text or json; by default text on a terminal, json elsewhere")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
 }
 
-// check returns the mistakes in the flags that can be found without a cluster.
-func (f clusterFlags) check() error {
-	if f.policy == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
-		return reaper.BadInput(errors.New("--policy: no file is named"), "name one, or leave the flag out")
-	}
-	if f.timeout <= 0 {
-		return reaper.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
-	}
-	if f.logFormat != "" && !slices.Contains(logFormats, f.logFormat) {
-		return reaper.BadInput(fmt.Errorf("--log-format: unknown format %q", f.logFormat), "use "+strings.Join(logFormats, " or "))
-	}
-	return checkOutput(f.output)
+// check implements target.
+func (*clusterFlags) check() error { return nil }
+
+// command implements target. A run that writes requires the context.
+func (f *clusterFlags) command(run reaper.RunInfo) []string {
+	return slices.Concat([]string{"run"},
+		flagWords("--kubeconfig", f.kubeconfig), flagWords("--context", run.Context), flagWords("--state-namespace", f.stateNamespace))
 }
 
-// The formats of the log.
-const (
-	logText = "text"
-	logJSON = "json"
-)
-
-var logFormats = []string{logText, logJSON}
-
-// newLogger returns a logger to stderr. Without --log-format, it writes text to a terminal,
-// and JSON elsewhere. Of client-go, it logs warnings and errors only.
-func newLogger(w ioStreams, f clusterFlags) *slog.Logger {
-	level := slog.LevelInfo
-	if w.terminal {
-		level = slog.LevelWarn // progress lines replace the info level
+// flagWords returns a flag with its value; nothing without a value.
+func flagWords(flag, value string) []string {
+	if value == "" {
+		return nil
 	}
-	if f.verbose {
-		level = slog.LevelDebug
-	}
-	text := cmp.Or(f.logFormat, logJSON) == logText || f.logFormat == "" && w.terminal
-	klog.SetSlogLogger(slog.New(newHandler(w.stderr, text, slog.LevelWarn)))
-	return slog.New(newHandler(w.stderr, text, level))
-}
-
-// checkOutput returns an error if the output format does not exist, or if its template is
-// wrong.
-func checkOutput(format string) error {
-	if strings.HasPrefix(format, templateFile) {
-		return nil // the file is read when the flags are complete
-	}
-	if err := report.Check(format); err != nil {
-		return reaper.BadInput(fmt.Errorf("--output: %w", err), "use "+report.FormatList())
-	}
-	return nil
+	return []string{flag, value}
 }

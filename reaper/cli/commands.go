@@ -25,7 +25,7 @@ Without a policy that says "dryRun: false", a run only says what it would do.
 
 // newRoot returns the command tree. The root command is the run command.
 func newRoot(w ioStreams) *cobra.Command {
-	root := newRun(w)
+	root := newRun(w, new(clusterFlags))
 	root.Use = "ip-reaper"
 	root.Long = about
 	root.Version = longVersion()
@@ -41,7 +41,8 @@ func newRoot(w ioStreams) *cobra.Command {
 		return checkVariables(root, w.environ())
 	}
 	root.SetUsageFunc(usage(root.UsageFunc()))
-	root.AddCommand(newRun(w), newRestore(w), newHistory(w), newInspect(w), newExplain(w), newPools(w), newPolicy(w), newVersion())
+	root.AddCommand(newRun(w, new(clusterFlags)), newRestore(w, new(clusterFlags)), newHistory(w, new(clusterFlags)),
+		newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newNode(w), newInspect(w), newPolicy(w), newVersion())
 	if w.kubectl {
 		asPlugin(w, root)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -16,6 +17,10 @@ import (
 // of its subcommands. Flags that are not listed complete to files. Only the names of runs,
 // pools, nodes and namespaces come from the API server.
 func addCompletions(w ioStreams, cmd *cobra.Command) {
+	scope := plugin.Cluster
+	if cmd.Flags().Lookup("state-dir") != nil {
+		scope = plugin.Node
+	}
 	values := map[string]cobra.CompletionFunc{
 		"output":          cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
 		"color":           cobra.FixedCompletions([]cobra.Completion{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
@@ -26,7 +31,7 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 		"namespace":       fromCluster(w, namespaceNames),
 		"node":            fromCluster(w, nodeNames),
 		"pool":            fromCluster(w, poolNames),
-		"backend":         cobra.FixedCompletions(backendNames(w.backends), cobra.ShellCompDirectiveNoFileComp),
+		"backend":         cobra.FixedCompletions(backendNames(plugin.Of(w.backends, scope)), cobra.ShellCompDirectiveNoFileComp),
 		"timeout":         cobra.NoFileCompletions,
 		"grace-period":    cobra.NoFileCompletions,
 		"min-age":         cobra.NoFileCompletions,
@@ -36,6 +41,14 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 		"only":            cobra.NoFileCompletions,
 		"push-url":        cobra.NoFileCompletions,
 		"pod":             cobra.NoFileCompletions,
+		"every":           cobra.NoFileCompletions,
+		"node-name":       cobra.NoFileCompletions,
+	}
+	if scope == plugin.Node { // a shell may not ask the container runtime
+		for _, name := range []string{"namespace", "pool", "run"} {
+			values[name] = cobra.NoFileCompletions
+		}
+		values["pods"] = cobra.FixedCompletions(podSources, cobra.ShellCompDirectiveNoFileComp)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		complete := values[f.Name]

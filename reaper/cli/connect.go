@@ -18,6 +18,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -27,27 +28,10 @@ import (
 // of 500 large pods takes a busy API server a few seconds.
 const requestTimeout = time.Minute
 
-// A connection is everything that a run talks to.
-type connection struct {
-	address        string
-	context        string // of the kubeconfig; empty inside a cluster
-	by             string // who is connected: the pod, or the user of the kubeconfig
-	stateNamespace string // of ledger, journals and lock
-	core           corev1.CoreV1Interface
-	raw            rest.Interface // see kube.RawClient
-	backends       []reaper.Backend
-	cluster        reaper.Cluster
-	ledgers        reaper.Ledgers
-	journals       *kube.Journals
-	lock           reaper.Lock
-	events         reaper.EventRecorder
-	clockSkew      func() (time.Duration, bool)
-}
-
-// connect prepares the clients and makes no request. Outside a cluster, writing
-// requires that --context is typed, and is not empty.
-func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
-	config, contextName, namespace, err := loadConfig(f, w.env)
+// connect implements target. Outside a cluster, writing requires that --context is typed, and
+// is not empty.
+func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
+	config, contextName, namespace, err := loadConfig(*f, w.env)
 	if err != nil {
 		return connection{}, err
 	}
@@ -56,14 +40,8 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 		return connection{}, reaper.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+contextName)
 	}
-	config.UserAgent = "ip-reaper/" + buildVersion()
-	config.Timeout = requestTimeout
-	clock := kube.NewClock(time.Now)
-	config.Wrap(kube.NewInFlight(cmp.Or(f.concurrency, defaultConcurrency)).Wrap)
-	config.Wrap(clock.Wrap)
-	watch(w, config, f.timeout, logger)
-	config.QPS = -1 // the API server's priority and fairness does the throttling
-	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew}
+	clock := prepare(w, config, of, logger)
+	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew, close: func() {}}
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p); err != nil {
 		return connection{}, err
 	}
@@ -71,11 +49,57 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	if name := w.env("POD_NAME"); name != "" && contextName == "" {
 		self = reaper.PodRef{Namespace: namespace, Name: name}
 		c.by = "pod " + self.String()
-	} else if user := userOf(f, contextName); user != "" {
+	} else if user := userOf(*f, contextName); user != "" {
 		c.by = "user " + user
 	}
 	namespace = cmp.Or(f.stateNamespace, namespace)
 	c.stateNamespace = namespace
+	clients, err := clientsOf(config)
+	if err != nil {
+		return connection{}, err
+	}
+	c.raw = clients.raw
+	c.cluster = kube.NewCluster(clients.core, clients.apps, clients.raw)
+	c.ledgers = kube.NewLedgers(clients.core, namespace)
+	c.journals = kube.NewJournals(clients.core, namespace, retention(p))
+	c.lock = kube.NewLock(clients.leases, namespace, time.Now, logger)
+	c.events = kube.NewEventRecorder(clients.events, clients.core, self, controllerName)
+	c.access = rights(w, clients, c.backends, namespace, p, logger)
+	c.checkState = func(ctx context.Context, writes bool) ([]string, error) {
+		return checkState(ctx, clients, namespace, writes, logger)
+	}
+	return c, nil
+}
+
+// retention returns which journals the policy keeps.
+func retention(p policy.Policy) journal.Retention {
+	return journal.Retention{Runs: *p.Journal.Keep, For: p.Journal.KeepFor.Duration}
+}
+
+// prepare sets what the requests of a config have in common. It returns the clock that they
+// are compared with.
+func prepare(w ioStreams, config *rest.Config, of commandFlags, logger *slog.Logger) *kube.Clock {
+	config.UserAgent = "ip-reaper/" + buildVersion()
+	config.Timeout = requestTimeout
+	clock := kube.NewClock(time.Now)
+	config.Wrap(kube.NewInFlight(cmp.Or(of.concurrency, defaultConcurrency)).Wrap)
+	config.Wrap(clock.Wrap)
+	watch(w, config, of.timeout, logger)
+	config.QPS = -1 // the API server's priority and fairness does the throttling
+	return clock
+}
+
+// clients are the clients of an API server.
+type clients struct {
+	core   corev1.CoreV1Interface
+	apps   appsv1.AppsV1Interface
+	leases coordinationv1.CoordinationV1Interface
+	events eventsv1.EventsV1Interface
+	raw    rest.Interface // see kube.RawClient
+}
+
+// clientsOf returns the clients for a config.
+func clientsOf(config *rest.Config) (clients, error) {
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -85,15 +109,9 @@ func connect(ctx context.Context, w ioStreams, f clusterFlags, writes bool, p po
 	events, eventsErr := eventsv1.NewForConfig(protobuf)
 	raw, rawErr := kube.RawClient(config)
 	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr, rawErr); err != nil {
-		return connection{}, fmt.Errorf("client: %w", err)
+		return clients{}, fmt.Errorf("client: %w", err)
 	}
-	c.core, c.raw = core, raw
-	c.cluster = kube.NewCluster(core, apps, raw)
-	c.ledgers = kube.NewLedgers(core, namespace)
-	c.journals = kube.NewJournals(core, namespace, kube.Retention{Runs: *p.Journal.Keep, For: p.Journal.KeepFor.Duration})
-	c.lock = kube.NewLock(leases, namespace, time.Now, logger)
-	c.events = kube.NewEventRecorder(events, core, self, controllerName)
-	return c, nil
+	return clients{core, apps, leases, events, raw}, nil
 }
 
 // maxFirstAnswer is how long the program waits for the first answer of an API server.

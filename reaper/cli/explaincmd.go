@@ -26,8 +26,9 @@ const explainExamples = `  %[1]s explain 10.0.0.7
   %[1]s explain node/node-a
   %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
 
-func newExplain(w ioStreams) *cobra.Command {
+func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags
+	f.target = at
 	cmd := &cobra.Command{
 		Use:     "explain ADDRESS | NAMESPACE/POD | pod/NAME | node/NAME | NAME",
 		Short:   "Say why an address is kept or released, and what would change that",
@@ -64,23 +65,14 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 		return lookErr
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := reaper.Explain(*found, question, runCommand(w, f, found.Run.Context))
+	x, err := reaper.Explain(*found, question, runCommand(w, f, found.Run))
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}
 	return errors.Join(lookErr, report.WriteExplanation(w.stdout, f.output, x))
 }
 
-// runCommand returns the words of a run on the same cluster, by the same policy. A run that
-// writes requires the context.
-func runCommand(w ioStreams, f lookFlags, contextName string) []string {
-	words := append(strings.Fields(w.name()), "run")
-	for _, one := range []struct{ flag, value string }{
-		{"--kubeconfig", f.kubeconfig}, {"--context", contextName}, {"--state-namespace", f.stateNamespace}, {"--policy", f.policy},
-	} {
-		if one.value != "" {
-			words = append(words, one.flag, one.value)
-		}
-	}
-	return words
+// runCommand returns the words of a run on the same target, by the same policy.
+func runCommand(w ioStreams, f lookFlags, run reaper.RunInfo) []string {
+	return slices.Concat(strings.Fields(w.name()), f.target.command(run), flagWords("--policy", f.policy))
 }

@@ -20,19 +20,26 @@ type filterFlags struct {
 	names         map[string]*[]string // by the name of the flag
 }
 
+// nodeFilter is the flag that names nodes.
+const nodeFilter = "node"
+
 // filters are the flags that take names.
 var filters = []struct{ name, short, usage string }{
 	{"namespace", "n", "only allocations of pods of this `NAMESPACE`; by default all namespaces"},
 	{"pod", "", "only allocations of this `POD`: namespace/name, or a name together with -n"},
-	{"node", "", "only allocations of pods of this `NODE`"},
+	{nodeFilter, "", "only allocations of pods of this `NODE`"},
 	{"pool", "", "only allocations of this `POOL`, with or without its namespace"},
 	{"backend", "", "only allocations of this `BACKEND`"},
 }
 
-// add adds the flags to a command.
-func (f *filterFlags) add(flags *pflag.FlagSet) {
+// add adds the flags to a command of the scope.
+func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	f.flags, f.names = flags, make(map[string]*[]string)
 	for _, one := range filters {
+		if one.name == nodeFilter && scope == plugin.Node { // all are of this node
+			f.names[one.name] = new([]string)
+			continue
+		}
 		f.names[one.name] = flags.StringSliceP(one.name, one.short, nil, one.usage+"; repeatable")
 	}
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "allocations of all namespaces, which is the default")
@@ -48,7 +55,7 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (reaper.Selection, erro
 		}
 	}
 	s := reaper.Selection{
-		Namespaces: *f.names["namespace"], Nodes: *f.names["node"], Pools: *f.names["pool"], Backends: *f.names["backend"],
+		Namespaces: *f.names["namespace"], Nodes: *f.names[nodeFilter], Pools: *f.names["pool"], Backends: *f.names["backend"],
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
 		return s, reaper.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -25,13 +25,14 @@ journal.keepFor.
 
 // historyFlags are the flags of the history command, and of restore --list.
 type historyFlags struct {
-	clusterFlags
+	commandFlags
 	out outputFlags
 	run string
 }
 
-func newHistory(w ioStreams) *cobra.Command {
+func newHistory(w ioStreams, at target) *cobra.Command {
 	var f historyFlags
+	f.target = at
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List the last runs that released, and what they released",
@@ -57,31 +58,35 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return err
 	}
-	logger := newLogger(w, f.clusterFlags)
+	logger := newLogger(w, f.commandFlags)
 	p, err := loadPolicy(w, f.policy)
 	if err != nil {
 		return err
 	}
-	conn, err := connect(ctx, w, f.clusterFlags, false, p, logger)
+	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
 	if err != nil {
 		return err
 	}
+	defer conn.close()
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	warnings, err := conn.checkState(timed, false, logger)
+	warnings, err := conn.checkState(timed, false)
 	if err != nil {
 		return err
 	}
 	found := reaper.NewHistory(conn.address, conn.stateNamespace)
-	found.Warnings = warnings
+	found.Node, found.StateDir, found.Warnings = conn.node, conn.stateDir, warnings
 	partly, err := readHistory(timed, conn.journals, f.run, &found)
 	switch {
 	case errors.Is(err, reaper.ErrNoJournal):
-		return reaper.BadInput(err, strings.Join(append(warnings, w.name()+" history lists the runs that have one"), "; "))
+		return reaper.BadInput(err, strings.Join(append(warnings, historyCommand(w, f.target)+" lists the runs that have one"), "; "))
 	case err != nil:
 		return err
 	}
-	by := reaper.RunInfo{Program: w.name(), Kubeconfig: f.kubeconfig, Context: conn.context, StateNamespace: conn.stateNamespace}
+	by := reaper.RunInfo{
+		Program: w.name(), Kubeconfig: kubeconfigOf(f.flags), Context: conn.context, StateNamespace: conn.stateNamespace,
+		Node: conn.node, StateDir: conn.stateDir,
+	}
 	by.Policy.File = f.policy
 	return errors.Join(partly, report.WriteHistory(w.stdout, printing, found, by))
 }
@@ -91,7 +96,7 @@ const latest = "latest"
 
 // readHistory reads all runs, or one. partly is a *reaper.PartialError if its journal is
 // damaged. If there is no run, the latest is none either.
-func readHistory(ctx context.Context, journals *kube.Journals, run string, found *reaper.History) (partly, err error) {
+func readHistory(ctx context.Context, journals storedJournals, run string, found *reaper.History) (partly, err error) {
 	if run == latest {
 		runs, unread, err := journals.List(ctx)
 		if err != nil || len(runs) == 0 {
@@ -110,4 +115,12 @@ func readHistory(ctx context.Context, journals *kube.Journals, run string, found
 	runs, unread, err := journals.List(ctx)
 	found.Runs, found.Warnings = append(found.Runs, runs...), append(found.Warnings, unread...)
 	return nil, err
+}
+
+// historyCommand returns the words of the history command for a target.
+func historyCommand(w ioStreams, at target) string {
+	if at.scope() == plugin.Node {
+		return w.name() + " node history"
+	}
+	return w.name() + " history"
 }

@@ -72,7 +72,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	f.out.add(flags)
-	f.filters.add(flags)
+	f.filters.add(flags, plugin.Cluster)
 	return cmd
 }
 

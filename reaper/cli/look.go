@@ -18,7 +18,7 @@ import (
 // lookFlags are the flags of the commands that decide as a dry run does, on a cluster or
 // on files, and print something else than its report.
 type lookFlags struct {
-	clusterFlags
+	commandFlags
 	overrides overrides
 	filters   filterFlags
 	from      []string
@@ -27,9 +27,12 @@ type lookFlags struct {
 
 // add adds the flags to a command.
 func (f *lookFlags) add(flags *pflag.FlagSet) {
-	f.clusterFlags.add(flags)
+	f.commandFlags.add(flags)
 	f.overrides.addTerms(flags)
-	f.filters.add(flags)
+	f.filters.add(flags, f.target.scope())
+	if f.target.scope() == plugin.Node {
+		return // files of a node are for the commands of a cluster
+	}
 	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` and contact nothing, as inspect does; - is stdin")
 	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods of the cluster, and its StatefulSets and nodes")
 }
@@ -54,7 +57,11 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	selection, err := f.filters.selection(w.backends)
+	backends := w.backends // files may be of any
+	if len(f.from) == 0 {
+		backends = plugin.Of(w.backends, f.target.scope())
+	}
+	selection, err := f.filters.selection(backends)
 	if err != nil {
 		return nil, err
 	}
@@ -68,16 +75,17 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 	}
 	dryRun := true
 	p.DryRun = &dryRun
-	logger := newLogger(w, f.clusterFlags)
-	conn, err := connect(ctx, w, f.clusterFlags, false, p, logger)
+	logger := newLogger(w, f.commandFlags)
+	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := conn.checkState(ctx, false, logger)
+	defer conn.close()
+	warnings, err := conn.checkState(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	o := options(w, runFlags{clusterFlags: f.clusterFlags}, p, conn, logger)
+	o := options(w, runFlags{commandFlags: f.commandFlags}, p, conn, logger)
 	o.Selection, o.Brief = selection, brief
 	found, err := reaper.Run(ctx, o)
 	found.Warnings = append(warnings, found.Warnings...)

@@ -36,8 +36,9 @@ type poolsFlags struct {
 	limit int
 }
 
-func newPools(w ioStreams) *cobra.Command {
+func newPools(w ioStreams, at target) *cobra.Command {
 	var f poolsFlags
+	f.target = at
 	cmd := &cobra.Command{
 		Use:     "pools",
 		Short:   "Show how full networks and pools are, and who leaks most",

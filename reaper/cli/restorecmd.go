@@ -29,7 +29,7 @@ exists or a rule of the policy holds it, a run releases it when its grace period
 
 // restoreFlags are the flags of the restore command.
 type restoreFlags struct {
-	clusterFlags
+	commandFlags
 	out     outputFlags
 	run     string
 	journal string
@@ -38,8 +38,9 @@ type restoreFlags struct {
 	list    bool
 }
 
-func newRestore(w ioStreams) *cobra.Command {
+func newRestore(w ioStreams, at target) *cobra.Command {
 	var f restoreFlags
+	f.target = at
 	cmd := &cobra.Command{
 		Use:   "restore --run ID | --journal FILE | --list",
 		Short: "Put back what a run released",
@@ -70,7 +71,7 @@ func (f restoreFlags) history(ctx context.Context, w ioStreams) error {
 	if f.journal != "" || len(f.only) > 0 {
 		return reaper.BadInput(errors.New("--list: it lists the journals in the cluster, and takes neither --journal nor --only"), "")
 	}
-	return history(ctx, w, historyFlags{f.clusterFlags, f.out, f.run})
+	return history(ctx, w, historyFlags{f.commandFlags, f.out, f.run})
 }
 
 // addresses returns the addresses of --only.
@@ -106,17 +107,18 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	logger := newLogger(w, f.clusterFlags)
-	conn, err := connect(ctx, w, f.clusterFlags, !f.dryRun, p, logger)
+	logger := newLogger(w, f.commandFlags)
+	conn, err := f.target.connect(ctx, w, f.commandFlags, !f.dryRun, p, logger)
 	if err != nil {
 		return err
 	}
+	defer conn.close()
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	journal, damage := readJournal(timed, w, f, conn)
 	switch {
 	case errors.Is(damage, reaper.ErrNoJournal) && f.journal == "":
-		return reaper.BadInput(damage, conn.whereJournals(timed, w, logger))
+		return reaper.BadInput(damage, conn.whereJournals(timed, historyCommand(w, f.target)))
 	case errors.Is(damage, reaper.ErrNoJournal):
 		return reaper.BadInput(damage, "")
 	case damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged):
@@ -125,12 +127,12 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err := checkOnly(only, journal); err != nil {
 		return errors.Join(err, damage)
 	}
-	warnings, err := conn.checkState(timed, !f.dryRun, logger)
+	warnings, err := conn.checkState(timed, !f.dryRun)
 	if err != nil {
 		return err
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
-		ID: newID(), Version: buildVersion(), Address: conn.address,
+		ID: newID(), Version: buildVersion(), Address: conn.address, Node: conn.node, StateDir: conn.stateDir,
 		Journal: journal, Damage: damage, Only: only, DryRun: f.dryRun,
 		Backends: conn.backends, Cluster: conn.cluster, Ledgers: conn.ledgers, Lock: conn.lock,
 		Now: time.Now, Logger: logger,

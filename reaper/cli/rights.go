@@ -21,12 +21,12 @@ import (
 //
 // The rights to save the ledger, to take the lock and to write events are not asked for,
 // because a run releases without them, and warns once of each.
-func rights(w ioStreams, conn connection, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
-	rules := plugin.Needs(w.backends, conn.backends, p, plugin.Release)
+func rights(w ioStreams, c clients, opened []reaper.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	return func(ctx context.Context, backends []string) reaper.Denied {
 		common := []kube.Need{
-			{Verb: "get", Resource: "pods"},                                          // the second look
-			{Verb: "create", Resource: "configmaps", Namespace: conn.stateNamespace}, // the journal
+			{Verb: "get", Resource: "pods"},                                // the second look
+			{Verb: "create", Resource: "configmaps", Namespace: namespace}, // the journal
 		}
 		needs := slices.Clone(common)
 		of := make(map[string][][]kube.Need)
@@ -34,7 +34,7 @@ func rights(w ioStreams, conn connection, p policy.Policy, logger *slog.Logger) 
 			of[name] = needsOf(rules[name])
 			needs = append(needs, slices.Concat(of[name]...)...)
 		}
-		missing, err := kube.Missing(ctx, conn.raw, needs)
+		missing, err := kube.Missing(ctx, c.raw, needs)
 		if err != nil {
 			logger.Debug("the rights of the account are not known", "err", err)
 			return reaper.Denied{}

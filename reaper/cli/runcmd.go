@@ -17,12 +17,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // runFlags are the flags of the run command.
 type runFlags struct {
-	clusterFlags
+	commandFlags
 	overrides      overrides
 	out            outputFlags
 	filters        filterFlags
@@ -35,8 +36,8 @@ type runFlags struct {
 	ignoreLimits   bool
 }
 
-func newRun(w ioStreams) *cobra.Command {
-	var f runFlags
+func newRun(w ioStreams, at target) *cobra.Command {
+	f := runFlags{commandFlags: commandFlags{target: at, concurrency: defaultConcurrency}}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Find leaked addresses and, if the policy says so, release them (the default command)",
@@ -47,11 +48,13 @@ func newRun(w ioStreams) *cobra.Command {
 	f.add(flags)
 	f.overrides.add(flags)
 	f.out.add(flags)
-	f.filters.add(flags)
+	f.filters.add(flags, at.scope())
 	f.wait.add(flags)
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
-	flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, and most pools that are written")
+	if at.scope() == plugin.Cluster {
+		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, and most pools that are written")
+	}
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
 	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run ends")
@@ -67,7 +70,7 @@ func (f runFlags) check() error {
 	if err := f.overrides.check(); err != nil {
 		return err
 	}
-	return f.clusterFlags.check()
+	return f.commandFlags.check()
 }
 
 // reap runs the command, from its flags to its report.
@@ -79,7 +82,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	selection, err := f.filters.selection(w.backends)
+	selection, err := f.filters.selection(plugin.Of(w.backends, f.target.scope()))
 	if err != nil {
 		return err
 	}
@@ -92,15 +95,16 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		return err
 	}
 	f.overrides.apply(&p)
-	logger := newLogger(w, f.clusterFlags)
-	conn, err := connect(ctx, w, f.clusterFlags, !*p.DryRun || f.remember, p, logger)
+	logger := newLogger(w, f.commandFlags)
+	conn, err := f.target.connect(ctx, w, f.commandFlags, !*p.DryRun || f.remember, p, logger)
 	if err != nil {
 		return err
 	}
+	defer conn.close()
 	if err := f.checkJournal(*p.DryRun); err != nil {
 		return err
 	}
-	warnings, err := conn.checkState(ctx, !*p.DryRun || f.remember, logger)
+	warnings, err := conn.checkState(ctx, !*p.DryRun || f.remember)
 	if err != nil {
 		return err
 	}
@@ -177,10 +181,12 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		Version:        buildVersion(),
 		Address:        conn.address,
 		Program:        w.name(),
-		Kubeconfig:     f.kubeconfig,
+		Kubeconfig:     kubeconfigOf(f.flags),
 		By:             conn.by,
 		Context:        conn.context,
 		StateNamespace: conn.stateNamespace,
+		Node:           conn.node,
+		StateDir:       conn.stateDir,
 		PolicyFile:     f.policy,
 		Policy:         p,
 		Backends:       conn.backends,
@@ -188,7 +194,7 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		Ledgers:        conn.ledgers,
 		Lock:           conn.lock,
 		Events:         conn.events,
-		Access:         rights(w, conn, p, logger),
+		Access:         conn.access,
 		ClockSkew:      conn.clockSkew,
 		Now:            time.Now,
 		Logger:         logger,

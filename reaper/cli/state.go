@@ -23,15 +23,15 @@ const maxOthers = 5
 // checkState returns an error if a command that writes has no state namespace, and
 // warnings for the report: another command has none, or ledgers and locks exist elsewhere.
 // What it may not read, it does not tell.
-func (c connection) checkState(ctx context.Context, writes bool, logger *slog.Logger) (warnings []string, err error) {
+func checkState(ctx context.Context, c clients, namespace string, writes bool, logger *slog.Logger) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	var missing error
 	var others []string
 	var unread error
 	var both sync.WaitGroup
-	both.Go(func() { missing = kube.CheckNamespace(ctx, c.core, c.stateNamespace) })
-	both.Go(func() { others, unread = kube.OtherStates(ctx, c.raw, c.stateNamespace) })
+	both.Go(func() { missing = kube.CheckNamespace(ctx, c.core, namespace) })
+	both.Go(func() { others, unread = kube.OtherStates(ctx, c.raw, namespace) })
 	both.Wait()
 	if unread != nil {
 		logger.Debug("other state namespaces are not known", "err", unread)
@@ -45,16 +45,16 @@ func (c connection) checkState(ctx context.Context, writes bool, logger *slog.Lo
 	}
 	if len(others) > 0 {
 		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in %s, and this command uses %s: "+
-			"name the right one with --state-namespace, and delete the others", namespacesOf(others), c.stateNamespace))
+			"name the right one with --state-namespace, and delete the others", namespacesOf(others), namespace))
 	}
 	return warnings, nil
 }
 
 // whereJournals returns the hint for a run without a journal: which other namespaces may
 // have it.
-func (c connection) whereJournals(ctx context.Context, w ioStreams, logger *slog.Logger) string {
-	warnings, _ := c.checkState(ctx, false, logger) // a look has no error
-	return strings.Join(append(warnings, w.name()+" history lists the runs that have one"), "; ")
+func (c connection) whereJournals(ctx context.Context, history string) string {
+	warnings, _ := c.checkState(ctx, false) // a look has no error
+	return strings.Join(append(warnings, history+" lists the runs that have one"), "; ")
 }
 
 // namespacesOf names namespaces for a sentence.

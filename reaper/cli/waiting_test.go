@@ -62,7 +62,7 @@ func TestLogFormat(t *testing.T) {
 		{"", true, false}, {"", false, true}, {"text", false, false}, {"json", true, true},
 	} {
 		var errs bytes.Buffer
-		newLogger(ioStreams{stderr: &errs, terminal: tt.terminal}, clusterFlags{logFormat: tt.format}).Warn("word")
+		newLogger(ioStreams{stderr: &errs, terminal: tt.terminal}, commandFlags{logFormat: tt.format}).Warn("word")
 		if got := strings.HasPrefix(errs.String(), "{"); got != tt.json {
 			t.Errorf("--log-format=%q, terminal %v: %s", tt.format, tt.terminal, errs.String())
 		}
@@ -72,7 +72,7 @@ func TestLogFormat(t *testing.T) {
 // The log has no lines of client-go about itself, such as its feature gates.
 func TestVerboseLogIsOursOnly(t *testing.T) {
 	var errs bytes.Buffer
-	newLogger(ioStreams{stderr: &errs}, clusterFlags{verbose: true}).Debug("ours")
+	newLogger(ioStreams{stderr: &errs}, commandFlags{verbose: true}).Debug("ours")
 	klog.Background().V(1).Info("Feature gate")
 	klog.Background().Info("Waited before sending request")
 	if got := errs.String(); !strings.Contains(got, "ours") || strings.Contains(got, "gate") || strings.Contains(got, "Waited") {

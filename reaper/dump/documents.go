@@ -2,6 +2,7 @@
 package dump
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -29,9 +30,14 @@ type documents struct {
 // first error that take returns. A list comes after its items. A document or an item that
 // has more than maxDocument bytes is an error.
 //
-// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
+// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it. The
+// file may also be a tar, of which each entry is a document.
 func readDocuments(file string, r io.Reader, take func(reaper.Document) error) error {
-	text := &budget{in: transform.NewReader(r, unicode.BOMOverride(transform.Nop))}
+	begun := bufio.NewReader(r)
+	if isTar(begun) {
+		return readTar(file, begun, take)
+	}
+	text := &budget{in: transform.NewReader(begun, unicode.BOMOverride(transform.Nop))}
 	d := &documents{file: file, take: take, text: text}
 	in := newChunks(text)
 	for {

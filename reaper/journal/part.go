@@ -36,6 +36,10 @@ const MaxPart = 1000 << 10
 // runID matches the IDs that a name and a label of a Kubernetes object may have.
 var runID = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 
+// IsRunID reports whether a journal can be of a run with this ID. Such an ID is also the
+// name of a file.
+func IsRunID(id string) bool { return runID.MatchString(id) }
+
 // A Part is one stored document of a journal. A run writes its journal several times,
 // and each write has one or more parts.
 type Part struct {

@@ -27,6 +27,7 @@ const pageSize = 500
 // resourceVersion, and nothing is cached. Only a watch goes on from a resourceVersion.
 type Cluster struct {
 	core, apps, raw rest.Interface
+	node            string // whose pods are listed; empty: all pods are
 
 	ask     sync.Once // for the version of the API server
 	byPages atomic.Bool

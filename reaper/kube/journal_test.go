@@ -166,43 +166,15 @@ func TestUnzipStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// Promise 10: a release of the last days can be undone, no matter how many runs followed.
-func TestJournalsExpireByNumberAndByAge(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	hourly := func(n, size int) (runs []storedRun) {
-		for i := range n {
-			runs = append(runs, storedRun{fmt.Sprint(i), now.Add(-time.Duration(i) * time.Hour), []storedPart{{size: size / 2}, {size: size / 2}}})
-		}
-		return runs
+// A journal is as large as its parts together.
+func TestJournalsOfLargePartsExpire(t *testing.T) {
+	part := storedPart{size: 24 << 20}
+	var runs []storedRun
+	for _, id := range []string{"3", "2", "1"} {
+		runs = append(runs, storedRun{id: id, parts: []storedPart{part, part}})
 	}
-	for _, tt := range []struct {
-		name      string
-		runs      []storedRun
-		own       int
-		retention Retention
-		want      string // the latest and the oldest that expired
-	}{
-		{"fewer than the number", hourly(3, 10), 0, Retention{Runs: 3}, ""},
-		{"more than the number", hourly(6, 10), 0, Retention{Runs: 3}, "3-5"},
-		{"more than the number, and young", hourly(6, 10), 0, Retention{Runs: 3, For: 6 * time.Hour}, ""},
-		{"more than the number, some of them old", hourly(6, 10), 0, Retention{Runs: 3, For: 5 * time.Hour}, "5-5"},
-		{"old, but within the number", hourly(6, 10), 0, Retention{Runs: 10, For: time.Hour}, ""},
-		{"neither a number nor an age", hourly(6, 10), 0, Retention{}, "1-5"},
-		{"later runs and the own", hourly(6, 10), 2, Retention{}, "3-5"},
-		{"young by the time of the current run", hourly(6, 10), 2, Retention{For: 3 * time.Hour}, "5-5"},
-		{"too many", hourly(1002, 10), 0, Retention{Runs: 10, For: 10_000 * time.Hour}, "1000-1001"},
-		{"as much as can be", hourly(4, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, ""},
-		{"too much", hourly(6, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, "4-5"},
-		{"too much, but within the number", hourly(6, maxJournalBytes), 0, Retention{Runs: 5, For: 10_000 * time.Hour}, "5-5"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := ""
-			if expired := tt.retention.expired(tt.runs, tt.own); len(expired) > 0 {
-				got = expired[len(expired)-1].id + "-" + expired[0].id
-			}
-			if got != tt.want {
-				t.Errorf("%q expire, want %q", got, tt.want)
-			}
-		})
+	got := expired(Retention{For: time.Hour}, runs, 0)
+	if len(got) != 2 || got[0].id != "1" || got[1].id != "2" { // 96 MiB, and 64 are kept
+		t.Errorf("%v expire, want those of runs 1 and 2", got)
 	}
 }

@@ -6,28 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-)
-
-// The most that Retention.KeepFor keeps: a run each minute that releases would otherwise
-// leave 10,080 journals in a week. The bytes are those of the compressed data. By default,
-// etcd holds 2 GiB in all.
-const (
-	maxJournals     = 1000
-	maxJournalBytes = 64 << 20
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // maxLeftNamed is the largest number of ConfigMaps without a journal that an error names.
 const maxLeftNamed = 10
 
-// A Retention says which journals Prune keeps. It keeps a journal that satisfies either
-// field. The zero Retention keeps the journal of the current run only.
-type Retention struct {
-	Runs int           // the journals of that many runs, the current one included
-	For  time.Duration // younger journals, up to maxJournals and maxJournalBytes
-}
+// A Retention says which journals Prune keeps.
+type Retention = journal.Retention
 
 // Prune implements reaper.Journals. It orders the runs by the API server's clock, and
 // stops at the first part that the API server does not let it delete.
@@ -46,7 +34,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	if own < 0 {
 		return fmt.Errorf("%w of the current run %s: another client deleted it", reaper.ErrNoJournal, j.run)
 	}
-	for _, r := range j.retention.expired(runs, own) {
+	for _, r := range expired(j.retention, runs, own) {
 		for _, p := range r.parts {
 			err := j.remove(ctx, p.name, p.uid, p.version)
 			switch {
@@ -74,21 +62,18 @@ func leftAlone(names []string) error {
 }
 
 // expired returns the runs whose journals are not kept, the oldest first. runs has the latest
-// first, and the current run by the index own. A journal is as old as the time from its
-// beginning to that of the current one, both by the API server's clock.
-func (r Retention) expired(runs []storedRun, own int) []storedRun {
-	var expired []storedRun
-	bytes := 0
+// first, and the current run by the index own. The times are by the API server's clock.
+func expired(r Retention, runs []storedRun, own int) []storedRun {
+	stored := make([]journal.Stored, len(runs))
 	for i, run := range runs {
+		stored[i].Began = run.began
 		for _, p := range run.parts {
-			bytes += p.size
+			stored[i].Size += p.size
 		}
-		young := runs[own].began.Sub(run.began) < r.For
-		if i <= own || i < r.Runs || young && i < maxJournals && bytes <= maxJournalBytes {
-			continue
-		}
-		expired = append(expired, run)
 	}
-	slices.Reverse(expired)
-	return expired
+	var gone []storedRun
+	for _, i := range r.Expired(stored, own) {
+		gone = append(gone, runs[i])
+	}
+	return gone
 }

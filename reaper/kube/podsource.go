@@ -29,11 +29,17 @@ func (c *Cluster) PodsAt(ctx context.Context) ([]reaper.Pod, uint64, error) {
 	return list.pods, versionOf(list.resourceVersion), nil
 }
 
-// listPods lists every pod. Where the API server answers consistent lists from its cache,
+// listPods lists every pod, or every one of the node. Where the API server answers consistent lists from its cache,
 // it reads one answer with all pods. It reads pages otherwise, and after such an answer
 // broke off: the API server ends each answer after its --request-timeout.
 func (c *Cluster) listPods(ctx context.Context) (podPage, error) {
-	request := func() *rest.Request { return c.core.Get().Resource("pods") }
+	request := func() *rest.Request {
+		pods := c.core.Get().Resource("pods")
+		if c.node != "" {
+			pods.Param("fieldSelector", "spec.nodeName="+c.node)
+		}
+		return pods
+	}
 	if c.listsFromCache(ctx) {
 		list, err := readAtOnce(ctx, request())
 		if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {

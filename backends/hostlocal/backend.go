@@ -1,0 +1,209 @@
+// Package hostlocal is the backend over the addresses that the IPAM plugin host-local keeps
+// on a node: a folder for each network, with a file for each address, in which the ID of
+// the container stands.
+package hostlocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Name is the name of the backend.
+const Name = "hostlocal"
+
+// A Backend is the host-local store of this node. It is safe for concurrent use.
+type Backend struct {
+	settings Settings // with defaults
+
+	mu    sync.Mutex
+	sizes map[string]int // the allocations of each group that libcni knows, as last listed
+}
+
+// New returns the backend. It reads nothing yet.
+func New(s Settings) *Backend { return &Backend{settings: s.withDefaults()} }
+
+// Name implements reaper.Backend.
+func (*Backend) Name() string { return Name }
+
+// List implements reaper.Backend. A pool is the folder of a network, and its name is the
+// path of the folder.
+func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		p, err := readPlaces(ctx, b.settings)
+		if err != nil {
+			yield(reaper.Pool{}, err)
+			return
+		}
+		cached, err := openCache(b.settings.CacheDir)
+		if err != nil {
+			yield(reaper.Pool{}, err)
+			return
+		}
+		defer cached.Close()
+		l := listing{Backend: b, places: p, cache: cached, yield: yield, sizes: make(map[string]int)}
+		if err := l.all(ctx); err != nil && !errors.Is(err, errLeft) {
+			yield(reaper.Pool{}, err)
+		}
+	}
+}
+
+// sizeOf returns how many allocations a group has, if libcni knows the attachment.
+func (b *Backend) sizeOf(group string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sizes[group]
+}
+
+// errLeft says that the caller of List wants no more.
+var errLeft = errors.New("the listing was left")
+
+// A listing is the state of one call of List.
+type listing struct {
+	*Backend
+	places places
+	cache  *cache
+	yield  func(reaper.Pool, error) bool
+	found  bool           // a data folder exists
+	sizes  map[string]int // see Backend
+}
+
+// all yields all pools, and the configurations that could not be decoded.
+func (l *listing) all(ctx context.Context) error {
+	for _, broken := range l.places.broken {
+		if !l.yield(reaper.Pool{}, broken) {
+			return errLeft
+		}
+	}
+	for _, dir := range l.places.dataDirs {
+		if err := l.dataDir(ctx, dir); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	l.Backend.sizes = l.sizes
+	l.mu.Unlock()
+	if !l.found {
+		return fmt.Errorf("%w: no data folder of host-local exists: %s", reaper.ErrNotInstalled, strings.Join(l.places.dataDirs, ", "))
+	}
+	return nil
+}
+
+// dataDir yields the pools of one data folder.
+func (l *listing) dataDir(ctx context.Context, dir string) error {
+	d, err := openFolder(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("read the data folder: %w", err)
+	}
+	defer d.Close()
+	l.found = true
+	var names []string
+	err = d.each(ctx, func(name string, mode fs.FileMode) error {
+		if (mode.IsDir() || mode&fs.ModeSymlink != 0) && networkName.MatchString(name) {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := l.network(ctx, d, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// network yields the pool of one network.
+func (l *listing) network(ctx context.Context, data *folder, name string) error {
+	path := data.path + "/" + name
+	pool, err := l.pool(ctx, data, name)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
+		return nil
+	case err != nil:
+		err = &reaper.PoolError{Pool: path, Err: err}
+	}
+	if !l.yield(pool, err) {
+		return errLeft
+	}
+	return nil
+}
+
+// pool reads the folder of one network. The pool is the zero Pool if the network is not the
+// runtime's, and the folder has no lease: it may be of another program altogether.
+func (l *listing) pool(ctx context.Context, data *folder, network string) (reaper.Pool, error) {
+	at, err := data.stat(network)
+	if err != nil {
+		return reaper.Pool{}, err
+	}
+	if !at.mode.IsDir() {
+		return reaper.Pool{}, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(at.mode))
+	}
+	d, err := data.open(network)
+	if err != nil {
+		return reaper.Pool{}, err
+	}
+	defer d.Close()
+	pool := reaper.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
+	l.places.own[d.path].inRange(&pool)
+	leases := false
+	err = d.each(ctx, func(name string, _ fs.FileMode) error {
+		if isOwn(name) {
+			return nil
+		}
+		f, err := d.read(name, maxLease)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // DEL released it meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		a := f.allocation(d.path)
+		leases = leases || a.IP.IsValid()
+		a.Protected = pool.Protected
+		if l.cache.explain(network, &a) {
+			l.sizes[a.Group]++
+		}
+		pool.Allocations = append(pool.Allocations, a)
+		return nil
+	})
+	if err != nil || !leases && pool.Protected != "" {
+		return reaper.Pool{}, err
+	}
+	pool.Allocations = sorted(pool.Allocations)
+	return pool, nil
+}
+
+// sorted returns the allocations in the order of their addresses. A folder that changes
+// while it is read may yield a name twice: the later reading counts.
+func sorted(all []reaper.Allocation) []reaper.Allocation {
+	slices.SortStableFunc(all, func(a, b reaper.Allocation) int {
+		if order := a.IP.Compare(b.IP); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	kept := all[:0]
+	for i, a := range all {
+		if i+1 < len(all) && all[i+1].Key == a.Key {
+			continue
+		}
+		kept = append(kept, a)
+	}
+	return kept
+}

@@ -1,0 +1,141 @@
+package hostlocal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// maxCached is the largest entry of libcni's cache that is read, in bytes.
+const maxCached = 1 << 20
+
+// A cache is what libcni knows of the attachments of this node. Runtimes keep it for DEL.
+// It is nil where the node has none.
+type cache struct{ *folder }
+
+// openCache opens the cache, if there is one.
+func openCache(dir string) (*cache, error) {
+	d, err := openFolder(dir + "/results")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // a nil cache has no entry
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open libcni's cache: %w", err)
+	}
+	return &cache{d}, nil
+}
+
+// Close implements io.Closer.
+func (c *cache) Close() error {
+	if c == nil {
+		return nil
+	}
+	return c.folder.Close()
+}
+
+// A cached is one entry of the cache.
+type cached struct {
+	Kind        string         `json:"kind"`
+	ContainerID string         `json:"containerId"`
+	Config      []byte         `json:"config"`
+	IfName      string         `json:"ifName"`
+	NetworkName string         `json:"networkName"`
+	NetNS       string         `json:"netns"`
+	Args        [][2]string    `json:"cniArgs"`
+	Capability  map[string]any `json:"capabilityArgs"`
+
+	mtime time.Time
+}
+
+// find returns the entry of an attachment. The error wraps fs.ErrNotExist if there is none.
+// An entry that cannot be decoded has nothing but its time.
+func (c *cache) find(network string, of attachment) (cached, error) {
+	const longest = 255 // of a file name
+	name := network + "-" + of.id + "-" + of.ifname
+	if c == nil || of.id == "" || of.ifname == "" || len(name) > longest {
+		return cached{}, fs.ErrNotExist
+	}
+	f, err := c.read(name, maxCached)
+	if err != nil {
+		return cached{}, err
+	}
+	var e cached
+	isEntry := f.mode.IsRegular() && f.size <= maxCached && json.Unmarshal(f.content, &e) == nil &&
+		e.Kind == libcni.CNICacheV1 && e.ContainerID == of.id && e.IfName == of.ifname && e.NetworkName == network
+	if !isEntry {
+		e = cached{}
+	}
+	e.mtime = f.mtime
+	return e, nil
+}
+
+// explain adds what the cache knows to an allocation: its pod, and evidence that it is
+// younger than its lease. It reports whether the cache knows the attachment.
+func (c *cache) explain(network string, a *reaper.Allocation) bool {
+	e, err := c.find(network, attachment{a.Owner.Sandbox, a.Owner.Interface})
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		a.Protected = fmt.Sprintf("libcni's cache may say that it is young, and could not be read: %v", err)
+		return false
+	}
+	a.Created = later(a.Created, e.mtime)
+	if at, ok := e.namespaceSince(); ok {
+		a.Created = later(a.Created, at)
+	}
+	for _, arg := range e.Args {
+		switch arg[0] {
+		case "K8S_POD_NAMESPACE":
+			a.Owner.Pod.Namespace = arg[1]
+		case "K8S_POD_NAME":
+			a.Owner.Pod.Name = arg[1]
+		case "K8S_POD_UID":
+			a.Owner.UID = arg[1]
+		}
+	}
+	if a.Owner.Pod.Namespace == "" || a.Owner.Pod.Name == "" {
+		a.Owner.Pod, a.Owner.UID = reaper.PodRef{}, ""
+	}
+	return true
+}
+
+// namespace returns the network namespace of the attachment; empty if it is named by a
+// process. Linux may have given the number of that process to another one since.
+func (e cached) namespace() string {
+	if strings.HasPrefix(e.NetNS, "/proc/") || !strings.HasPrefix(e.NetNS, "/") {
+		return ""
+	}
+	return e.NetNS
+}
+
+// namespaceSince returns since when the network namespace exists.
+func (e cached) namespaceSince() (time.Time, bool) {
+	dir, name := path.Split(e.namespace())
+	if name == "" {
+		return time.Time{}, false
+	}
+	d, err := openFolder(dir)
+	if err != nil {
+		return time.Time{}, false
+	}
+	defer d.Close()
+	f, err := d.stat(name)
+	return f.mtime, err == nil
+}
+
+// later returns the later time.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,144 @@
+package hostlocal
+
+import (
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+)
+
+// A conf is one network configuration: a list of plugins, or a single one. It has the
+// fields that say where the plugin keeps addresses.
+type conf struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Plugins []conf `json:"plugins"`
+	IPAM    ipam   `json:"ipam"`
+
+	// Nerdctl puts its networks into the folder of the runtime, with IDs of its own.
+	NerdctlID     json.RawMessage `json:"nerdctlID"`
+	NerdctlLabels json.RawMessage `json:"nerdctlLabels"`
+
+	Delegate        *conf    `json:"delegate"`        // of flannel
+	Delegates       []conf   `json:"delegates"`       // of Multus
+	ClusterNetwork  string   `json:"clusterNetwork"`  // of Multus: a name or a file
+	DefaultNetworks []string `json:"defaultNetworks"` // of Multus: names or files
+
+	file string // the name of the file
+}
+
+// ipam is the part of a configuration about addresses. Older configurations have one range,
+// in the fields of the part itself.
+type ipam struct {
+	Type    string `json:"type"`
+	DataDir string `json:"dataDir"`
+	span
+	Ranges [][]span `json:"ranges"`
+}
+
+// A span is a range from which the plugin allocates.
+type span struct {
+	Subnet     string `json:"subnet"`
+	RangeStart string `json:"rangeStart"`
+	RangeEnd   string `json:"rangeEnd"`
+	Gateway    string `json:"gateway"`
+}
+
+// hostLocal is the name of the plugin.
+const hostLocal = "host-local"
+
+// readConf decodes a configuration.
+func readConf(file string, data []byte) (conf, error) {
+	var c conf
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, err
+	}
+	c.file = file
+	if c.Name == "" {
+		return c, errors.New("the configuration has no name")
+	}
+	return c, nil
+}
+
+// isConf reports whether a runtime reads the file as a configuration.
+func isConf(file string) bool {
+	switch path.Ext(file) {
+	case ".conf", ".conflist", ".json":
+		return true
+	}
+	return false
+}
+
+// stranger names the program other than a runtime of pods whose network it is; empty if it
+// may be the runtime's.
+func (c conf) stranger() string {
+	switch {
+	case len(c.NerdctlID)+len(c.NerdctlLabels) > 0:
+		return "nerdctl"
+	case strings.Contains(c.file, "podman") || strings.HasPrefix(c.Name, "podman"):
+		return "podman"
+	}
+	return ""
+}
+
+// A network is a network that a configuration describes.
+type network struct {
+	name    string
+	dataDir string // empty if the configuration does not say it
+	ranges  []span // of host-local
+}
+
+// networks returns the networks of a configuration, with those to which it delegates.
+// byName finds another configuration.
+func (c conf) networks(byName func(nameOrFile string) (conf, bool)) []network {
+	return c.walk(c.Name, byName, 0)
+}
+
+// walk is networks for a part of a configuration that has no name of its own.
+func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []network {
+	const deepest = 8 // Multus may name a configuration that names Multus
+	if depth > deepest {
+		return nil
+	}
+	if c.Name != "" {
+		name = c.Name
+	}
+	own := network{name: name}
+	if c.IPAM.Type == hostLocal {
+		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
+	}
+	all := []network{own}
+	for _, p := range c.Plugins {
+		p.Name = "" // libcni gives every plugin the name of the list
+		all = append(all, p.walk(name, byName, depth+1)...)
+	}
+	if c.Delegate != nil {
+		to := *c.Delegate
+		to.Name = "" // flannel gives it its own
+		if to.IPAM.Type == "" {
+			to.IPAM.Type, to.IPAM.DataDir = hostLocal, c.IPAM.DataDir
+		}
+		all = append(all, to.walk(name, byName, depth+1)...)
+	}
+	for _, to := range c.Delegates {
+		all = append(all, to.walk(name, byName, depth+1)...)
+	}
+	for _, other := range append(c.DefaultNetworks, c.ClusterNetwork) {
+		if to, ok := byName(other); ok && other != "" {
+			all = append(all, to.walk(to.Name, byName, depth+1)...)
+		}
+	}
+	return all
+}
+
+// spans returns the ranges of the older form and of the present one.
+func (p ipam) spans() []span {
+	var all []span
+	if p.Subnet != "" {
+		all = append(all, p.span)
+	}
+	for _, set := range p.Ranges {
+		all = append(all, set...)
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+package hostlocal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// delTimeout is how long the DEL of one attachment may take. The plugins wait for the locks
+// of iptables.
+const delTimeout = 30 * time.Second
+
+// A detachment is an attachment for which the node's plugins can be called, with the
+// indices of its warrants.
+type detachment struct {
+	del     func(ctx context.Context) error
+	indices []int
+}
+
+// delOf returns a function that calls DEL for an attachment as its runtime would, by the
+// configuration with which it was made. It reports false if the entry has none for this
+// network, or if a plugin is missing: half of a DEL could leave more behind than none.
+func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
+	if len(e.Config) == 0 {
+		return nil, false
+	}
+	exec := &invoke.DefaultExec{RawExec: &invoke.RawExec{Stderr: io.Discard}, PluginDecoder: version.PluginDecoder{}}
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, b.settings.CacheDir, exec)
+	runtime := &libcni.RuntimeConf{
+		ContainerID: e.ContainerID, NetNS: e.namespace(), IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
+	}
+	list, err := libcni.NetworkConfFromBytes(e.Config)
+	if err != nil || list.Name != e.NetworkName {
+		return nil, false
+	}
+	if len(list.Plugins) > 0 {
+		for _, p := range list.Plugins {
+			if !b.hasPlugins(p.Network) {
+				return nil, false
+			}
+		}
+		return func(ctx context.Context) error { return cni.DelNetworkList(ctx, list, runtime) }, true
+	}
+	single, err := libcni.NetworkPluginConfFromBytes(e.Config)
+	if err != nil || !b.hasPlugins(single.Network) {
+		return nil, false
+	}
+	return func(ctx context.Context) error { return cni.DelNetwork(ctx, single, runtime) }, true
+}
+
+// hasPlugins reports whether the node has the plugin of a configuration, and that of its
+// addresses.
+func (b *Backend) hasPlugins(c *types.PluginConf) bool {
+	for _, name := range []string{c.Type, c.IPAM.Type} {
+		if name == "" {
+			continue
+		}
+		if _, err := invoke.FindInPath(name, b.settings.BinDirs); err != nil {
+			return false
+		}
+	}
+	return c.Type != ""
+}
+
+// detach releases the allocations of one attachment by its DEL. It takes no lock: the
+// plugin does. A DEL takes longer than a warrant is valid, so each gets fresh warrants. If
+// DEL fails, the files are removed nevertheless: their sandbox does not exist.
+func (r *releasing) detach(ctx context.Context, of detachment) {
+	var left []int
+	for _, i := range r.renew(ctx, of.indices) {
+		if there, err := r.holds(r.as[i]); !there {
+			r.errs[i] = err
+			continue
+		}
+		left = append(left, i)
+	}
+	if len(left) == 0 || !r.valid(ctx, left) {
+		return
+	}
+	timed, cancel := context.WithTimeout(ctx, delTimeout)
+	defer cancel()
+	_ = of.del(timed)
+	var stay []int
+	for _, i := range left {
+		there, err := r.holds(r.as[i])
+		if there {
+			stay = append(stay, i)
+		}
+		if errors.Is(err, reaper.ErrChanged) {
+			err = nil // DEL removed it, and an ADD made a new one
+		}
+		r.errs[i] = err
+	}
+	r.remove(ctx, r.renew(ctx, stay))
+}
+
+// renew gets fresh warrants. It returns none of the indices unless it got all: what is of
+// one attachment is released together.
+func (r *releasing) renew(ctx context.Context, indices []int) []int {
+	ws := make([]reaper.Warrant, len(indices))
+	for n, i := range indices {
+		ws[n] = r.ws[i]
+	}
+	fresh, errs := reaper.Renew(ctx, ws)
+	var failed error
+	for _, err := range errs {
+		failed = cmp.Or(failed, err)
+	}
+	for n, i := range indices {
+		r.ws[i] = fresh[n]
+		if failed != nil {
+			r.errs[i] = cmp.Or(errs[n], failed)
+		}
+	}
+	if failed != nil {
+		return nil
+	}
+	return indices
+}
+
+// valid reports whether all the warrants are, and answers for them if they are not.
+func (r *releasing) valid(ctx context.Context, indices []int) bool {
+	for _, i := range indices {
+		_, err := r.ws[i].Allocation()
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", reaper.ErrAgain, ctx.Err())
+		}
+		if err != nil {
+			for _, i := range indices {
+				r.errs[i] = err
+			}
+			return false
+		}
+	}
+	return true
+}

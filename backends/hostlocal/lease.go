@@ -1,0 +1,153 @@
+package hostlocal
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// maxLease is how many bytes of a lease are read. The plugin writes a container ID and the
+// name of an interface: about 70 bytes.
+const maxLease = 1024
+
+// lineBreak is what the plugin writes between the container ID and the interface.
+const lineBreak = "\r\n"
+
+// The files of the plugin's own that a network folder has beside its leases.
+const (
+	lockFile     = "lock"
+	cursorPrefix = "last_reserved_ip" // older plugins: without a suffix
+)
+
+// containerID matches the container IDs that CNI allows.
+var containerID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
+
+// A file is one entry of a network folder.
+type file struct {
+	name    string
+	mode    fs.FileMode // its type and its permissions
+	inode   uint64      // 0 if unknown
+	size    int64
+	mtime   time.Time
+	content []byte // of a regular file, at most maxLease bytes
+}
+
+// isOwn reports whether an entry is one of the plugin's own, and no lease.
+func isOwn(name string) bool {
+	return name == lockFile || name == cursorPrefix || strings.HasPrefix(name, cursorPrefix+".")
+}
+
+// addressOf returns the address that the name of a file stands for. It is not valid if the
+// plugin cannot have written the name: it writes the one form that net.IP.String gives.
+func addressOf(name string) netip.Addr {
+	ip, err := netip.ParseAddr(name)
+	if err != nil || ip.Zone() != "" || ip.Is4In6() || ip.String() != name {
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// An attachment is what a lease says of its owner. The interface is empty in a lease of a
+// plugin before version 0.8.
+type attachment struct{ id, ifname string }
+
+// String returns the attachment as the plugin writes it.
+func (a attachment) String() string {
+	if a.ifname == "" {
+		return a.id
+	}
+	return a.id + lineBreak + a.ifname
+}
+
+var errEmpty = errors.New("the file is empty: an ADD is going on, or its write failed")
+
+// readAttachment decodes the content of a lease. The plugin ignores space around it.
+func readAttachment(content []byte) (attachment, error) {
+	text := strings.TrimSpace(string(content))
+	if text == "" {
+		return attachment{}, errEmpty
+	}
+	id, ifname, two := strings.Cut(text, lineBreak)
+	switch {
+	case !containerID.MatchString(id):
+		return attachment{}, errors.New("the file does not begin with a container ID")
+	case two && !isInterface(ifname):
+		return attachment{}, errors.New("the second line of the file is no name of an interface")
+	}
+	return attachment{id, ifname}, nil
+}
+
+// isInterface reports whether Linux allows the name for an interface.
+func isInterface(name string) bool {
+	const longest = 15
+	return name != "" && len(name) <= longest && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r > '~' || r == '/' || r == ':'
+	})
+}
+
+// lease decodes a file as a lease. The error says why it is none.
+func (f file) lease() (netip.Addr, attachment, error) {
+	ip := addressOf(f.name)
+	switch {
+	case !f.mode.IsRegular():
+		return ip, attachment{}, fmt.Errorf("it is not a regular file, but %s", kindOf(f.mode))
+	case !ip.IsValid():
+		return ip, attachment{}, errors.New("its name is no address in the form that the plugin writes")
+	case f.size > maxLease:
+		return ip, attachment{}, fmt.Errorf("the file has %d bytes, and the plugin writes at most %d", f.size, maxLease)
+	}
+	of, err := readAttachment(f.content)
+	return ip, of, err
+}
+
+// kindOf names the type of what is no regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// token returns what differs after the address changed hands: the plugin makes a new file
+// for each ADD, with the ID of a new container.
+func (f file) token() string {
+	text := make([]byte, 0, 3*8+maxLease)
+	for _, n := range []uint64{f.inode, uint64(f.size), uint64(f.mtime.UnixNano())} {
+		text = binary.BigEndian.AppendUint64(text, n)
+	}
+	sum := sha256.Sum256(append(text, f.content...))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// allocation returns the file as the engine lists it, without what libcni's cache knows.
+// The text of its Group has its Sandbox and its Interface, so that a million leases need
+// little more memory than one string each.
+func (f file) allocation(folder string) reaper.Allocation {
+	ip, of, err := f.lease()
+	a := reaper.Allocation{Key: f.name, IP: ip, Created: f.mtime, ByRuntime: true}
+	if err != nil {
+		a.Unreadable = err.Error()
+		return a
+	}
+	a.Token, a.SandboxOwned, a.NeverAdopted = f.token(), true, true
+	a.Group = Name + " " + folder + " " + of.id + " " + of.ifname
+	begin := len(a.Group) - len(of.ifname) - 1
+	a.Owner = reaper.Owner{Sandbox: a.Group[begin-len(of.id) : begin], Interface: a.Group[begin+1:]}
+	return a
+}

@@ -1,0 +1,33 @@
+package hostlocal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// Plugin describes the backend.
+func Plugin() plugin.Plugin {
+	return plugin.Plugin{
+		Name:     Name,
+		Summary:  "Leases of the IPAM plugin `host-local`, in `/var/lib/cni/networks` of each node",
+		Scope:    plugin.Node,
+		Settings: func() any { return new(Settings) },
+		Open: func(_ context.Context, _ plugin.Env, settings any) (reaper.Backend, error) {
+			s, ok := settings.(*Settings)
+			if !ok {
+				return nil, fmt.Errorf("hostlocal: the settings are %T", settings)
+			}
+			return New(*s), nil
+		},
+		Offline: func(documents []reaper.Document, settings func(string) any) (reaper.Backend, []reaper.Document) {
+			s, ok := settings(Name).(*Settings)
+			if !ok {
+				s = new(Settings)
+			}
+			return Offline(documents, *s)
+		},
+	}
+}

@@ -1,0 +1,183 @@
+package hostlocal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// lockWait is how long a release waits for the locks of a network. It leaves a warrant time
+// for the write.
+const lockWait = reaper.Freshness / 2
+
+// A releasing is one call of Release.
+type releasing struct {
+	*Backend
+	network string
+	d       *folder
+	ws      []reaper.Warrant
+	as      []reaper.Allocation // those of the warrants
+	errs    []error
+}
+
+// Release implements reaper.Backend. It first removes the files of the allocations whose
+// attachment libcni does not know, under the plugin's locks. Then it calls the DEL of the
+// plugins for each other attachment, which also cleans what else they made, and removes the
+// file if DEL did not.
+func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	r := &releasing{
+		Backend: b, network: path.Base(pool),
+		ws: slices.Clone(ws), as: make([]reaper.Allocation, len(ws)), errs: make([]error, len(ws)),
+	}
+	files, attached, err := r.begin(ctx, pool)
+	if err != nil {
+		for i := range r.errs {
+			r.errs[i] = cmp.Or(r.errs[i], err)
+		}
+		return r.errs
+	}
+	if r.d == nil {
+		return r.errs // the folder is gone, with all that was in it
+	}
+	defer r.d.Close()
+	r.remove(ctx, files)
+	for _, one := range attached {
+		r.detach(ctx, one)
+	}
+	return r.errs
+}
+
+// begin opens the folder, and sorts the warrants: those of files to remove, and those of
+// attachments for which there is a DEL. The folder is nil if there is none any more.
+func (r *releasing) begin(ctx context.Context, pool string) (files []int, attached []detachment, err error) {
+	known, err := openCache(r.settings.CacheDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer known.Close()
+	groups := make(map[string][]int)
+	var order []string
+	for i, w := range r.ws {
+		a, err := w.Allocation()
+		if err == nil && (a.Pool != pool || !addressOf(a.Key).IsValid()) {
+			err = fmt.Errorf("%s is no lease of %s", a.Key, pool)
+		}
+		if r.as[i], r.errs[i] = a, err; err != nil {
+			continue
+		}
+		if len(groups[a.Group]) == 0 {
+			order = append(order, a.Group)
+		}
+		groups[a.Group] = append(groups[a.Group], i)
+	}
+	for _, group := range order {
+		indices := groups[group]
+		if del, ok := r.delFor(known, group, indices); ok {
+			attached = append(attached, detachment{del, indices})
+			continue
+		}
+		files = append(files, indices...)
+	}
+	if r.d, err = r.openPool(ctx, pool); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	return files, attached, err
+}
+
+// delFor returns the DEL of the attachment of a group. It reports false if a warrant is
+// missing for one of its allocations, which DEL would release too.
+func (r *releasing) delFor(known *cache, group string, indices []int) (func(context.Context) error, bool) {
+	if r.sizeOf(group) != len(indices) {
+		return nil, false
+	}
+	owner := r.as[indices[0]].Owner
+	e, err := known.find(r.network, attachment{owner.Sandbox, owner.Interface})
+	if err != nil {
+		return nil, false
+	}
+	return r.delOf(e)
+}
+
+// openPool opens the folder of a network in one of the data folders.
+func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
+	p, err := readPlaces(ctx, b.settings)
+	if err != nil {
+		return nil, err
+	}
+	if !p.has(pool) {
+		return nil, fmt.Errorf("%s is no network in a data folder of host-local", pool)
+	}
+	data, err := openFolder(path.Dir(pool))
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	return data.open(path.Base(pool))
+}
+
+// remove removes the files of some warrants under the plugin's locks.
+func (r *releasing) remove(ctx context.Context, indices []int) {
+	if len(indices) == 0 {
+		return
+	}
+	unlock, err := r.d.lock(ctx, lockWait)
+	if err != nil {
+		for _, i := range indices {
+			r.errs[i] = err
+		}
+		return
+	}
+	defer unlock()
+	for _, i := range indices {
+		r.errs[i] = r.removeOne(ctx, r.ws[i])
+	}
+	// A removal that a crash of the node undoes is a leak again, and not an error.
+	_ = r.d.sync()
+}
+
+// removeOne removes the file of a warrant, if it is the one that was listed.
+func (r *releasing) removeOne(ctx context.Context, w reaper.Warrant) error {
+	a, err := w.Allocation()
+	if err != nil {
+		return err
+	}
+	if there, err := r.holds(a); err != nil || !there {
+		return err
+	}
+	if _, err := w.Allocation(); err != nil { // the disk may have been slow
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	}
+	return r.d.remove(a.Key)
+}
+
+// holds reports whether the folder has the allocation as it was listed. The error wraps
+// reaper.ErrChanged if its file is another one by now.
+func (r *releasing) holds(a reaper.Allocation) (bool, error) {
+	f, err := r.d.read(a.Key, maxLease)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !f.mode.IsRegular() || f.token() != a.Token:
+		return false, fmt.Errorf("%w: %s", reaper.ErrChanged, f.owner())
+	}
+	return true, nil
+}
+
+// owner says for people whose file it is.
+func (f file) owner() string {
+	if _, of, err := f.lease(); err == nil {
+		return "it is now of sandbox " + of.id
+	}
+	return "it is no lease any more"
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/nodestate"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// connect implements target. It asks the container runtime for its version.
+func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _ bool, p policy.Policy, logger *slog.Logger) (connection, error) {
+	name, err := f.name(w)
+	if err != nil {
+		return connection{}, err
+	}
+	folder := nodestate.NewFolder(f.stateDir)
+	journals := folder.Journals(retention(p))
+	c := connection{
+		node: name, stateDir: folder.Path(), by: starter(w),
+		ledgers: folder.Ledgers(), journals: journals, lock: folder.Lock(time.Now),
+		access:     func(context.Context, []string) reaper.Denied { return reaper.Denied{} },
+		clockSkew:  func() (time.Duration, bool) { return 0, false },
+		checkState: func(context.Context, bool) ([]string, error) { return nil, folder.Check() },
+	}
+	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p); err != nil {
+		return connection{}, err
+	}
+	var pods reaper.Cluster
+	if f.pods == podsAPI {
+		if pods, err = f.podsOf(w, of, name, &c, logger); err != nil {
+			return connection{}, err
+		}
+	}
+	endpoint, err := cri.Endpoint(f.runtimeEndpoint, w.env, f.runtimeConfig)
+	if err != nil {
+		return connection{}, err
+	}
+	runtime, err := cri.Open(ctx, endpoint)
+	if err != nil {
+		return connection{}, err
+	}
+	logger.Info("node", "name", name, "stateDir", c.stateDir, "runtime", endpoint, "pods", f.pods)
+	c.cluster = cri.Cluster(runtime, pods)
+	c.close = func() { _ = errors.Join(journals.Close(), runtime.Close()) }
+	return c, nil
+}
+
+// podsOf returns the pods that the API server has of this node. It tells the connection of
+// the API server.
+func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connection, logger *slog.Logger) (reaper.Cluster, error) {
+	config, contextName, _, err := loadConfig(clusterFlags{kubeconfig: f.kubeconfig, context: f.context}, w.env)
+	if err != nil {
+		return nil, err
+	}
+	c.clockSkew = prepare(w, config, of, logger).Skew
+	clients, err := clientsOf(config)
+	if err != nil {
+		return nil, err
+	}
+	c.address, c.context = config.Host, contextName
+	return kube.NewNodePods(clients.core, clients.raw, node), nil
+}
+
+// name returns the name of this node.
+func (f *nodeFlags) name(w ioStreams) (string, error) {
+	name := cmp.Or(f.nodeName, w.env(nodeNameVariable))
+	if name != "" {
+		return name, nil
+	}
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "", reaper.BadInput(fmt.Errorf("the name of this node is not known: %w", err), "give it by --node-name")
+	}
+	return name, nil
+}
+
+// starter says who started the program on a node: the pod, or the user.
+func starter(w ioStreams) string {
+	if pod := w.env("POD_NAME"); pod != "" {
+		return "pod " + pod
+	}
+	if self, err := user.Current(); err == nil {
+		return "user " + self.Username
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+)
+
+// A target is where a command works: a cluster, or the node on which the program runs. Its
+// flags say which one.
+type target interface {
+	// scope says which backends the command opens.
+	scope() plugin.Scope
+
+	// add adds the flags to a command.
+	add(flags *pflag.FlagSet)
+
+	// check returns the mistakes in the flags that can be found without the target.
+	check() error
+
+	// connect prepares everything that a run talks to. It makes no request to an API
+	// server. writes says that the command writes anything.
+	connect(ctx context.Context, w ioStreams, f commandFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error)
+
+	// command returns the words, after the name of the program, of a run on the target of
+	// an earlier run.
+	command(run reaper.RunInfo) []string
+}
+
+// A connection is everything that a run talks to. The functions are never nil.
+type connection struct {
+	address        string // of the API server; empty if none is asked
+	context        string // of the kubeconfig; empty inside a cluster
+	stateNamespace string // of ledger, journals and lock; empty on a node
+	node           string // its name; empty in a cluster
+	stateDir       string // of ledger, journals and lock; empty in a cluster
+	by             string // who is connected: the pod, or the user
+
+	raw       rest.Interface // see kube.RawClient; nil on a node
+	backends  []reaper.Backend
+	cluster   reaper.Cluster
+	ledgers   reaper.Ledgers
+	journals  storedJournals
+	lock      reaper.Lock
+	events    reaper.EventRecorder // nil: no events are written
+	access    func(ctx context.Context, backends []string) reaper.Denied
+	clockSkew func() (time.Duration, bool)
+
+	// checkState returns an error if a command that writes has no place for its state, and
+	// warnings for the report. What it may not read, it does not tell.
+	checkState func(ctx context.Context, writes bool) (warnings []string, err error)
+
+	// close gives back what the connection holds.
+	close func()
+}
+
+// storedJournals are the journals of earlier runs, and that of this one.
+type storedJournals interface {
+	reaper.Journals
+
+	// Read returns the journal of a run. The error wraps reaper.ErrNoJournal or
+	// reaper.ErrJournalDamaged; with the latter, the journal has what could be read.
+	Read(ctx context.Context, runID string) (reaper.Journal, error)
+
+	// List returns the runs that have a journal, the latest first. The warnings say what
+	// could not be read.
+	List(ctx context.Context) (runs []reaper.PastRun, warnings []string, err error)
+}

@@ -1,0 +1,172 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const (
+	// maxAnswer is the largest answer that is read, in bytes: as the kubelet reads.
+	// containerd and CRI-O send no larger one. A sandbox has one to four KiB, so that is
+	// more than 4000 sandboxes; a larger answer is an error, and never cut.
+	maxAnswer = 16 << 20
+
+	// requestTimeout ends a request that hangs. The caller may give less.
+	requestTimeout = 30 * time.Second
+)
+
+// A Client asks one container runtime. It is safe for concurrent use.
+type Client struct {
+	endpoint string
+	timeout  time.Duration // of each request
+	conn     *grpc.ClientConn
+	api      runtimeapi.RuntimeServiceClient
+}
+
+// A Version says what a container runtime is, as the runtime says it.
+type Version struct {
+	Name    string // such as containerd
+	Version string // such as v2.3.4
+	API     string // of the CRI, such as v1
+}
+
+// String returns the name and the version, for a report.
+func (v Version) String() string { return v.Name + " " + v.Version }
+
+// Open connects to the container runtime at an endpoint, and asks it for its version, so
+// that a wrong endpoint is told before a run begins. If there is no socket, or it may not be
+// used, the error is a *reaper.InputError. The caller must Close the client.
+func Open(ctx context.Context, endpoint string) (*Client, error) {
+	path, err := socketOf(endpoint)
+	if err != nil {
+		return nil, reaper.BadInput(err, "give a socket, such as unix:///run/containerd/containerd.sock")
+	}
+	if err := checkSocket(ctx, path); err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+path, grpc.WithContextDialer(dial), grpc.WithAuthority("localhost"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
+	}
+	c := &Client{"unix://" + path, requestTimeout, conn, runtimeapi.NewRuntimeServiceClient(conn)}
+	if _, err := c.Version(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return c, nil
+}
+
+// checkSocket returns an error unless a program listens on a socket.
+func checkSocket(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Type() != fs.ModeSocket {
+		err = &fs.PathError{Op: "connect", Path: path, Err: errors.New("it is not a socket")}
+	}
+	if err == nil {
+		var conn net.Conn
+		if conn, err = new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			return conn.Close()
+		}
+	}
+	hint := "name the socket of the kubelet's runtime with --runtime-endpoint, or start the runtime"
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "run as root: the socket of a container runtime is for root only"
+	}
+	return reaper.BadInput(fmt.Errorf("container runtime: %w", err), hint)
+}
+
+// Close closes the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Endpoint returns the endpoint, for a report.
+func (c *Client) Endpoint() string { return c.endpoint }
+
+// Version asks for the version of the runtime.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	timed, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	v, err := c.api.Version(timed, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return Version{}, c.failed(ctx, "Version", err)
+	}
+	return Version{v.GetRuntimeName(), v.GetRuntimeVersion(), v.GetRuntimeApiVersion()}, nil
+}
+
+// Sandboxes lists every pod sandbox that the runtime has, in any state: a sandbox that is
+// not ready still has its addresses. It is complete or an error. If a second request would
+// fail in the same way, the error wraps reaper.ErrRefused.
+func (c *Client) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+	timed, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.api.ListPodSandbox(timed, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, c.failed(ctx, "ListPodSandbox", err)
+	}
+	sandboxes := make([]reaper.Sandbox, 0, len(answer.GetItems()))
+	seen := make(map[string]bool, len(answer.GetItems()))
+	for _, s := range answer.GetItems() {
+		switch id := s.GetId(); {
+		case id == "":
+			return nil, c.nonsense("a sandbox without an ID")
+		case seen[id]:
+			return nil, c.nonsense(fmt.Sprintf("the sandbox %.80q twice", id))
+		}
+		seen[s.GetId()] = true
+		pod := s.GetMetadata()
+		sandboxes = append(sandboxes, reaper.Sandbox{
+			ID: s.GetId(), Pod: reaper.PodRef{Namespace: pod.GetNamespace(), Name: pod.GetName()}, UID: pod.GetUid(),
+			Ready: s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
+		})
+	}
+	return sandboxes, nil
+}
+
+// nonsense returns the error for a list that has something that no list has.
+func (c *Client) nonsense(what string) error {
+	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, reaper.ErrRefused)
+}
+
+// A callError is the failure of a request, in words.
+type callError struct {
+	text   string
+	causes []error
+}
+
+func (e *callError) Error() string { return e.text }
+
+func (e *callError) Unwrap() []error { return e.causes }
+
+// failed returns the error of a request. ctx is that of the caller.
+func (c *Client) failed(ctx context.Context, request string, err error) error {
+	s := status.Convert(err)
+	text, causes := s.Message(), []error{err}
+	switch code := s.Code(); {
+	case ctx.Err() != nil:
+		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))
+	case code == codes.DeadlineExceeded:
+		text, causes = "no answer in time", append(causes, context.DeadlineExceeded)
+	case code == codes.Unimplemented:
+		text, causes = "it does not serve version 1 of the CRI; enable that, or name another runtime: "+text, append(causes, reaper.ErrRefused)
+	case code == codes.ResourceExhausted:
+		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, reaper.ErrRefused)
+	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.InvalidArgument:
+		causes = append(causes, reaper.ErrRefused)
+	}
+	return &callError{fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes}
+}

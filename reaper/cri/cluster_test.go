@@ -1,0 +1,61 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+)
+
+func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
+	runtime := critest.Start(t)
+	runtime.Add(sandbox(1, true))
+	pods := &backendtest.Pods{}
+	web := reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
+	pods.Add(web)
+	c := Cluster(open(t, runtime.Endpoint()), pods)
+	sandboxes, err := c.Sandboxes(t.Context())
+	if err != nil || len(sandboxes) != 1 {
+		t.Errorf("Sandboxes = %v, %v, want one", sandboxes, err)
+	}
+	if all, err := c.Pods(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("Pods = %v, %v, want one", all, err)
+	}
+	if _, presence, err := c.Pod(t.Context(), web.Ref); err != nil || presence != reaper.Present {
+		t.Errorf("Pod = %v, %v, want that it is there", presence, err)
+	}
+}
+
+// Promise 2: without an API server, the lists are empty and a pod is Unknown.
+func TestNodeWithoutAnAPIServer(t *testing.T) {
+	runtime := critest.Start(t)
+	runtime.Add(sandbox(1, true))
+	c := Cluster(open(t, runtime.Endpoint()), nil)
+	census, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{StatefulSets: true, Nodes: true})
+	if err != nil || census.Size() != 0 {
+		t.Errorf("TakeCensus = %d pods, %v, want none", census.Size(), err)
+	}
+	_, presence, err := c.Pod(t.Context(), sandbox(1, true).Pod)
+	if presence != reaper.Unknown || !errors.Is(err, reaper.ErrRefused) {
+		t.Errorf("Pod = %v, %v, want that it is unknown, and another request would not help", presence, err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	if _, err := reaper.TakeCensus(ctx, c, reaper.Scope{}); err == nil {
+		t.Error("a census was taken after the end of the context")
+	}
+}
+
+// Promise 9: a runtime that cannot be asked ends the census.
+func TestCensusNeedsTheRuntime(t *testing.T) {
+	runtime := critest.Start(t)
+	c := Cluster(open(t, runtime.Endpoint()), nil)
+	runtime.OnList(func(context.Context) error { return errors.New("busy") })
+	if _, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{}); err == nil {
+		t.Error("a census was taken without the sandboxes")
+	}
+}

@@ -1,0 +1,141 @@
+package nodestate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// The parts that the CLI uses fit the interfaces of the run.
+var (
+	_ reaper.Ledgers  = (*Ledgers)(nil)
+	_ reaper.Journals = (*Journals)(nil)
+	_ reaper.Lock     = (*Lock)(nil)
+)
+
+// equal compares what a test got with what it wants.
+func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// newFolder returns a state folder that does not exist yet.
+func newFolder(t *testing.T) *Folder {
+	t.Helper()
+	return NewFolder(filepath.Join(t.TempDir(), "state"))
+}
+
+// ledgerOf remembers n allocations, called from, from+1 and so on. It goes by version 1 of
+// the stored form, because only the domain makes ledgers.
+func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
+	t.Helper()
+	var seen []string
+	for i := from; i < from+n; i++ {
+		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
+		seen = append(seen, fmt.Sprintf("%q:%d", base64.RawURLEncoding.EncodeToString(sum[:16]), 1_800_000_000+i))
+	}
+	l, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{` + strings.Join(seen, ",") + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// save does what a run does: it loads, and replaces what it loaded.
+func save(ctx context.Context, f *Folder, l reaper.Ledger) error {
+	ledgers := f.Ledgers()
+	if _, err := ledgers.Load(ctx); err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+		return err
+	}
+	return ledgers.Save(ctx, l)
+}
+
+// wantStored checks that the next run loads this ledger, and nothing is damaged.
+func wantStored(t *testing.T, f *Folder, want reaper.Ledger) {
+	t.Helper()
+	if got, err := f.Ledgers().Load(t.Context()); err != nil || !got.Equal(want) {
+		t.Errorf("Load = %d entries, %v, want the %d that were saved", got.Len(), err, want.Len())
+	}
+}
+
+// aRun is the nth run of a day.
+func aRun(n int) reaper.JournalRun {
+	at := noon.Add(time.Duration(n) * time.Minute)
+	return reaper.JournalRun{ID: at.Format("20060102-150405-") + "ABCDEF", StartedAt: at, Version: "v1", Cluster: "node-1"}
+}
+
+// someRecords are n records whose keys begin with a word.
+func someRecords(word string, n int) []reaper.Record {
+	records := make([]reaper.Record, n)
+	for i := range records {
+		records[i] = reaper.Record{
+			Backend: "hostlocal", Pool: "kindnet", Key: fmt.Sprint(word, i), IP: "10.0.0.1", Stored: fmt.Appendf(nil, `{"n":%d}`, i),
+		}
+	}
+	return records
+}
+
+// journalOf writes the journal of the nth run.
+func journalOf(t *testing.T, f *Folder, n int, writes ...[]reaper.Record) {
+	t.Helper()
+	j := f.Journals(journal.Retention{})
+	for _, records := range writes {
+		if err := j.Write(t.Context(), aRun(n), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put writes a file behind the back of the program, in a folder that it makes.
+func put(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names returns the names in a folder.
+func names(t *testing.T, path string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// wantInput checks that an error is the user's to mend, and names a path.
+func wantInput(t *testing.T, err error, path string) {
+	t.Helper()
+	var input *reaper.InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), path) || input.Hint == "" {
+		t.Errorf("%v, want an InputError with a hint that names %s", err, path)
+	}
+}

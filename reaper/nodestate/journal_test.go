@@ -1,0 +1,193 @@
+package nodestate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// fileOf returns the path of the journal of the nth run.
+func fileOf(f *Folder, n int) string { return f.at(journalsName, aRun(n).ID+journalEnd) }
+
+// Promise 10.
+func TestJournalIsReadAsItWasWritten(t *testing.T) {
+	f := newFolder(t)
+	first, second := someRecords("a", 5000), someRecords("b", 3)
+	journalOf(t, f, 1, first, nil, second)
+	want := reaper.Journal{Run: aRun(1), Records: append(first, second...), Writes: []int{5000, 3}}
+	for _, id := range []string{aRun(1).ID, strings.ToLower(aRun(1).ID)} {
+		got, err := f.Journals(journal.Retention{}).Read(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "journal", got, want)
+	}
+}
+
+func TestRunWithoutRecordsHasNoJournal(t *testing.T) {
+	f := newFolder(t)
+	journalOf(t, f, 1, nil, []reaper.Record{})
+	if _, err := os.Lstat(f.Path()); err == nil {
+		t.Error("there is a folder")
+	}
+}
+
+func TestJournalOfAnotherRunIsNotWrittenInto(t *testing.T) {
+	f := newFolder(t)
+	journalOf(t, f, 1, someRecords("a", 1))
+	j := f.Journals(journal.Retention{})
+	if err := j.Write(t.Context(), aRun(1), someRecords("b", 1)); !errors.Is(err, os.ErrExist) {
+		t.Errorf("Write = %v, want that the file exists", err)
+	}
+	got, err := j.Read(t.Context(), aRun(1).ID)
+	if err != nil || len(got.Records) != 1 || got.Records[0].Key != "a0" {
+		t.Errorf("Read = %v, %v, want the first journal", got, err)
+	}
+}
+
+func TestJournalIsOfARunOnly(t *testing.T) {
+	f := newFolder(t)
+	for _, id := range []string{"", "..", "../ledger", "a/b", strings.Repeat("x", 300), "run\x00"} {
+		run := aRun(1)
+		run.ID = id
+		if err := f.Journals(journal.Retention{}).Write(t.Context(), run, someRecords("a", 1)); err == nil || !strings.Contains(err.Error(), "not the ID of a run") {
+			t.Errorf("Write of run %q = %v, want that this is no ID", id, err)
+		}
+	}
+	if _, err := os.Lstat(f.Path()); err == nil {
+		t.Error("there is a folder")
+	}
+}
+
+// An *reaper.UnfitError promises that the others can be written, and a run may have no others.
+func TestRecordsThatDoNotFitLeaveNoFile(t *testing.T) {
+	f := newFolder(t)
+	j := f.Journals(journal.Retention{})
+	records := someRecords("a", 3)
+	records[1].Stored = []byte("no JSON")
+	err := j.Write(t.Context(), aRun(1), records)
+	var unfit *reaper.UnfitError
+	if !errors.As(err, &unfit) || len(unfit.Records) != 1 || unfit.Records[1] == nil {
+		t.Fatalf("Write = %v, want that the second record does not fit", err)
+	}
+	equal(t, "files", names(t, f.at(journalsName)), nil)
+	if err := errors.Join(j.Write(t.Context(), aRun(1), slices.Delete(records, 1, 2)), j.Prune(t.Context()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := j.Read(t.Context(), aRun(1).ID)
+	if err != nil || len(got.Records) != 2 {
+		t.Errorf("Read = %d records, %v, want the two that fit", len(got.Records), err)
+	}
+}
+
+func TestUnknownRunNamesTheOthers(t *testing.T) {
+	f := newFolder(t)
+	for n := range 12 {
+		journalOf(t, f, n, someRecords("a", 1))
+	}
+	for _, id := range []string{"run-1", "", "../ledger"} {
+		_, err := f.Journals(journal.Retention{}).Read(t.Context(), id)
+		want := fmt.Sprintf("of run %q in %s: runs with a journal there: 12, the latest are %s, ", id, f.at(journalsName), aRun(11).ID)
+		if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), aRun(1).ID) {
+			t.Errorf("Read = %v, want %q", err, want)
+		}
+	}
+}
+
+func TestHistoryListsTheLatestRunFirst(t *testing.T) {
+	f := newFolder(t)
+	other := someRecords("a", 3)
+	other[0].Pool = "podman"
+	for n, records := range [][]reaper.Record{someRecords("a", 2), other, append(someRecords("b", 1), someRecords("b", 1)...)} {
+		journalOf(t, f, n, records)
+	}
+	if err := os.Chtimes(fileOf(f, 0), noon, noon.Add(time.Hour)); err != nil { // a file that was copied
+		t.Fatal(err)
+	}
+	put(t, fileOf(f, 3), nil)                         // a run that was killed before its first write
+	put(t, f.at(journalsName, "notes.txt"), nil)      // a user's
+	put(t, f.at(journalsName, "a.b.jsonl", "x"), nil) // and a folder
+	runs, warnings, err := f.Journals(journal.Retention{}).List(t.Context())
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	equal(t, "runs", runs, []reaper.PastRun{
+		{JournalRun: aRun(2), Recorded: 1, Pools: []reaper.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 1}}},
+		{JournalRun: aRun(1), Recorded: 3, Pools: []reaper.PoolRecord{
+			{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}, {Backend: "hostlocal", Pool: "podman", Recorded: 1},
+		}},
+		{JournalRun: aRun(0), Recorded: 2, Pools: []reaper.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}}},
+	})
+}
+
+// Promise 10: what can be read can be put back, and the rest is told.
+func TestDamagedJournalIsToldAndTheRestIsRead(t *testing.T) {
+	f := newFolder(t)
+	journalOf(t, f, 1, someRecords("a", 2), someRecords("b", 2))
+	whole, err := os.ReadFile(fileOf(f, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.IndexByte(string(whole), '\n') + 1
+	for _, tt := range []struct {
+		name    string
+		content []byte
+		want    int // records
+	}{
+		{"the last write is torn", whole[:len(whole)-9], 2},
+		{"the only write is torn", whole[:line-9], 0},
+		{"zeros", make([]byte, 4096), 0},
+		{"zeros at the end", append(slices.Clone(whole), make([]byte, 100)...), 4},
+		{"the first write is missing", whole[line:], 2},
+		{"another run's", []byte(strings.ReplaceAll(string(whole), aRun(1).ID, aRun(2).ID)), 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			put(t, fileOf(f, 1), tt.content)
+			j := f.Journals(journal.Retention{})
+			got, err := j.Read(t.Context(), aRun(1).ID)
+			if !errors.Is(err, reaper.ErrJournalDamaged) || len(got.Records) != tt.want {
+				t.Errorf("Read = %d records, %v, want %d, and damage", len(got.Records), err, tt.want)
+			}
+			runs, warnings, err := j.List(t.Context())
+			if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "run "+aRun(1).ID+": ") || len(runs) != min(tt.want, 1) {
+				t.Errorf("List = %v, %q, %v, want a warning that names the run", runs, warnings, err)
+			}
+		})
+	}
+}
+
+func TestWarningNamesAFewFiles(t *testing.T) {
+	f := newFolder(t)
+	for n := range 12 {
+		put(t, fileOf(f, n), []byte("junk\n"))
+	}
+	_, warnings, err := f.Journals(journal.Retention{}).List(t.Context())
+	if err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], " and 2 more") || strings.Count(warnings[0], ".jsonl") != 10 {
+		t.Errorf("List = %q, %v, want a warning that names ten files", warnings, err)
+	}
+}
+
+func TestNoJournalIsWrittenAfterTheEndOfTheContext(t *testing.T) {
+	f := newFolder(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	j := f.Journals(journal.Retention{})
+	_, read := j.Read(ctx, aRun(1).ID)
+	for name, err := range map[string]error{"Write": j.Write(ctx, aRun(1), someRecords("a", 1)), "Read": read} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s = %v, want that the context has ended", name, err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Dir(fileOf(f, 1))); err == nil {
+		t.Error("there is a folder")
+	}
+}

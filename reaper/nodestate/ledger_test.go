@@ -1,0 +1,242 @@
+package nodestate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
+	f := newFolder(t)
+	for _, n := range []int{1, 1000, 0, 3} {
+		want := ledgerOf(t, n, n)
+		if err := save(t.Context(), f, want); err != nil {
+			t.Fatal(err)
+		}
+		wantStored(t, f, want)
+	}
+	equal(t, "files", names(t, f.Path()), []string{"ledger", "ledger.lock"})
+}
+
+func TestFullLedgerFits(t *testing.T) {
+	f := newFolder(t)
+	const some = 10_000
+	want := ledgerOf(t, 0, some)
+	if size := len(want.Encode()) * f.Ledgers().Capacity() / some; size > maxLedger/4*3 { // and the names of nodes
+		t.Errorf("a full ledger has %d bytes, at most %d are read", size, maxLedger)
+	}
+	if err := save(t.Context(), f, want); err != nil {
+		t.Fatal(err)
+	}
+	wantStored(t, f, want)
+}
+
+func TestLedgerIsSavedSeveralTimesAfterOneLoad(t *testing.T) {
+	f := newFolder(t)
+	l := f.Ledgers()
+	for n := range 3 {
+		if err := l.Save(t.Context(), ledgerOf(t, n, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantStored(t, f, ledgerOf(t, 2, 1))
+}
+
+// Promise 8: of two runs at the same time, the second one to save loads again.
+func TestSaveOverwritesNothingThatWasNotLoaded(t *testing.T) {
+	mine, theirs := ledgerOf(t, 0, 2), ledgerOf(t, 2, 2)
+	for _, tt := range []struct {
+		name   string
+		before func(*Folder) error // before the Load
+		load   bool
+		then   func(*Folder) error // between Load and Save
+	}{
+		{"a ledger that another run made", nil, true, func(f *Folder) error { return save(t.Context(), f, theirs) }},
+		{"a ledger that another run changed", func(f *Folder) error { return save(t.Context(), f, mine) }, true,
+			func(f *Folder) error { return save(t.Context(), f, theirs) }},
+		{"a ledger that was removed", func(f *Folder) error { return save(t.Context(), f, theirs) }, true,
+			func(f *Folder) error { return os.Remove(f.at(ledgerName)) }},
+		{"a ledger that was damaged", func(f *Folder) error { return save(t.Context(), f, theirs) }, true,
+			func(f *Folder) error { return os.WriteFile(f.at(ledgerName), []byte("junk"), 0o600) }},
+		{"a ledger that was never loaded", func(f *Folder) error { return save(t.Context(), f, theirs) }, false, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFolder(t)
+			l := f.Ledgers()
+			if tt.before != nil {
+				if err := tt.before(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.load {
+				if _, err := l.Load(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.then != nil {
+				if err := tt.then(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			was, _ := os.ReadFile(f.at(ledgerName))
+			if err := l.Save(t.Context(), mine); !errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
+				t.Errorf("Save = %v, want ErrAgain that names the file", err)
+			}
+			now, _ := os.ReadFile(f.at(ledgerName))
+			equal(t, "the file", string(now), string(was))
+			if _, err := l.Load(t.Context()); err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+				t.Fatal(err)
+			}
+			if err := l.Save(t.Context(), mine); err != nil {
+				t.Errorf("Save after another Load: %v", err)
+			}
+			wantStored(t, f, mine)
+		})
+	}
+}
+
+// Promise 2: what cannot be decoded is told, and its content outlasts the next Save.
+func TestDamagedLedgerIsToldAndKept(t *testing.T) {
+	whole := ledgerOf(t, 0, 100).Encode()
+	edited := append([]byte(nil), whole...)
+	edited[50]++
+	newer := append([]byte(nil), whole...)
+	newer[0]++
+	for name, content := range map[string][]byte{
+		"nothing in it": {}, "cut short": whole[:len(whole)-1], "one byte differs": edited, "of a newer version": newer,
+		"more at the end": append(append([]byte(nil), whole...), 0), "zeros": make([]byte, len(whole)), "text": []byte("ledger\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFolder(t)
+			put(t, f.at(ledgerName), content)
+			put(t, f.at(ledgerDamaged), []byte("an earlier one"))
+			l := f.Ledgers()
+			got, err := l.Load(t.Context())
+			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") || got.Len() != 0 {
+				t.Fatalf("Load = %d entries, %v, want damage that names the file", got.Len(), err)
+			}
+			want := ledgerOf(t, 0, 3)
+			if err := l.Save(t.Context(), want); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, f, want)
+			kept, err := os.ReadFile(f.at(ledgerDamaged))
+			if err != nil || string(kept) != string(content) {
+				t.Errorf("%s has %d bytes, %v, want the damaged ledger", ledgerDamaged, len(kept), err)
+			}
+		})
+	}
+}
+
+func TestLedgerOfAnySizeIsNotRead(t *testing.T) {
+	f := newFolder(t)
+	put(t, f.at(ledgerName), nil)
+	if err := os.Truncate(f.at(ledgerName), 1<<40); err != nil {
+		t.Skipf("SKIPPED: this file system has no file of 1 TiB: %v", err)
+	}
+	l := f.Ledgers()
+	if _, err := l.Load(t.Context()); !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), "1099511627776 bytes") {
+		t.Fatalf("Load = %v, want damage that has the size", err)
+	}
+	if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantStored(t, f, ledgerOf(t, 0, 1))
+}
+
+// Promise 8: a run that was killed leaves files that hinder no other one.
+func TestLeftoversOfARunThatWasKilled(t *testing.T) {
+	before, after := ledgerOf(t, 0, 2), ledgerOf(t, 0, 3)
+	for _, tt := range []struct {
+		name string
+		make func(*Folder) error
+	}{
+		{"a lock that is not held", func(f *Folder) error { return os.WriteFile(f.at(ledgerLock), []byte("x"), 0o600) }},
+		{"a new ledger without content", func(f *Folder) error { return os.WriteFile(f.at(ledgerNew), nil, 0o600) }},
+		{"half of a new ledger", func(f *Folder) error { return os.WriteFile(f.at(ledgerNew), after.Encode()[:20], 0o600) }},
+		{"a new ledger without its name", func(f *Folder) error { return os.WriteFile(f.at(ledgerNew), after.Encode(), 0o600) }},
+		{"a second name of the ledger", func(f *Folder) error { return os.Link(f.at(ledgerName), f.at(ledgerDamaged)) }},
+		{"a link in place of a new ledger", func(f *Folder) error { return os.Symlink("/dev/full", f.at(ledgerNew)) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFolder(t)
+			if err := errors.Join(save(t.Context(), f, before), tt.make(f)); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, f, before)
+			if err := save(t.Context(), f, after); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, f, after)
+			if _, err := os.Lstat(f.at(ledgerNew)); err == nil {
+				t.Error("the new ledger is still there")
+			}
+		})
+	}
+}
+
+func TestNothingIsSavedAfterTheEndOfTheContext(t *testing.T) {
+	f := newFolder(t)
+	if err := save(t.Context(), f, ledgerOf(t, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l := f.Ledgers()
+	if _, err := l.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := l.Save(ctx, ledgerOf(t, 1, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Save = %v, want that the context has ended", err)
+	}
+	wantStored(t, f, ledgerOf(t, 0, 1))
+}
+
+// Another process that holds the lock of the writers delays a Save, which waits for no
+// longer than its context.
+func TestSaveWaitsForAnotherWriter(t *testing.T) {
+	f := newFolder(t)
+	l := f.Ledgers()
+	if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(f.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	writer, err := take(root, ledgerLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockRetry)
+	defer cancel()
+	if err := l.Save(ctx, ledgerOf(t, 0, 2)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Save beside a writer = %v, want that the context has ended", err)
+	}
+	saved := make(chan error)
+	go func() { saved <- l.Save(t.Context(), ledgerOf(t, 0, 2)) }()
+	if err := errors.Join(writer.Close(), <-saved); err != nil {
+		t.Error(err)
+	}
+	wantStored(t, f, ledgerOf(t, 0, 2))
+}
+
+func TestLedgerThatCannotBeReadIsNotReplaced(t *testing.T) {
+	f := newFolder(t)
+	if err := os.MkdirAll(filepath.Join(f.at(ledgerName), "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := f.Ledgers()
+	_, load := l.Load(t.Context())
+	for name, err := range map[string]error{"Load": load, "Save": l.Save(t.Context(), ledgerOf(t, 0, 1))} {
+		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
+			t.Errorf("%s = %v, want an error that names the file", name, err)
+		}
+	}
+}
