@@ -40,6 +40,9 @@ type lease struct {
 
 func (l lease) String() string { return fmt.Sprintf("%s of %.8s", l.ip, l.sandbox) }
 
+// same reports whether it is the lease of the same address and sandbox, of any age.
+func (l lease) same(o lease) bool { return l.ip == o.ip && l.sandbox == o.sandbox }
+
 // connectPods has the pods that start on the node get their addresses from a network. A
 // plugin that is not empty is called after the others.
 func (c *cluster) connectPods(node string, n hostNetwork, plugin string) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,26 +74,25 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 		c.started("hanging", time.Minute)
 		unharmed(c)
 	})
-	c.step("an ADD that outlives the containerd that began it leaks", func(c *cluster) {
-		c.outliveContainerd(workerA, inMemory)
-		c.freed(workerA, inMemory, c.aged(workerA, inMemory))
+	c.step("a containerd that is killed in mid ADD leaks what the ADD took", func(c *cluster) {
+		c.freed(workerA, inMemory, c.killInAdd(workerA, inMemory))
+		c.startAgent(workerA)
+		c.started("hanging", time.Minute)
 		unharmed(c)
 	})
 	c.empty(workerA, inMemory)
-	c.step("a reboot leaks every address of before, and they are released", func(c *cluster) {
+	c.step("a reboot leaks every address of before, and the DaemonSet is back and releases them", func(c *cluster) {
 		c.installNode("node-release", "node-release") // no folder of kindnet's is there after a reboot
-		c.leakByReboot(workerA, onDisk)
-		now := c.podsOf("running")
-		held := c.leasesOf(workerA, onDisk, now)
-		leaked := c.aged(workerA, onDisk)
+		leaked := c.leakByReboot(workerA, onDisk)
 		c.freed(workerA, onDisk, leaked)
-		c.wantAnswers(now)
-		if lost := without(held, c.leases(workerA, onDisk)); len(lost) > 0 {
-			c.Errorf("running pods lost their leases: %v", lost)
-		}
-		c.installNode("node")
-		c.undo(workerA, onDisk, leaked)
-		c.wantAnswers(now)
+		c.startAgent(workerA)
+		c.back(workerA, onDisk)
+		c.wantAnswers(c.podsOf("running"))
+		c.step("restore puts them back where their places are free", func(c *cluster) {
+			c.installNode("node")
+			c.undo(workerA, onDisk, leaked)
+			c.wantAnswers(c.podsOf("running"))
+		})
 	})
 }
 
@@ -158,9 +156,7 @@ func (c *cluster) freed(node string, n hostNetwork, leases []lease) {
 	c.Helper()
 	c.eventually(2*time.Minute, func(context.Context) (string, error) {
 		now := c.leases(node, n)
-		still := slices.DeleteFunc(slices.Clone(leases), func(l lease) bool {
-			return !slices.ContainsFunc(now, func(o lease) bool { return o.ip == l.ip && o.sandbox == l.sandbox })
-		})
+		still := slices.DeleteFunc(slices.Clone(leases), func(l lease) bool { return !slices.ContainsFunc(now, l.same) })
 		if len(still) > 0 {
 			return fmt.Sprintf("of %d leases, %d are still there: %v", len(leases), len(still), still), nil
 		}
@@ -168,52 +164,65 @@ func (c *cluster) freed(node string, n hostNetwork, leases []lease) {
 	})
 }
 
-// aged makes all leases that leaked older than the minimal age, and returns them.
+// aged makes the leases that leaked older than the minimal age, and returns them. No ADD may
+// succeed meanwhile: its lease, too, has no sandbox at first.
 func (c *cluster) aged(node string, n hostNetwork) []lease {
 	c.Helper()
 	leaked := c.leaked(node, n)
 	c.age(node, n, leaked)
-	now := c.leases(node, n)
-	return slices.DeleteFunc(now, func(l lease) bool {
-		return !slices.ContainsFunc(leaked, func(o lease) bool { return o.ip == l.ip && o.sandbox == l.sandbox })
-	})
+	return slices.DeleteFunc(c.leases(node, n), func(l lease) bool { return !slices.ContainsFunc(leaked, l.same) })
 }
 
-// outliveContainerd kills containerd while ADDs of new pods wait in host-local, and stops
-// these: they are as slow as on a node that has no time for them. containerd remembers the
-// sandboxes when it is back, and the kubelet removes them, with a DEL that finds no lease.
-// Then the ADDs go on, and take theirs.
-func (c *cluster) outliveContainerd(node string, n hostNetwork) {
+// startAgent starts the agent that agentPlugin asks.
+func (c *cluster) startAgent(node string) {
+	c.Helper()
+	c.docker("exec", node, "touch", "/run/agent.sock")
+}
+
+// killInAdd kills containerd while the ADDs of new pods wait for the agent, which is gone
+// when containerd is back. containerd remembers their sandboxes, and the kubelet removes
+// them; the error of a DEL counts no more than before. It returns what leaked.
+func (c *cluster) killInAdd(node string, n hostNetwork) []lease {
 	c.Helper()
 	const more = 4
-	holder := strings.TrimSpace(c.inside(node, "hold-adds.sh", n.folder()))
-	replicas := int32(len(c.podsOf("hanging")) + more)
-	c.scale("hanging", replicas)
-	var processes, sandboxes []string
-	for line := range strings.Lines(c.inside(node, "kill-in-add.sh", holder, strconv.Itoa(more))) {
-		process, sandbox, _ := strings.Cut(strings.TrimSpace(line), " ")
-		processes, sandboxes = append(processes, process), append(sandboxes, sandbox)
+	before := c.leases(node, n)
+	c.inside(node, "agent-plugin.sh", agentPlugin)
+	c.docker("exec", node, "touch", "/run/agent.busy")
+	c.connectPods(node, n, agentPlugin)
+	c.scale("hanging", int32(len(c.podsOf("hanging"))+more))
+	var adding []lease
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		if adding = without(c.leaked(node, n), before); len(adding) < more {
+			return fmt.Sprintf("%d sandboxes are being set up, want %d", len(adding), more), nil
+		}
+		return "", nil
+	})
+	// The runtime does not list them yet: only their age keeps them.
+	if young := c.reap(node).count("TooYoung"); young != more {
+		c.Errorf("%d leases are held as young, want %d", young, more)
 	}
-	c.started("hanging", 2*time.Minute) // by other sandboxes
-	c.eventually(2*time.Minute, func(context.Context) (string, error) {
-		known := c.sandboxes(node)
-		for _, sandbox := range sandboxes {
-			if slices.Contains(known, sandbox) {
-				return "the sandbox " + sandbox + " is still there", nil
-			}
+	c.docker("exec", node, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "containerd")
+	c.docker("exec", node, "rm", "/run/agent.busy")
+	c.abandoned(node, n, adding)
+	return c.aged(node, n)
+}
+
+// abandoned waits until the leases have no sandbox, and containerd answers.
+func (c *cluster) abandoned(node string, n hostNetwork, leases []lease) {
+	c.Helper()
+	listed := 0
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
+			return "", err
+		}
+		kept := without(leases, c.leaked(node, n))
+		listed = max(listed, len(kept))
+		if len(kept) > 0 {
+			return fmt.Sprintf("not leaked: %v", kept), nil
 		}
 		return "", nil
 	})
-	c.docker(append([]string{"exec", node, "kill", "-CONT"}, processes...)...)
-	c.eventually(30*time.Second, func(context.Context) (string, error) {
-		leaked := c.leaked(node, n)
-		for _, sandbox := range sandboxes {
-			if !slices.ContainsFunc(leaked, func(l lease) bool { return l.sandbox == sandbox }) {
-				return fmt.Sprintf("sandbox %s has no lease; leaked are %v", sandbox, leaked), nil
-			}
-		}
-		return "", nil
-	})
+	c.Logf("containerd listed the sandboxes of %d of %d leases again, until the kubelet removed them", listed, len(leases))
 }
 
 // empty ends all pods, and waits until their leases are gone.
@@ -232,12 +241,10 @@ func (c *cluster) empty(node string, n hostNetwork) {
 // leakByReboot reboots a node whose pods' network has a plugin that asks an agent of the
 // node. The agent is not there yet when the kubelet removes the sandboxes of before: their
 // DELs fail, and containerd ignores an error of a missing file where the network namespace
-// is gone too. When the agent is there, the pods start again, with other addresses.
-func (c *cluster) leakByReboot(node string, n hostNetwork) {
+// is gone too. It returns what leaked.
+func (c *cluster) leakByReboot(node string, n hostNetwork) []lease {
 	c.Helper()
-	c.inside(node, "agent-plugin.sh", agentPlugin)
-	startAgent := func() { c.docker("exec", node, "touch", "/run/agent.sock") }
-	startAgent()
+	c.startAgent(node)
 	c.connectPods(node, n, agentPlugin)
 	c.scale("running", 3)
 	c.started("running", time.Minute)
@@ -245,16 +252,13 @@ func (c *cluster) leakByReboot(node string, n hostNetwork) {
 	c.docker("restart", node)
 	_, err := c.command("", filepath.Join(c.root, "integration", "kind", "network.sh"), node)
 	c.must(err)
-	c.eventually(3*time.Minute, func(context.Context) (string, error) {
-		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
-			return "", err
-		}
-		if kept := without(before, c.leaked(node, n)); len(kept) > 0 {
-			return fmt.Sprintf("not leaked: %v", kept), nil
-		}
-		return "", nil
-	})
-	startAgent()
+	c.abandoned(node, n, before)
+	return c.aged(node, n)
+}
+
+// back waits until the pods that ran before a reboot run again, with other addresses.
+func (c *cluster) back(node string, n hostNetwork) {
+	c.Helper()
 	c.eventually(2*time.Minute, func(context.Context) (string, error) {
 		held, known := c.leases(node, n), c.sandboxes(node)
 		for _, pod := range c.podsOf("running") {
