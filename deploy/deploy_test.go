@@ -82,8 +82,10 @@ func TestNamespaceEnforcesPodSecurity(t *testing.T) {
 // An installation is a dry run unless another component is chosen.
 func TestShippedPoliciesLoadAndOnlyReleaseReleases(t *testing.T) {
 	for file, dryRun := range map[string]bool{
-		"components/plan/policy.yaml":    true,
-		"components/release/policy.yaml": false,
+		"components/plan/policy.yaml":         true,
+		"components/release/policy.yaml":      false,
+		"components/node/policy.yaml":         true,
+		"components/node-release/policy.yaml": false,
 	} {
 		data, err := os.ReadFile(filepath.Join("kustomize", file))
 		if err != nil {

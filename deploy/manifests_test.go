@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -107,6 +108,10 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(corev1.ConfigMap)
 	case "batch/v1 CronJob":
 		object = new(batchv1.CronJob)
+	case "batch/v1 Job":
+		object = new(batchv1.Job)
+	case "apps/v1 DaemonSet":
+		object = new(appsv1.DaemonSet)
 	case "networking.k8s.io/v1 NetworkPolicy":
 		object = new(networkingv1.NetworkPolicy)
 	case "scheduling.k8s.io/v1 PriorityClass":

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,11 @@ type Options struct {
 	Policy   policy.Policy
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
+
+	// Elsewhere says of backends that another run opens, by their names, which one does. The
+	// report has them as skipped.
+	Elsewhere map[string]string
+
 	Ledgers  Ledgers
 	Journals Journals
 	Lock     Lock          // nil: another run may go on at the same time
@@ -285,6 +292,9 @@ func (r *run) list(ctx context.Context) Inventory {
 		}
 	}
 	inv.Listings = append(inv.Listings, disabled...)
+	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {
+		inv.Listings = append(inv.Listings, Listing{Backend: name, Status: StatusSkipped, Message: r.Elsewhere[name]})
+	}
 	r.progress("listed %s", inv.stores())
 	return inv
 }

@@ -29,6 +29,12 @@ var elsewhere = []exception{
 	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", flagsExist},
 	{"kubectl -n ip-reaper logs ", "a kubelet", logs},
 	{"calicoctl ", "a calicoctl that knows its version", mismatched},
+	{"kubectl -n ip-reaper-node logs ", "a kubelet", unchecked},
+	{"kubectl debug ", "a kubelet", unchecked},
+	{"kubectl cp ", "a kubelet", unchecked},
+	{"kubectl exec ", "a kubelet", unchecked},
+	{"sudo ", "systemd: deploy verifies the units", unchecked},
+	{"journalctl ", "systemd", unchecked},
 	{"curl ", "a Pushgateway: integration/run has a real one", unchecked},
 }
 

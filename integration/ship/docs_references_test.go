@@ -77,7 +77,7 @@ var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
 func TestFlagsThatAreNamedExist(t *testing.T) {
 	var help string
 	for _, args := range [][]string{
-		{"--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"explain", "--help"}, {"pools", "--help"}, {"history", "--help"},
+		{"--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"explain", "--help"}, {"pools", "--help"}, {"history", "--help"}, {"node", "--help"},
 	} {
 		help += printed(t, args...)
 	}

@@ -87,6 +87,7 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 	}
 	o := options(w, runFlags{commandFlags: f.commandFlags}, p, conn, logger)
 	o.Selection, o.Brief = selection, brief
+	o.Elsewhere = elsewhere(w, f.target.scope(), p)
 	found, err := reaper.Run(ctx, o)
 	found.Warnings = append(warnings, found.Warnings...)
 	return &found, err

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -58,6 +57,10 @@ type ioStreams struct {
 	stdoutTerminal bool // stdout is one
 
 	backends []plugin.Plugin
+
+	// sleep waits for the next run of --every. It returns an error if ctx ends first. nil
+	// stands for the function sleep.
+	sleep func(ctx context.Context, d time.Duration) error
 
 	// firstAnswer is how long the program waits for the first answer of an API server; 0
 	// stands for maxFirstAnswer.
@@ -111,7 +114,7 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 		plainUsages(cmd)
 	}
 	err := cmd.ExecuteContext(ctx)
-	if err != nil {
+	if turn := (*turnError)(nil); err != nil && !errors.As(err, &turn) {
 		printError(w, told(ctx, err))
 	}
 	return exitCode(ctx, err)
@@ -120,8 +123,7 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 // exitCode maps every error to its code.
 func exitCode(ctx context.Context, err error) int {
 	var (
-		usage   *reaper.InputError
-		invalid *policy.Error
+		turn    *turnError
 		limit   *reaper.LimitError
 		locked  *reaper.LockedError
 		partial *reaper.PartialError
@@ -129,7 +131,9 @@ func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage), errors.As(err, &invalid):
+	case errors.As(err, &turn):
+		return turn.code
+	case isUsage(err):
 		return exitUsage
 	case ctx.Err() != nil:
 		return exitInterrupted

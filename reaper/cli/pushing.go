@@ -10,33 +10,55 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
 )
 
-// gateway returns the Pushgateway of --push-url, or the zero Gateway without the flag. It
-// refuses a selection, whose figures would stand for those of the cluster.
-func (f runFlags) gateway(selection reaper.Selection) (metrics.Gateway, error) {
-	if f.pushURL == "" {
-		return metrics.Gateway{}, nil
-	}
-	if !selection.Everything() {
-		return metrics.Gateway{}, reaper.BadInput(
-			fmt.Errorf("--push-url: the figures of %s are not those of the cluster", selection), "leave out --push-url or the filters")
-	}
-	gateway, err := metrics.ParseGateway(f.pushURL)
-	if err != nil {
-		return gateway, reaper.BadInput(fmt.Errorf("--push-url: %w", err),
-			"such as http://pushgateway:9091 or http://pushgateway:9091/metrics/job/ip-reaper/cluster/prod")
-	}
-	return gateway, nil
+// A metricsTarget is where the metrics of a run go. The zero metricsTarget is nowhere.
+type metricsTarget struct {
+	gateway metrics.Gateway
+	file    string
 }
 
-// pushMetrics pushes the metrics of a run, which ended with runErr. If the push fails,
-// it logs a warning, and the run stays as it was. A run that found the lock taken
-// pushes nothing: the run that has the lock pushes next.
-func pushMetrics(ctx context.Context, gateway metrics.Gateway, r reaper.Report, runErr error, logger *slog.Logger) {
+// metricsTo returns where --push-url and --metrics-file say. It refuses a selection, whose
+// figures would stand for those of all.
+func (f runFlags) metricsTo(selection reaper.Selection) (metricsTarget, error) {
+	to := metricsTarget{file: f.metricsFile}
+	for flag, value := range map[string]string{"--push-url": f.pushURL, "--metrics-file": f.metricsFile} {
+		if value != "" && !selection.Everything() {
+			return to, reaper.BadInput(
+				fmt.Errorf("%s: the figures of %s are not those of the %v", flag, selection, f.target.scope()), "leave out "+flag+" or the filters")
+		}
+	}
+	if f.metricsFile != "" {
+		if err := metrics.CheckFile(f.metricsFile); err != nil {
+			return to, reaper.BadInput(fmt.Errorf("--metrics-file: %w", err), "give a file in a directory that exists")
+		}
+	}
+	if f.pushURL == "" {
+		return to, nil
+	}
+	var err error
+	if to.gateway, err = metrics.ParseGateway(f.pushURL); err != nil {
+		return to, reaper.BadInput(fmt.Errorf("--push-url: %w", err),
+			"such as http://pushgateway:9091 or http://pushgateway:9091/metrics/job/ip-reaper/cluster/prod")
+	}
+	return to, nil
+}
+
+// tell pushes and writes the metrics of a run, which ended with runErr. If that fails, it
+// logs a warning, and the run stays as it was. A run that found the lock taken tells nothing:
+// the run that has the lock does.
+func (t metricsTarget) tell(ctx context.Context, r reaper.Report, runErr error, logger *slog.Logger) {
 	var locked *reaper.LockedError
-	if gateway.Nowhere() || errors.As(runErr, &locked) {
+	if errors.As(runErr, &locked) {
 		return
 	}
-	if err := gateway.Push(ctx, r, exitCode(ctx, runErr)); err != nil {
-		logger.Warn("metrics were not pushed", "err", err)
+	code := exitCode(ctx, runErr)
+	if !t.gateway.Nowhere() {
+		if err := t.gateway.Push(ctx, r, code); err != nil {
+			logger.Warn("metrics were not pushed", "err", err)
+		}
+	}
+	if t.file != "" {
+		if err := metrics.WriteFile(t.file, r, code); err != nil {
+			logger.Warn("metrics were not written", "err", err)
+		}
 	}
 }

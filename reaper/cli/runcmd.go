@@ -30,6 +30,8 @@ type runFlags struct {
 	terminationLog string
 	journal        string
 	pushURL        string
+	metricsFile    string
+	every          time.Duration
 	all            bool
 	remember       bool
 	wait           waitFlag
@@ -42,7 +44,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 		Use:   "run",
 		Short: "Find leaked addresses and, if the policy says so, release them (the default command)",
 		Args:  noArgs,
-		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return reap(ctx, w, f) }),
+		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return f.turns(ctx, w) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
@@ -54,10 +56,13 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, and most pools that are written")
+	} else {
+		f.addEvery(flags)
 	}
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
 	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run ends")
+	flags.StringVar(&f.metricsFile, "metrics-file", "", "write metrics to this `FILE` when the run ends, for the textfile collector of node_exporter")
 	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a summary of one line to this `FILE` if it exists")
 	return cmd
 }
@@ -66,6 +71,9 @@ func newRun(w ioStreams, at target) *cobra.Command {
 func (f runFlags) check() error {
 	if f.concurrency < 1 {
 		return reaper.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
+	}
+	if err := f.checkEvery(); err != nil {
+		return err
 	}
 	if err := f.overrides.check(); err != nil {
 		return err
@@ -86,7 +94,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	gateway, err := f.gateway(selection)
+	figures, err := f.metricsTo(selection)
 	if err != nil {
 		return err
 	}
@@ -115,6 +123,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("run", "version", buildVersion(), "server", conn.address, "context", conn.context, "dryRun", *p.DryRun)
 
 	o := options(w, f, p, conn, logger)
+	o.Elsewhere = elsewhere(w, f.target.scope(), p)
 	o.Journals, o.Selection, o.Brief = journals, selection, printing.Brief()
 	found, runErr := reaper.Run(ctx, o)
 	found.Warnings = append(warnings, found.Warnings...)
@@ -126,7 +135,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		logger.Warn("the termination message was not written", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
-	pushMetrics(ctx, gateway, found, err, logger)
+	figures.tell(ctx, found, err, logger)
 	return err
 }
 

@@ -24,6 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
 )
 
 var update = flag.Bool("update", false, "write what the scripts expect anew")
@@ -54,6 +56,7 @@ func program() { os.Exit(Main(backends.All())) }
 //	[!] wrote                  whether the server was sent more than reads, and a lease
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
+//	[!] sandbox ID NAMESPACE/NAME  the container runtime at $RUNTIME has this sandbox
 //	exec stable                copy stdin, with words in place of servers and times
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -65,6 +68,9 @@ func TestScripts(t *testing.T) {
 			env.Defer(server.Close)
 			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
+			runtime := critest.Start(t)
+			env.Values[runtimeKey{}] = runtime
+			env.Setenv("RUNTIME", runtime.Endpoint())
 			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
@@ -72,6 +78,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
+			"sandbox":   sandbox,
 			"contacted": func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "contacted") },
 			"wrote":     func(ts *testscript.TestScript, neg bool, _ []string) { asked(ts, neg, "written to") },
 			"json":      func(ts *testscript.TestScript, _ bool, args []string) { jsonValue(ts, ts.ReadFile(args[0])) },
@@ -102,7 +109,24 @@ var unlessGiven = map[string]string{
 		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 }
 
-type fakeAPIKey struct{}
+type (
+	fakeAPIKey struct{}
+	runtimeKey struct{}
+)
+
+// sandbox adds a sandbox to the container runtime, or with a ! removes it.
+func sandbox(ts *testscript.TestScript, neg bool, args []string) {
+	runtime, ok := ts.Value(runtimeKey{}).(*critest.Runtime)
+	switch {
+	case !ok || len(args) == 0:
+		ts.Fatalf("usage: [!] sandbox ID NAMESPACE/NAME")
+	case neg:
+		runtime.Remove(args...)
+	default:
+		namespace, name, _ := strings.Cut(args[1], "/")
+		runtime.Add(reaper.Sandbox{ID: args[0], Pod: reaper.PodRef{Namespace: namespace, Name: name}, UID: "u-" + name, Ready: true})
+	}
+}
 
 func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.all.Add(1)

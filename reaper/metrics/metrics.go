@@ -1,4 +1,5 @@
-// Package metrics pushes the report of a run to a Prometheus Pushgateway.
+// Package metrics pushes the report of a run to a Prometheus Pushgateway, or writes it to a
+// file for node_exporter.
 //
 // All metrics are gauges of the last run, because a counter would start again from 0
 // with each run. A metric whose value is unknown is left out. It is never 0 instead.
@@ -21,15 +22,28 @@ const (
 	labelNetwork = "network"
 	labelRange   = "range"
 	labelVersion = "version"
+	labelNode    = "node" // of a file; a push is grouped by it
 )
 
-// gauges makes the gauges of one push.
+// namespace begins the name of every metric, and lastSuccessName ends that of the time of the
+// last success.
+const (
+	namespace       = "ip_reaper"
+	lastSuccessName = "last_success_timestamp_seconds"
+)
+
+// gauges makes the gauges of one push or file.
 type gauges struct{ factory promauto.Factory }
 
-// newGauges returns an empty set of gauges, and the gatherer that reads them.
-func newGauges() (gauges, prometheus.Gatherer) {
+// newGauges returns an empty set of gauges, and the gatherer that reads them. If a node is
+// named, each gauge has it as a label.
+func newGauges(node string) (gauges, prometheus.Gatherer) {
 	registry := prometheus.NewRegistry()
-	return gauges{promauto.With(registry)}, registry
+	if node == "" {
+		return gauges{promauto.With(registry)}, registry
+	}
+	named := prometheus.WrapRegistererWith(prometheus.Labels{labelNode: printable.Line(node)}, registry)
+	return gauges{promauto.With(named)}, registry
 }
 
 // A family is the gauges of one name, which differ in their labels.
@@ -37,7 +51,7 @@ type family struct{ vec *prometheus.GaugeVec }
 
 // family returns a new family without any gauge.
 func (g gauges) family(name, help string, labels ...string) family {
-	return family{g.factory.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ip_reaper", Name: name, Help: help}, labels)}
+	return family{g.factory.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)}
 }
 
 // add adds a value to the gauge with these labels, each as a printable line. A new gauge
@@ -53,22 +67,30 @@ func (f family) add(value float64, labels ...string) {
 // lastRun returns the metrics of a run that ended with the exit code, without the time
 // of the last success.
 func lastRun(r reaper.Report, exitCode int) prometheus.Gatherer {
-	g, gatherer := newGauges()
+	g, gatherer := newGauges("")
+	g.all(r, exitCode)
+	return gatherer
+}
+
+// all adds the metrics of lastRun.
+func (g gauges) all(r reaper.Report, exitCode int) {
 	g.run(r.Run, exitCode)
 	g.backends(r)
 	g.pools(r)
 	g.networks(r)
 	g.leaked(r)
-	return gatherer
 }
 
 // lastSuccess returns the time at which a run that exited with 0 ended.
 func lastSuccess(r reaper.Report) prometheus.Gatherer {
-	g, gatherer := newGauges()
-	g.family("last_success_timestamp_seconds",
-		"When the last run that exited with 0 ended, as Unix time.").
-		add(seconds(r.Run.FinishedAt))
+	g, gatherer := newGauges("")
+	g.success(seconds(r.Run.FinishedAt))
 	return gatherer
+}
+
+// success adds the time at which a run that exited with 0 ended.
+func (g gauges) success(at float64) {
+	g.family(lastSuccessName, "When the last run that exited with 0 ended, as Unix time.").add(at)
 }
 
 // run adds the metrics of the run itself.

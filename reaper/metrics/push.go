@@ -18,13 +18,14 @@ const pushTimeout = 10 * time.Second
 
 // Push replaces the metrics of the gateway's group by those of a run that ended with
 // the exit code. The time of the last success is in a group of its own, with the label
-// outcome. A run that did not exit with 0 leaves it as it is.
+// outcome. On a node, the group has the label node, unless the URL gives it. A run that did not exit with 0 leaves it as it is.
 //
 // Push also works after ctx has ended. It gives up after 10 seconds.
 //
 // The client's method Push replaces the whole group. Its method Add would keep the
 // metrics of names that the new push does not have, such as those of a deleted pool.
 func (g Gateway) Push(ctx context.Context, r reaper.Report, exitCode int) error {
+	g = g.ofNode(r.Run.Node)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
 	if err := g.pusher(lastRun(r, exitCode)).PushContext(ctx); err != nil {

@@ -42,7 +42,7 @@ func headOf(r reaper.Report) []notice {
 	for _, line := range wrap(identity(r.Run)) {
 		head = append(head, notice{text: line, minor: true})
 	}
-	if l := r.Leaked; l != nil && l.Waiting > 0 && r.Run.DryRun && !r.Run.Memory && r.Run.StateNamespace != "" {
+	if l := r.Leaked; l != nil && l.Waiting > 0 && r.Run.DryRun && !r.Run.Memory && r.Run.StateNamespace+r.Run.StateDir != "" {
 		head = append(head, notice{text: noMemory, minor: true})
 	}
 	return head
@@ -82,9 +82,14 @@ func wrap(parts []string) []string {
 	return lines
 }
 
-// placeOf says on what a run was: on which cluster, or on files.
+// placeOf says on what a run was: on which cluster or node, or on files.
 func placeOf(run reaper.RunInfo) []string {
-	if run.Cluster == "" {
+	switch {
+	case run.Node != "" && run.Cluster == "":
+		return []string{"node " + run.Node, "no API server asked", "state folder " + run.StateDir}
+	case run.Node != "":
+		return []string{"node " + run.Node, "its pods in cluster " + run.Cluster, "state folder " + run.StateDir}
+	case run.Cluster == "":
 		return []string{"files"}
 	}
 	if run.Context == "" {

@@ -101,11 +101,19 @@ func poolsOf(r reaper.PastRun, all bool) string {
 	return strings.Join(names, "; ")
 }
 
+// journalsOf says where the journals of a history are.
+func journalsOf(h reaper.History) string {
+	if h.Node != "" {
+		return h.StateDir + " of node " + h.Node
+	}
+	return "namespace " + h.StateNamespace
+}
+
 // historyConclusion returns how many runs there are, what the figures mean, and a command
 // that tells more.
 func historyConclusion(h reaper.History, by reaper.RunInfo) []string {
 	if len(h.Runs) == 0 {
-		return []string{"no run has a journal in namespace " + h.StateNamespace}
+		return []string{"no run has a journal in " + journalsOf(h)}
 	}
 	by.ID = h.Runs[0].ID
 	if h.Runs[0].Entries != nil {
@@ -115,7 +123,7 @@ func historyConclusion(h reaper.History, by reaper.RunInfo) []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf("runs with a journal in namespace %s: %d; RECORDED counts what a run was about to release", h.StateNamespace, len(h.Runs)),
+		fmt.Sprintf("runs with a journal in %s: %d; RECORDED counts what a run was about to release", journalsOf(h), len(h.Runs)),
 		"list the addresses of the latest by: " + commandOn("history", by),
 	}
 }

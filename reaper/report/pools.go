@@ -145,10 +145,10 @@ func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) e
 	return nil
 }
 
-// where says on which cluster, and when, the report was made.
+// where says on which cluster or node, and when, the report was made.
 func where(run reaper.RunInfo) string {
 	place := strings.Join(placeOf(run), ", ")
-	if run.Cluster == "" {
+	if run.Cluster+run.Node == "" {
 		return "from " + place
 	}
 	return place + ", at " + clock(&run.StartedAt)

@@ -17,12 +17,16 @@ const undoLabel = "undo it by: "
 func undoCommand(run reaper.RunInfo) string { return commandOn("restore", run) }
 
 // commandOn returns a command on the journal of a run, ready to be pasted into the shell of
-// an operator.
+// an operator: on the node, if the run was about a node.
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called there as a plugin. So its command leaves out the one, and names the
 // plugin.
 func commandOn(command string, run reaper.RunInfo) string {
+	if run.Node != "" {
+		words := appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
+		return strings.Join(appendFlag(words, "--run", run.ID), " ")
+	}
 	words := []string{"kubectl ip-reaper", command, "--context", currentContext}
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}

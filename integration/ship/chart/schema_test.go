@@ -89,7 +89,10 @@ func TestValuesAreCommentedAndInTheSchema(t *testing.T) {
 func compareValues(t *testing.T, at string, root node, mapping *yaml.Node, s node) {
 	t.Helper()
 	if ref, ok := s["$ref"].(string); ok {
-		s = root["$defs"].(node)[strings.TrimPrefix(ref, "#/$defs/")].(node)
+		s = root
+		for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+			s = s[part].(node)
+		}
 	}
 	properties, _ := s["properties"].(node)
 	var names []string
@@ -108,7 +111,7 @@ func compareValues(t *testing.T, at string, root node, mapping *yaml.Node, s nod
 		}
 	}
 	// What is not set there has the program's default, or is not limited.
-	if at == "policy." || strings.HasPrefix(at, "resources.") {
+	if of := strings.TrimPrefix(at, "node."); strings.HasPrefix(of, "policy.") || strings.HasPrefix(of, "resources.") {
 		return
 	}
 	if at == "" {

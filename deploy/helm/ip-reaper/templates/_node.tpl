@@ -1,0 +1,172 @@
+{{/*
+The name of the DaemonSet's namespace, in which there is nothing else. Such a name has no dot.
+*/}}
+{{- define "ip-reaper.nodeNamespace" -}}
+{{- printf "%s-node" (include "ip-reaper.fullname" .) | replace "." "-" -}}
+{{- end }}
+
+{{/*
+The policy of the DaemonSet.
+*/}}
+{{- define "ip-reaper.nodePolicy" -}}
+{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (ne .Values.node.mode "release") -}}
+{{- range $field, $value := .Values.node.policy -}}
+  {{- $_ := set $policy $field $value -}}
+{{- end -}}
+{{- with .Values.node.backends -}}
+  {{- $_ := set $policy "backends" . -}}
+{{- end -}}
+{{- toYaml $policy -}}
+{{- end }}
+
+{{/*
+The pod of the DaemonSet. Each folder has the path that it has on the node.
+*/}}
+{{- define "ip-reaper.nodePod" -}}
+{{- $values := .Values -}}
+{{- $name := printf "%s-node" (include "ip-reaper.fullname" .) -}}
+{{- $runtime := dir .Values.node.runtimeSocket -}}
+serviceAccountName: {{ $name }}
+automountServiceAccountToken: {{ $values.node.apiServer }}
+enableServiceLinks: false
+# A pod that frees addresses must not wait for one. Azure CNS listens on the node's
+# localhost, too.
+hostNetwork: true
+dnsPolicy: Default
+{{- range $field := list "imagePullSecrets" "priorityClassName" }}
+{{- with get $values $field }}
+{{ toYaml (dict $field .) }}
+{{- end }}
+{{- end }}
+{{- range $field := list "nodeSelector" "tolerations" }}
+{{- with get $values.node $field }}
+{{ toYaml (dict $field .) }}
+{{- end }}
+{{- end }}
+securityContext:
+  # The leases and the socket belong to root, and only root may use them.
+  runAsUser: 0
+  runAsGroup: 0
+  seccompProfile:
+    type: RuntimeDefault
+  {{- with $values.node.seLinuxType }}
+  seLinuxOptions:
+    type: {{ . }}
+  {{- end }}
+containers:
+- name: ip-reaper
+  image: {{ include "ip-reaper.image" . }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  args:
+  - node
+  - --every={{ $values.node.every }}
+  - --policy=/etc/ip-reaper/policy.yaml
+  # Without this, the grace periods of dry runs would never end. A run that releases
+  # remembers in any case.
+  - --remember
+  {{- if $values.node.apiServer }}
+  - --pods=api
+  {{- end }}
+  {{- with $values.node.metricsFolder }}
+  - --metrics-file={{ . }}/ip-reaper.prom
+  {{- end }}
+  env:
+  # The report names the node.
+  - name: NODE_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: spec.nodeName
+  # A journal names the pod that wrote it.
+  - name: POD_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  - name: CONTAINER_RUNTIME_ENDPOINT
+    value: unix://{{ $values.node.runtimeSocket }}
+  {{- with $values.node.goMemLimit }}
+  # The Go runtime collects garbage more often as the memory approaches this limit, which
+  # is below the container's.
+  - name: GOMEMLIMIT
+    value: {{ . }}
+  {{- end }}
+  {{- with $values.node.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    # Root without a capability is the owner of the files of root, and no more.
+    capabilities:
+      drop: [ALL]
+  terminationMessagePolicy: FallbackToLogsOnError
+  volumeMounts:
+  - name: policy
+    mountPath: /etc/ip-reaper
+    readOnly: true
+  # Ledger, journals and lock of this node.
+  - name: state
+    mountPath: /var/lib/ip-reaper
+  # The leases in networks, and what libcni knows of attachments in results.
+  - name: cni
+    mountPath: /var/lib/cni
+  # Which networks are the container runtime's, and where their data folders are.
+  - name: conf
+    mountPath: {{ $values.node.confDir }}
+    readOnly: true
+  # Since when a sandbox has its network namespace.
+  - name: netns
+    mountPath: /var/run/netns
+    readOnly: true
+    mountPropagation: HostToContainer
+  # The folder, not the socket: a runtime that restarts makes another socket. What is
+  # unmounted in it is unmounted here too.
+  - name: runtime
+    mountPath: {{ $runtime }}
+    readOnly: true
+    mountPropagation: HostToContainer
+  {{- range $i, $folder := $values.node.dataDirs }}
+  - name: data{{ if $i }}-{{ $i }}{{ end }}
+    mountPath: {{ $folder }}
+  {{- end }}
+  {{- with $values.node.metricsFolder }}
+  - name: metrics
+    mountPath: {{ . }}
+  {{- end }}
+volumes:
+- name: policy
+  configMap:
+    name: {{ $name }}-policy
+- name: state
+  hostPath:
+    path: /var/lib/ip-reaper
+    type: DirectoryOrCreate
+- name: cni
+  hostPath:
+    path: /var/lib/cni
+    type: DirectoryOrCreate
+- name: conf
+  hostPath:
+    path: {{ $values.node.confDir }}
+    type: DirectoryOrCreate
+- name: netns
+  hostPath:
+    path: /var/run/netns
+    type: DirectoryOrCreate
+- name: runtime
+  hostPath:
+    path: {{ $runtime }}
+    type: Directory
+{{- range $i, $folder := $values.node.dataDirs }}
+- name: data{{ if $i }}-{{ $i }}{{ end }}
+  hostPath:
+    path: {{ $folder }}
+    type: Directory
+{{- end }}
+{{- with $values.node.metricsFolder }}
+- name: metrics
+  hostPath:
+    path: {{ . }}
+    type: Directory
+{{- end }}
+{{- end }}

@@ -1,0 +1,147 @@
+package deploy_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// nodeObjects reads the objects of a component of the DaemonSet, by kind and name.
+func nodeObjects(t *testing.T, component string) map[string]metav1.Object {
+	t.Helper()
+	objects := make(map[string]metav1.Object)
+	for _, file := range manifests(t, "components/"+component) {
+		for _, object := range read(t, file) {
+			objects[kind(object)+" "+object.GetName()] = object
+		}
+	}
+	return objects
+}
+
+// daemonSet returns the pod template of the DaemonSet.
+func daemonSet(t *testing.T) corev1.PodTemplateSpec {
+	t.Helper()
+	return find[*appsv1.DaemonSet](t, nodeObjects(t, "node"), "ip-reaper-node").Spec.Template
+}
+
+// The pod is root on its node by the socket of the runtime, so it gets no more than that:
+// no capability, and no other folder.
+func TestNodePodHasOnlyItsFoldersAndItsUser(t *testing.T) {
+	pod := daemonSet(t).Spec
+	if pod.HostPID || pod.HostIPC || len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
+		t.Errorf("hostPID %t, hostIPC %t, %d containers, %d init containers", pod.HostPID, pod.HostIPC, len(pod.Containers), len(pod.InitContainers))
+	}
+	if s := pod.SecurityContext; s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || *s.RunAsUser != 0 {
+		t.Errorf("the security context is %v", s)
+	}
+	c := pod.Containers[0]
+	want := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	if diff := cmp.Diff(want, c.SecurityContext); diff != "" {
+		t.Errorf("security context of the container (-want +got):\n%s", diff)
+	}
+	writable := map[string]bool{
+		"/etc/cni/net.d": false, "/run/containerd": false, "/var/run/netns": false, "/etc/ip-reaper": false,
+		"/var/lib/cni": true, "/var/lib/ip-reaper": true,
+	}
+	got := make(map[string]bool)
+	for _, mount := range c.VolumeMounts {
+		got[mount.MountPath] = !mount.ReadOnly
+		volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
+		if volume.HostPath != nil && volume.HostPath.Path != mount.MountPath {
+			t.Errorf("%s of the node is at %s", volume.HostPath.Path, mount.MountPath)
+		}
+	}
+	if diff := cmp.Diff(writable, got); diff != "" {
+		t.Errorf("folders, and whether they are writable (-want +got):\n%s", diff)
+	}
+	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if request := c.Resources.Requests[resource]; request.IsZero() {
+			t.Errorf("no request for %s", resource)
+		}
+		if limit := c.Resources.Limits[resource]; limit.IsZero() != (resource == corev1.ResourceCPU) {
+			t.Errorf("the limit for %s is %s", resource, &limit)
+		}
+	}
+}
+
+// A pod that frees addresses can start where there is none, and on every node.
+func TestNodePodStartsOnEveryNodeWithoutAnAddress(t *testing.T) {
+	pod := daemonSet(t).Spec
+	if !pod.HostNetwork {
+		t.Error("the pod waits for an address")
+	}
+	if diff := cmp.Diff([]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, pod.Tolerations); diff != "" {
+		t.Errorf("tolerations (-want +got):\n%s", diff)
+	}
+}
+
+// Without components/node-api-server, a stolen pod has no token. With it, the account may
+// list pods, and nothing else.
+func TestNodeAccountMayListPodsAtMost(t *testing.T) {
+	objects := nodeObjects(t, "node")
+	account := find[*corev1.ServiceAccount](t, objects, "ip-reaper-node")
+	pod := daemonSet(t).Spec
+	if *account.AutomountServiceAccountToken || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != account.Name {
+		t.Errorf("the pod of the account %s gets a token", pod.ServiceAccountName)
+	}
+	if got := roles(objects); len(got) > 0 {
+		t.Errorf("there are roles: %v", got)
+	}
+	granted := nodeObjects(t, "node-api-server")
+	if diff := cmp.Diff([]string{"/pods: list"}, permissions(find[*rbacv1.ClusterRole](t, granted, "ip-reaper-node").Rules)); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+	binding := find[*rbacv1.ClusterRoleBinding](t, granted, "ip-reaper-node")
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+	if diff := cmp.Diff(want, binding.Subjects); diff != "" || binding.RoleRef.Name != "ip-reaper-node" {
+		t.Errorf("it binds %s to (-want +got):\n%s", binding.RoleRef.Name, diff)
+	}
+}
+
+// The folders of a node are in no other namespace: the pods of the CronJob stay restricted.
+func TestNodeObjectsLiveInTheirOwnNamespace(t *testing.T) {
+	objects := nodeObjects(t, "node")
+	for key, object := range objects {
+		if _, ok := object.(*corev1.Namespace); !ok && object.GetNamespace() != "ip-reaper-node" {
+			t.Errorf("%s is in the namespace %q", key, object.GetNamespace())
+		}
+	}
+	if got := find[*corev1.Namespace](t, objects, "ip-reaper-node").Labels["pod-security.kubernetes.io/enforce"]; got != "privileged" {
+		t.Errorf("the namespace enforces %q", got)
+	}
+}
+
+// The Job for an outage is one run of the DaemonSet's pod, on a node that the operator names.
+func TestNodeJobIsThePodOfTheDaemonSet(t *testing.T) {
+	objects := read(t, filepath.Join("examples", "node-job.yaml"))
+	if len(objects) != 1 {
+		t.Fatalf("%d objects, want one", len(objects))
+	}
+	job, ok := objects[0].(*batchv1.Job)
+	if !ok {
+		t.Fatalf("it is %s", kind(objects[0]))
+	}
+	got, want := job.Spec.Template.Spec, daemonSet(t).Spec
+	if got.NodeName != "NODE" || got.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("nodeName %q, restartPolicy %q", got.NodeName, got.RestartPolicy)
+	}
+	got.NodeName, got.RestartPolicy = "", ""
+	if args := got.Containers[0].Args; args[0] != "node" || slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--every") }) {
+		t.Errorf("arguments %v, want one run", args)
+	}
+	got.Containers[0].Args, want.Containers[0].Args = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pod (-DaemonSet +Job):\n%s", diff)
+	}
+}

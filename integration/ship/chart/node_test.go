@@ -1,0 +1,178 @@
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// nodeOnly are the objects of the DaemonSet, as comparison returns them.
+func nodeOnly(t *testing.T, objects map[string]unstructured.Unstructured) map[string]any {
+	t.Helper()
+	all := comparison(t, objects)
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !strings.Contains(key, "ip-reaper-node") })
+	return all
+}
+
+func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
+	for _, tt := range []struct {
+		name, values string
+		components   []string
+	}{
+		{"plan", "", nil},
+		{"release", "mode: release", []string{"node-release"}},
+		{"pods", "apiServer: true", []string{"node-api-server"}},
+		{"kindnet", "dataDirs: [/run/cni-ipam-state]", []string{"node-kindnet"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := kustomization{[]string{"cronjob"}, append([]string{"node"}, tt.components...)}
+			want := nodeOnly(t, decode(t, k.build(t)))
+			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
+			if diff := cmp.Diff(want, got); diff != "" || len(got) < 4 {
+				t.Errorf("%d objects (-kustomize +helm):\n%s", len(got), diff)
+			}
+		})
+	}
+}
+
+// CRI-O's socket takes the place of containerd's, in Kustomize and in the chart.
+func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
+	kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-crio"}}.build(t))
+	chart := home.objects(t, "node: {enabled: true, runtimeSocket: /run/crio/crio.sock}")
+	for name, objects := range map[string]map[string]unstructured.Unstructured{"kustomize": kustomize, "chart": chart} {
+		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+		var mounts, folders []string
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if m.Name == "runtime" {
+				mounts = append(mounts, m.MountPath)
+			}
+		}
+		for _, v := range pod.Volumes {
+			if v.Name == "runtime" {
+				folders = append(folders, v.HostPath.Path)
+			}
+		}
+		var endpoint string
+		for _, e := range pod.Containers[0].Env {
+			if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
+				endpoint = e.Value
+			}
+		}
+		want := []string{"/run/crio"}
+		if !cmp.Equal(want, mounts) || !cmp.Equal(want, folders) || endpoint != "unix:///run/crio/crio.sock" {
+			t.Errorf("%s: mounts %v of %v, endpoint %s", name, mounts, folders, endpoint)
+		}
+	}
+}
+
+func TestNodeValuesArriveInTheDaemonSet(t *testing.T) {
+	const text = `
+node:
+  enabled: true
+  every: 1h
+  policy: {gracePeriod: 1h, limits: {maxReleases: 7}}
+  confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d
+  metricsFolder: /var/lib/node_exporter
+  seLinuxType: spc_t
+  nodeSelector: {kubernetes.io/os: linux}
+  tolerations: []
+priorityClassName: system-node-critical
+podLabels: {team: net}
+`
+	objects := home.objects(t, text)
+	set := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"])
+	pod := set.Spec.Template.Spec
+	args := strings.Join(pod.Containers[0].Args, " ")
+	mounts := make(map[string]string)
+	for _, m := range pod.Containers[0].VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	for _, tt := range []struct {
+		field     string
+		got, want any
+	}{
+		{"arguments", args, "node --every=1h --policy=/etc/ip-reaper/policy.yaml --remember --metrics-file=/var/lib/node_exporter/ip-reaper.prom"},
+		{"confDir", mounts["conf"], "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
+		{"metricsFolder", mounts["metrics"], "/var/lib/node_exporter"},
+		{"seLinuxType", pod.SecurityContext.SELinuxOptions, &corev1.SELinuxOptions{Type: "spc_t"}},
+		{"nodeSelector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "linux"}},
+		{"tolerations", len(pod.Tolerations), 0},
+		{"priorityClassName", pod.PriorityClassName, "system-node-critical"},
+		{"label", set.Spec.Template.Labels["team"], "net"},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.field, diff)
+		}
+	}
+	p := loadPolicies(t, objects["ConfigMap ip-reaper-node/ip-reaper-node-policy"])["policy.yaml"]
+	want := policy.Default()
+	want.GracePeriod = p.GracePeriod
+	want.Limits.MaxReleases, want.Limits.MaxFraction = new(7), new(1.0)
+	if diff := cmp.Diff(want, p); diff != "" || fmt.Sprint(p.GracePeriod) != "1h" {
+		t.Errorf("policy with %v (-want +got):\n%s", p.GracePeriod, diff)
+	}
+}
+
+func TestWrongNodeValuesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy: {grace: 15m}":         "at '/node/policy': additional properties 'grace' not allowed",
+		"policy: {dryRun: false}":      "node.policy.dryRun must not be set: set node.mode",
+		"policy: {backends: {}}":       "node.policy.backends must not be set: set node.backends",
+		"backends: {calico: {}}":       "at '/node/backends': additional properties 'calico' not allowed",
+		"mode: on":                     "at '/node/mode'",
+		"every: 15":                    "at '/node/every'",
+		"dataDirs: [networks]":         "at '/node/dataDirs/0'",
+		"runtimeSocket: /crio.sock":    "at '/node/runtimeSocket'",
+		"runtimeSocket: unix:///r/a.s": "at '/node/runtimeSocket'",
+	} {
+		if _, err := home.render(t, values(t, "node: {"+text+"}")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The API server takes the DaemonSet. Its namespace admits the pod that it makes, and one
+// that is restricted does not.
+func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
+	c := cluster.StartT(t)
+	to := target{"a.b", c.Namespace(t)}
+	const text, of = "node: {enabled: true, apiServer: true}", "a-b-ip-reaper-node"
+	manifests := to.manifests(t, text)
+	if out, err := c.Kubectl(t.Context(), manifests, "apply", "--server-side", "--validate=strict", "-f", "-"); err != nil {
+		t.Fatalf("apply: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		// No controller runs that would end the namespace.
+		if out, err := c.Kubectl(context.WithoutCancel(t.Context()), manifests, "delete", "--wait=false", "-f", "-"); err != nil {
+			t.Errorf("delete: %v\n%s", err, out)
+		}
+	})
+	if out, err := c.Kubectl(t.Context(), "", "label", "namespace", to.namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
+		t.Fatalf("label: %v\n%s", err, out)
+	}
+	set := convert[appsv1.DaemonSet](t, to.objects(t, text)["DaemonSet "+of+"/a.b-ip-reaper-node"])
+	admit := func(namespace string) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}, Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Spec.ServiceAccountName = ""
+		_, err := c.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if err := admit(of); err != nil {
+		t.Errorf("the namespace of the DaemonSet: %v", err)
+	}
+	if err := admit(to.namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
+		t.Errorf("the namespace of the release: %v, want that Pod Security refuses it", err)
+	}
+}

@@ -1,0 +1,126 @@
+package ship_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+)
+
+// podnet is the network configuration of the page about nodes.
+const podnet = `{"cniVersion": "1.0.0", "name": "podnet", "plugins": [
+  {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.2.0/24"}]]}},
+  {"type": "portmap", "capabilities": {"portMappings": true}}]}`
+
+// A docsNode is the node of the page: a folder with 253 leases of podnet and one of podman,
+// and a runtime that has 11 sandboxes.
+type docsNode struct {
+	root    string
+	runtime *critest.Runtime
+}
+
+func newDocsNode(t *testing.T) *docsNode {
+	t.Helper()
+	n := &docsNode{t.TempDir(), critest.Start(t)}
+	write := func(name, text string, age time.Duration) {
+		file := n.path(name)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+		at := time.Now().Add(-age)
+		must(t, os.Chtimes(file, at, at))
+	}
+	for i := 2; i < 255; i++ {
+		id := fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "x%d", i)))
+		write(fmt.Sprintf("/var/lib/cni/networks/podnet/10.244.2.%d", i), id+"\r\neth0", 72*time.Hour)
+		if i%23 == 5 {
+			n.runtime.Add(reaper.Sandbox{ID: id, Pod: reaper.PodRef{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Ready: true})
+		}
+	}
+	write("/var/lib/cni/networks/podnet/lock", "", 0)
+	write("/var/lib/cni/networks/podnet/last_reserved_ip.0", "10.244.2.254", 0)
+	write("/var/lib/cni/networks/podman/10.88.0.5", strings.Repeat("ab", 32)+"\r\neth0", 72*time.Hour)
+	write("/etc/cni/net.d/10-podnet.conflist", podnet, 0)
+	must(t, os.MkdirAll(n.path("/var/lib/node_exporter"), 0o700))
+	shipped, err := os.ReadFile(filepath.Join(root(t), "deploy", "kustomize", "components", "node", "policy.yaml"))
+	must(t, err)
+	const here = "backends: {hostlocal: {dataDirs: [%[1]s/var/lib/cni/networks], confDir: %[1]s/etc/cni/net.d, cacheDir: %[1]s/var/lib/cni, binDirs: [%[1]s/opt/cni/bin]}}\n"
+	write("/etc/ip-reaper/policy.yaml", string(shipped)+fmt.Sprintf(here, n.root), 0)
+	return n
+}
+
+func (n *docsNode) path(name string) string { return n.root + name }
+
+// run does what a command of the page says, with the folders of this node in place of those
+// of the machine, and with a grace period that does not have to be waited for.
+func (n *docsNode) run(t *testing.T, typed string) string {
+	t.Helper()
+	program, err := assets.Path("ip-reaper")
+	must(t, err)
+	programs := t.TempDir()
+	must(t, os.Symlink(program, filepath.Join(programs, "ip-reaper")))
+	typed = strings.NewReplacer("/var/lib/", n.path("/var/lib/"), "/etc/ip-reaper", n.path("/etc/ip-reaper"),
+		"--grace-period=60s --wait=2m", "--grace-period=0s").Replace(typed)
+	if strings.Contains(typed, exampleRun) {
+		journals, err := filepath.Glob(n.path("/var/lib/ip-reaper/journals/*.jsonl"))
+		if err != nil || len(journals) != 1 {
+			t.Fatalf("journals %v, %v, want one", journals, err)
+		}
+		typed = strings.ReplaceAll(typed, exampleRun, strings.TrimSuffix(filepath.Base(journals[0]), ".jsonl"))
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", typed)
+	cmd.Dir = n.root
+	cmd.Env = []string{
+		"PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH"), "NODE_NAME=worker-2",
+		"CONTAINER_RUNTIME_ENDPOINT=" + n.runtime.Endpoint(), "IP_REAPER_STATE_DIR=" + n.path("/var/lib/ip-reaper"),
+		"IP_REAPER_POLICY=" + n.path("/etc/ip-reaper/policy.yaml"),
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", typed, err, out)
+	}
+	return strings.ReplaceAll(string(out), n.root, "")
+}
+
+// What the page about nodes types on a node does what it says there.
+func TestCommandsOnANodeDoWhatThePageSays(t *testing.T) {
+	n := newDocsNode(t)
+	ran := 0
+	for _, p := range pages(t) {
+		if p.path != "docs/node.md" {
+			continue
+		}
+		for _, c := range p.commands() {
+			if !onNode(c.typed) {
+				continue
+			}
+			ran++
+			out := n.run(t, c.typed)
+			for _, line := range c.output {
+				if !shown(strings.ReplaceAll(line, exampleRun, "…")).MatchString(out) {
+					t.Errorf("%s:%d: $ %s\ndoes not print\n%s\nbut\n%s", p.path, c.line, c.typed, line, out)
+				}
+			}
+		}
+	}
+	if ran < 9 {
+		t.Errorf("%d commands ran", ran)
+	}
+}
+
+// onNode reports whether a command of that page is typed on the node.
+func onNode(typed string) bool {
+	for _, begins := range []string{"ip-reaper node ", "ip-reaper inspect leases.tar", "tar "} {
+		if strings.HasPrefix(typed, begins) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// maxFile is how much is read of a file of an earlier run, in bytes. A node has a few pools.
+const maxFile = 4 << 20
+
+// WriteFile replaces a file by the metrics of a run that ended with the exit code, in the
+// form that the textfile collector of node_exporter reads. The file has mode 0644. A reader
+// sees the old file or the new one. On a node, every metric has the label node.
+//
+// A run that did not exit with 0 keeps the time of the last success, which the old file has.
+func WriteFile(path string, r reaper.Report, exitCode int) error {
+	g, gatherer := newGauges(r.Run.Node)
+	g.all(r, exitCode)
+	if exitCode == 0 {
+		g.success(seconds(r.Run.FinishedAt))
+	} else if at, ok := successIn(path); ok {
+		g.success(at)
+	}
+	// The client writes a temporary file beside it. Its name does not end in .prom, so
+	// that node_exporter does not read it.
+	if err := prometheus.WriteToTextfile(path, gatherer); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}
+
+// successIn returns the time of the last success that a file has.
+func successIn(path string) (at float64, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(io.LimitReader(file, maxFile))
+	for lines.Scan() {
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && strings.HasPrefix(fields[0], namespace+"_"+lastSuccessName) {
+			at, err = strconv.ParseFloat(fields[len(fields)-1], 64)
+			return at, err == nil
+		}
+	}
+	return 0, false
+}
+
+// CheckFile returns an error if metrics cannot be written to a file: it is a folder, or the
+// folder that it is in does not exist.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	folder := filepath.Dir(path)
+	if info, err = os.Stat(folder); err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", folder)
+	}
+	return err
+}
