@@ -115,11 +115,11 @@ func (c *cluster) age(node string, n hostNetwork, leases []lease) {
 }
 
 // scale sets how many pods a Deployment of the namespace host-local has.
-func (c *cluster) scale(deployment string, replicas int32) {
+func (c *cluster) scale(deployment string, replicas int) {
 	c.Helper()
 	_, err := c.kube.AppsV1().Deployments(hostLocal).UpdateScale(c.Context(), deployment, &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hostLocal, Name: deployment},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
 	}, metav1.UpdateOptions{})
 	c.must(err)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // hostLocal is the namespace of the pods of host-local.yaml.
@@ -35,7 +37,8 @@ const rangeSize = 29
 // ways that are known, and the shipped DaemonSet brings them back.
 func TestNodeThatLeaksItsAddresses(t *testing.T) {
 	c := connect(t)
-	c.borrow(workerA)
+	c.kubectl("drain", workerA, "--ignore-daemonsets", "--force", "--timeout=2m")
+	defer c.giveBack(workerA)
 	c.connectPods(workerA, inMemory, "")
 	c.apply("host-local.yaml")
 	c.started("running", 2*time.Minute)
@@ -76,8 +79,6 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 	})
 	c.step("a containerd that is killed in mid ADD leaks what the ADD took", func(c *cluster) {
 		c.freed(workerA, inMemory, c.killInAdd(workerA, inMemory))
-		c.startAgent(workerA)
-		c.started("hanging", time.Minute)
 		unharmed(c)
 	})
 	c.empty(workerA, inMemory)
@@ -96,16 +97,12 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 	})
 }
 
-// borrow takes a worker from the pods of the rest of the suite, and gives it back when the
-// test ends.
-func (c *cluster) borrow(node string) {
+// giveBack leaves the worker to the rest of the suite, as it was.
+func (c *cluster) giveBack(node string) {
 	c.Helper()
-	c.kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=2m")
-	c.Cleanup(func() {
-		c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
-		c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper")
-		c.kubectl("uncordon", node)
-	})
+	c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
+	c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper", "/opt/cni/bin/"+agentPlugin)
+	c.kubectl("uncordon", node)
 }
 
 // leakUntilFull has ten pods start where the last plugin is missing. Each try of the kubelet
@@ -132,19 +129,25 @@ func (c *cluster) leakUntilFull(node string, n hostNetwork) {
 	})
 }
 
-// wantHanging checks that pods get no address, because there is none.
+// wantHanging waits until each pod that hangs was tried again, and got no address.
 func (c *cluster) wantHanging() {
 	c.Helper()
+	began := time.Now()
 	c.eventually(time.Minute, func(ctx context.Context) (string, error) {
-		hanging, err := c.hanging(ctx, hostLocal, "hanging-")
+		events, err := c.kube.CoreV1().Events(hostLocal).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreatePodSandBox"})
 		if err != nil {
 			return "", err
 		}
-		if want := len(c.podsOf("hanging")); len(hanging) < want {
-			return fmt.Sprintf("%d of %d pods hang", len(hanging), want), nil
+		refused := make(map[string]bool)
+		for _, e := range events.Items {
+			if e.LastTimestamp.After(began) && strings.Contains(e.Message, "no IP addresses available in range set") {
+				refused[e.InvolvedObject.Name] = true
+			}
 		}
-		if !strings.Contains(c.kubectl("-n", hostLocal, "get", "events"), "no IP addresses available in range set") {
-			return "no event says that the range is full", nil
+		for _, pod := range c.podsOf("hanging") {
+			if !refused[pod.Name] {
+				return "no event says that pod " + pod.Name + " gets no address", nil
+			}
 		}
 		return "", nil
 	})
@@ -180,16 +183,17 @@ func (c *cluster) startAgent(node string) {
 }
 
 // killInAdd kills containerd while the ADDs of new pods wait for the agent, which is gone
-// when containerd is back. containerd remembers their sandboxes, and the kubelet removes
-// them; the error of a DEL counts no more than before. It returns what leaked.
+// when containerd is back. containerd remembers their sandboxes. The pods are deleted, so
+// the kubelet removes the sandboxes, and the errors of their DELs count no more than before.
+// It returns what leaked.
 func (c *cluster) killInAdd(node string, n hostNetwork) []lease {
 	c.Helper()
 	const more = 4
-	before := c.leases(node, n)
+	before, replicas := c.leases(node, n), len(c.podsOf("hanging"))
 	c.inside(node, "agent-plugin.sh", agentPlugin)
 	c.docker("exec", node, "touch", "/run/agent.busy")
 	c.connectPods(node, n, agentPlugin)
-	c.scale("hanging", int32(len(c.podsOf("hanging"))+more))
+	c.scale("hanging", replicas+more)
 	var adding []lease
 	c.eventually(time.Minute, func(context.Context) (string, error) {
 		if adding = without(c.leaked(node, n), before); len(adding) < more {
@@ -203,6 +207,7 @@ func (c *cluster) killInAdd(node string, n hostNetwork) []lease {
 	}
 	c.docker("exec", node, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "containerd")
 	c.docker("exec", node, "rm", "/run/agent.busy")
+	c.scale("hanging", replicas) // those that are not ready go first
 	c.abandoned(node, n, adding)
 	return c.aged(node, n)
 }
@@ -244,6 +249,7 @@ func (c *cluster) empty(node string, n hostNetwork) {
 // is gone too. It returns what leaked.
 func (c *cluster) leakByReboot(node string, n hostNetwork) []lease {
 	c.Helper()
+	c.inside(node, "agent-plugin.sh", agentPlugin)
 	c.startAgent(node)
 	c.connectPods(node, n, agentPlugin)
 	c.scale("running", 3)

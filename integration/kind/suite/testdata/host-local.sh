@@ -15,5 +15,6 @@ jq -n --arg name "$name" --arg data "$data" --arg range "$range" --arg plugin "$
 		} + if $data == "" then {} else {dataDir: $data} end)},
 		{type: "portmap", capabilities: {portMappings: true}}
 	] + if $plugin == "" then [] else [{type: $plugin}] end)
-}' >/etc/cni/put-aside/new
-mv /etc/cni/put-aside/new /etc/cni/net.d/10-host-local.conflist
+}' >/etc/cni/net.d/new
+# containerd does not notice a file that is moved in from elsewhere.
+mv /etc/cni/net.d/new /etc/cni/net.d/10-host-local.conflist
