@@ -80,13 +80,14 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 	c.step("a containerd that is killed in mid ADD leaks what the ADD took", func(c *cluster) {
 		c.freed(workerA, inMemory, c.killInAdd(workerA, inMemory))
 		unharmed(c)
+		c.startAgent(workerA)
 	})
 	c.empty(workerA, inMemory)
-	c.step("a reboot leaks every address of before, and the DaemonSet is back and releases them", func(c *cluster) {
+	c.step("a node that was rebooted fills its range, and the DaemonSet is back and releases it", func(c *cluster) {
 		c.installNode("node-release", "node-release") // no folder of kindnet's is there after a reboot
 		leaked := c.leakByReboot(workerA, onDisk)
-		c.freed(workerA, onDisk, leaked)
 		c.startAgent(workerA)
+		c.freed(workerA, onDisk, leaked)
 		c.back(workerA, onDisk)
 		c.wantAnswers(c.podsOf("running"))
 		c.step("restore puts them back where their places are free", func(c *cluster) {
@@ -100,6 +101,7 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 // giveBack leaves the worker to the rest of the suite, as it was.
 func (c *cluster) giveBack(node string) {
 	c.Helper()
+	c.startAgent(node) // or no pod that has an address ends
 	c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
 	c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper", "/opt/cni/bin/"+agentPlugin)
 	c.kubectl("uncordon", node)
@@ -243,10 +245,9 @@ func (c *cluster) empty(node string, n hostNetwork) {
 	})
 }
 
-// leakByReboot reboots a node whose pods' network has a plugin that asks an agent of the
-// node. The agent is not there yet when the kubelet removes the sandboxes of before: their
-// DELs fail, and containerd ignores an error of a missing file where the network namespace
-// is gone too. It returns what leaked.
+// leakByReboot leaks some addresses and reboots the node. The leases are still there then,
+// and the tries of the kubelet leak the others as long as the agent is not there. It
+// returns what leaked.
 func (c *cluster) leakByReboot(node string, n hostNetwork) []lease {
 	c.Helper()
 	c.inside(node, "agent-plugin.sh", agentPlugin)
@@ -254,12 +255,35 @@ func (c *cluster) leakByReboot(node string, n hostNetwork) []lease {
 	c.connectPods(node, n, agentPlugin)
 	c.scale("running", 3)
 	c.started("running", time.Minute)
-	before := c.leasesOf(node, n, c.podsOf("running"))
+	c.docker("exec", node, "rm", "/run/agent.sock")
+	c.scale("hanging", 3)
+	var before []lease
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		if before = c.leaked(node, n); len(before) < 3 {
+			return fmt.Sprintf("%d addresses leaked before the reboot", len(before)), nil
+		}
+		return "", nil
+	})
 	c.docker("restart", node)
 	_, err := c.command("", filepath.Join(c.root, "integration", "kind", "network.sh"), node)
 	c.must(err)
-	c.abandoned(node, n, before)
-	return c.aged(node, n)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
+			return "", err
+		}
+		if held := len(c.leases(node, n)); held < rangeSize {
+			return fmt.Sprintf("%d of %d addresses are taken", held, rangeSize), nil
+		}
+		return "", nil
+	})
+	leaked := c.aged(node, n)
+	c.Logf("after the reboot %d of %d leases have no sandbox, %d of them from before", len(leaked), rangeSize, len(before))
+	for _, l := range before {
+		if !slices.ContainsFunc(leaked, l.same) {
+			c.Errorf("%v leaked before the reboot, and is not there", l)
+		}
+	}
+	return leaked
 }
 
 // back waits until the pods that ran before a reboot run again, with other addresses.
