@@ -78,6 +78,9 @@ func (c *cluster) abandoned(node string, n hostNetwork, leases []lease) {
 		}
 		kept := without(leases, c.leaked(node, n))
 		listed = max(listed, len(kept))
+		if gone := without(leases, c.leases(node, n)); len(gone) > 0 {
+			c.Fatalf("a DEL released %v", gone)
+		}
 		if len(kept) > 0 {
 			return fmt.Sprintf("not leaked: %v", kept), nil
 		}

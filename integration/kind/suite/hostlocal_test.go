@@ -103,7 +103,7 @@ func (c *cluster) giveBack(node string) {
 	c.Helper()
 	c.startAgent(node) // or no pod that has an address ends
 	c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
-	c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper", "/opt/cni/bin/"+agentPlugin)
+	c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper", "/opt/cni/bin/"+agentPlugin, "/run/agent.sock")
 	c.kubectl("uncordon", node)
 }
 
