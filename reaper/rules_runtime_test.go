@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func TestDecisionOnNode(t *testing.T) {
 			want: decision{reaper.Held, reaper.OwnerUnknown, "it names no sandbox"}},
 		{name: "a pod shows the address", sandboxes: []string{"s2"}, pods: []reaper.Pod{showing(other, ip1)},
 			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
+		{name: "a finished pod shows the address", sandboxes: []string{"s2"}, pods: []reaper.Pod{finished(showing(other, ip1))}, want: gone},
 		{name: "its pod shows the address", lease: func(a *reaper.Allocation) { a.Owner.Pod = web }, sandboxes: []string{"s2"},
 			pods: []reaper.Pod{showing(web, ip1)}, want: decision{reaper.InUse, reaper.PodPresent, ""}},
 		{name: "its pod exists in another sandbox", lease: func(a *reaper.Allocation) { a.Owner.Pod = web }, sandboxes: []string{"s2"},
@@ -106,20 +108,24 @@ func TestSecondLookOnNodeListsTheSandboxes(t *testing.T) {
 			})
 		}, reaper.ErrAgain},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := situation{pools: []reaper.Pool{poolOf(lease())}, sandboxes: []string{"s2"}}
-			s.policy = func(p *policy.Policy) { p.GracePeriod = &policy.Duration{} }
-			orphans := reaper.MakePlan(s.judge(t, noon)).Orphans()
-			equal(t, "orphans", len(orphans), 1)
-			pods := &backendtest.Pods{}
-			pods.AddSandboxes(reaper.Sandbox{ID: "s2"})
-			tt.pods(pods)
-			ws, errs := reaper.NewConfirmer(backendtest.OnNode(pods), censusOf().OnNode("s2"), 1).Confirm(t.Context(), orphans)
-			if tt.want != nil {
-				refused(t, ws[0], errs[0], tt.want)
-			} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-				t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-			}
-		})
+		for _, names := range []reaper.PodRef{{}, web} {
+			t.Run(fmt.Sprintf("%s, it names %v", tt.name, names), func(t *testing.T) {
+				a := lease()
+				a.Owner.Pod = names
+				s := situation{pools: []reaper.Pool{poolOf(a)}, sandboxes: []string{"s2"}}
+				s.policy = func(p *policy.Policy) { p.GracePeriod = &policy.Duration{} }
+				orphans := reaper.MakePlan(s.judge(t, noon)).Orphans()
+				equal(t, "orphans", len(orphans), 1)
+				pods := &backendtest.Pods{}
+				pods.AddSandboxes(reaper.Sandbox{ID: "s2"})
+				tt.pods(pods)
+				ws, errs := reaper.NewConfirmer(backendtest.OnNode(pods), censusOf().OnNode("s2"), 1).Confirm(t.Context(), orphans)
+				if tt.want != nil {
+					refused(t, ws[0], errs[0], tt.want)
+				} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+					t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+				}
+			})
+		}
 	}
 }
