@@ -135,10 +135,10 @@ func (f *Facts) hiding() int {
 //
 // A finished pod is no witness against an allocation that names another pod. It is one
 // for an allocation that names no pod, which may be its own, unless the policy releases
-// the addresses of finished pods.
+// the addresses of finished pods, or the container runtime tells of the sandbox.
 func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
 	for pod := range f.othersShowing(a) {
-		if !pod.Finished || f.policy.Pods.Finished != policy.Release && (!a.namesPod() || a.Inferred) {
+		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && (!a.namesPod() || a.Inferred) {
 			return pod, true
 		}
 	}

@@ -4,6 +4,7 @@
 package hostlocal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,11 +97,27 @@ func (l *listing) all(ctx context.Context) error {
 	return nil
 }
 
+// missing yields a data folder that does not exist, if the loaded configuration names it: in
+// a pod, it may not be mounted.
+func (l *listing) missing(dir string) error {
+	network, wanted := l.places.wanted[dir]
+	if !wanted {
+		return nil
+	}
+	l.found = true
+	err := &reaper.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
+		"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.places.loaded)}
+	if !l.yield(reaper.Pool{}, err) {
+		return errLeft
+	}
+	return nil
+}
+
 // dataDir yields the pools of one data folder.
 func (l *listing) dataDir(ctx context.Context, dir string) error {
 	d, err := openFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ctx.Err()
+		return cmp.Or(ctx.Err(), l.missing(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("read the data folder: %w", err)
@@ -174,10 +191,10 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (reape
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // DEL released it meanwhile
 		}
-		if err != nil {
-			return err
-		}
 		a := f.allocation(d.path)
+		if err != nil {
+			a = unread(name, err)
+		}
 		leases = leases || a.IP.IsValid()
 		a.Protected = pool.Protected
 		if l.cache.explain(network, &a) {

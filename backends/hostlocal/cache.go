@@ -1,12 +1,15 @@
 package hostlocal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
@@ -76,8 +79,8 @@ func (c *cache) find(network string, of attachment) (cached, error) {
 	return e, nil
 }
 
-// explain adds what the cache knows to an allocation: its pod, and evidence that it is
-// younger than its lease. It reports whether the cache knows the attachment.
+// explain adds what the cache knows to an allocation: its pod, and evidence that keeps it. It
+// reports whether the cache knows the attachment.
 func (c *cache) explain(network string, a *reaper.Allocation) bool {
 	e, err := c.find(network, attachment{a.Owner.Sandbox, a.Owner.Interface})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,8 +91,11 @@ func (c *cache) explain(network string, a *reaper.Allocation) bool {
 		return false
 	}
 	a.Created = later(a.Created, e.mtime)
-	if at, ok := e.namespaceSince(); ok {
-		a.Created = later(a.Created, at)
+	if why := e.inNamespace(); why != "" {
+		a.Protected = cmp.Or(a.Protected, why)
+	}
+	if e.Kind == "" {
+		return true // it could not be decoded
 	}
 	for _, arg := range e.Args {
 		switch arg[0] {
@@ -103,6 +109,7 @@ func (c *cache) explain(network string, a *reaper.Allocation) bool {
 	}
 	if a.Owner.Pod.Namespace == "" || a.Owner.Pod.Name == "" {
 		a.Owner.Pod, a.Owner.UID = reaper.PodRef{}, ""
+		a.Foreign = cmp.Or(a.Foreign, "libcni's cache names no pod for its container: another program made it")
 	}
 	return true
 }
@@ -116,19 +123,29 @@ func (e cached) namespace() string {
 	return e.NetNS
 }
 
-// namespaceSince returns since when the network namespace exists.
-func (e cached) namespaceSince() (time.Time, bool) {
-	dir, name := path.Split(e.namespace())
+// inNamespace says that the network namespace of the attachment exists, or may exist; empty
+// if it does not. A runtime that stops a sandbox removes its namespace, after DEL. So where
+// it exists and the runtime does not have the sandbox, the runtime may have lost a sandbox
+// that runs: containerd leaves out those that it cannot load when it starts.
+func (e cached) inNamespace() string {
+	name := e.namespace()
 	if name == "" {
-		return time.Time{}, false
+		return ""
 	}
-	d, err := openFolder(dir)
-	if err != nil {
-		return time.Time{}, false
+	paths := []string{name}
+	if rest, ok := strings.CutPrefix(name, "/var/run/"); ok { // a link to /run, which a container may lack
+		paths = append(paths, "/run/"+rest)
 	}
-	defer d.close()
-	f, err := d.stat(name)
-	return f.mtime, err == nil
+	for _, one := range paths {
+		switch _, err := os.Lstat(one); {
+		case err == nil:
+			return fmt.Sprintf("its network namespace %s exists, so something may still run in it: if \"ip netns pids %s\" prints nothing, "+
+				"\"ip netns delete %[2]s\"", name, path.Base(name))
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return fmt.Sprintf("its network namespace may exist: %v", err)
+		}
+	}
+	return ""
 }
 
 // later returns the later time.

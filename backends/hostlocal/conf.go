@@ -19,6 +19,12 @@ type conf struct {
 	NerdctlID     json.RawMessage `json:"nerdctlID"`
 	NerdctlLabels json.RawMessage `json:"nerdctlLabels"`
 
+	// Podman marks its networks by the name of the bridge, and by labels.
+	Bridge string `json:"bridge"`
+	Args   struct {
+		PodmanLabels json.RawMessage `json:"podman_labels"`
+	} `json:"args"`
+
 	Delegate        *conf    `json:"delegate"`        // of flannel
 	Delegates       []conf   `json:"delegates"`       // of Multus
 	ClusterNetwork  string   `json:"clusterNetwork"`  // of Multus: a name or a file
@@ -75,8 +81,14 @@ func (c conf) stranger() string {
 	switch {
 	case len(c.NerdctlID)+len(c.NerdctlLabels) > 0:
 		return "nerdctl"
-	case strings.Contains(c.file, "podman") || strings.HasPrefix(c.Name, "podman"):
+	case strings.Contains(c.file, "podman") || strings.HasPrefix(c.Name, "podman") ||
+		strings.HasPrefix(c.Bridge, "cni-podman") || len(c.Args.PodmanLabels) > 0:
 		return "podman"
+	}
+	for _, p := range c.Plugins {
+		if program := p.stranger(); program != "" {
+			return program
+		}
 	}
 	return ""
 }

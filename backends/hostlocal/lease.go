@@ -31,6 +31,11 @@ const (
 // containerID matches the container IDs that CNI allows.
 var containerID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 
+// sandboxID matches the IDs that containerd, CRI-O and cri-dockerd give to sandboxes. Other
+// programs that make containers in a network of the runtime, such as nerdctl and cnitool, may
+// choose theirs.
+var sandboxID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 // A file is one entry of a network folder.
 type file struct {
 	name    string
@@ -137,6 +142,11 @@ func (f file) token() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
+// unread returns a file that could not be read as the engine lists it.
+func unread(name string, err error) reaper.Allocation {
+	return reaper.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
+}
+
 // allocation returns the file as the engine lists it, without what libcni's cache knows.
 // The text of its Group has its Sandbox and its Interface, so that a million leases need
 // little more memory than one string each.
@@ -150,6 +160,9 @@ func (f file) allocation(folder string) reaper.Allocation {
 	a.Token, a.SandboxOwned, a.NeverAdopted = f.token(), true, true
 	a.Group = Name + " " + folder + " " + of.id + " " + of.ifname
 	begin := len(a.Group) - len(of.ifname) - 1
+	if !sandboxID.MatchString(of.id) {
+		a.Foreign = "its container ID is none that a container runtime gives to a sandbox: another program made it"
+	}
 	a.Owner = reaper.Owner{Sandbox: a.Group[begin-len(of.id) : begin], Interface: a.Group[begin+1:]}
 	return a
 }

@@ -3,6 +3,7 @@ package hostlocal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -74,23 +75,15 @@ func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		young string // the file that is young
-		netns string
 		since time.Duration
-		pod   reaper.PodRef
 	}{
-		{"the lease", "networks/a/10.97.0.1", "", time.Minute, owner.Pod},
-		{"libcni's cache", "entry", "", time.Minute, owner.Pod},
-		{"the network namespace", "netns/cni-1", "netns/cni-1", time.Minute, owner.Pod},
-		{"a network namespace that is gone", "other", "netns/cni-2", time.Hour, owner.Pod},
-		{"none", "other", "netns/cni-1", time.Hour, owner.Pod},
+		{"the lease", "networks/a/10.97.0.1", time.Minute},
+		{"libcni's cache", "entry", time.Minute},
+		{"none", "other", time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
 			n.write("networks/a/10.97.0.1", id+"\r\neth0")
-			n.write("netns/cni-1", "")
-			if tt.netns != "" {
-				n.netns = n.path(tt.netns)
-			}
 			n.must(n.remember("a", owner))
 			young := tt.young
 			if young == "entry" {
@@ -103,8 +96,56 @@ func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
 			n.must(n.age(young))
 			pools, _ := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if age := time.Since(a.Created); age < tt.since-time.Second || age > tt.since+30*time.Second || a.Owner.Pod != tt.pod {
-				t.Errorf("it is %v old and of %v, want %v and %v", age, a.Owner.Pod, tt.since, tt.pod)
+			if age := time.Since(a.Created); age < tt.since-time.Second || age > tt.since+30*time.Second || a.Owner.Pod != owner.Pod {
+				t.Errorf("it is %v old and of %v, want %v and %v", age, a.Owner.Pod, tt.since, owner.Pod)
+			}
+		})
+	}
+}
+
+// Promise 1. The runtime may have lost a sandbox whose network namespace exists.
+func TestNetworkNamespaceThatExistsKeeps(t *testing.T) {
+	for name, want := range map[string]string{"cni-1": "ip netns delete cni-1", "cni-2": "", "file/cni-3": ""} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.write("networks/a/10.97.0.1", id+"\r\neth0")
+			n.write("netns/cni-1", "")
+			n.write("netns/file", "")
+			n.netns = n.path("netns/" + name)
+			n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}))
+			pools, _ := n.list()
+			a := pools[n.path("networks/a")].Allocations[0]
+			if (a.Protected != "") != (want != "") || !strings.Contains(a.Protected, want) {
+				t.Errorf("it is protected by %q, want %q", a.Protected, want)
+			}
+		})
+	}
+}
+
+// Promise 1. Another program may make containers in the network of the runtime.
+func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
+	for _, tt := range []struct {
+		name, id string
+		owner    reaper.Owner // in libcni's cache, if it names an interface
+		foreign  bool
+	}{
+		{"a sandbox", id, reaper.Owner{Pod: reaper.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}, false},
+		{"a sandbox that libcni does not know", id, reaper.Owner{}, false},
+		{"a container without a pod", id, reaper.Owner{Sandbox: id, Interface: "eth0"}, true},
+		{"a name", "default-web", reaper.Owner{}, true},
+		{"of cnitool", "cnitool-77383ca0a0715733ca6f", reaper.Owner{}, true},
+		{"a short ID", id[:12], reaper.Owner{}, true},
+		{"an ID in capitals", strings.ToUpper(id), reaper.Owner{}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			n.write("networks/a/10.97.0.1", tt.id+"\r\neth0")
+			if tt.owner.Interface != "" {
+				n.must(n.remember("a", tt.owner))
+			}
+			pools, _ := n.list()
+			if a := pools[n.path("networks/a")].Allocations[0]; (a.Foreign != "") != tt.foreign || a.Unreadable != "" {
+				t.Errorf("it is listed as foreign because %q and unreadable because %q, want foreign: %v", a.Foreign, a.Unreadable, tt.foreign)
 			}
 		})
 	}
@@ -146,8 +187,20 @@ func TestCacheThatCannotBeReadKeeps(t *testing.T) {
 	}
 }
 
+// Promise 11. In a pod, a data folder may not be mounted.
+func TestDataFolderThatTheConfigurationNamesMustExist(t *testing.T) {
+	n := newNode(t)
+	n.write("net.d/10-pods.conflist", fmt.Sprintf(`{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": %q}}]}`, n.path("tmpfs")))
+	n.write("networks/a/10.97.0.1", id)
+	var pool *reaper.PoolError
+	if _, errs := n.list(); len(errs) != 1 || !errors.As(errs[0], &pool) || pool.Pool != n.path("tmpfs/pods") {
+		t.Errorf("the errors are %v, want one of the pool", errs)
+	}
+}
+
 func TestNoDataFolderIsNoStore(t *testing.T) {
 	n := newNode(t)
+	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "flannel"}]}`)
 	n.must(os.RemoveAll(n.path("networks")))
 	if _, errs := n.list(); len(errs) != 1 || !errors.Is(errs[0], reaper.ErrNotInstalled) {
 		t.Errorf("the errors are %v, want ErrNotInstalled", errs)

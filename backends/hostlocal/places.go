@@ -28,13 +28,16 @@ type places struct {
 	// none, and then why says so.
 	loaded, why string
 
+	// wanted are the data folders that the loaded configuration names, with their networks.
+	wanted map[string]string
+
 	broken []*reaper.ObjectError // configurations that could not be decoded
 }
 
 // readPlaces reads the network configurations. What it cannot read or decode makes nothing
 // the runtime's.
 func readPlaces(ctx context.Context, s Settings) (places, error) {
-	p := places{own: make(map[string]network), foreign: make(map[string]string), named: make(map[string]bool)}
+	p := places{own: make(map[string]network), foreign: make(map[string]string), named: make(map[string]bool), wanted: make(map[string]string)}
 	for _, name := range s.Networks {
 		p.named[name] = true
 	}
@@ -63,6 +66,9 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 				case stranger != "":
 					p.foreign[folder] = stranger
 				case c.file == p.loaded:
+					if n.dataDir != "" {
+						p.wanted[dir] = n.name
+					}
 					p.own[folder] = n.merged(p.own[folder])
 				}
 			}

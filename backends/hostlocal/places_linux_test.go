@@ -29,6 +29,8 @@ func TestWhoseNetworksAre(t *testing.T) {
 		{"Multus that names itself", map[string]string{"00-m.conf": multus + `"clusterNetwork": "multus-cni-network"}`}, "", ""},
 		{"the first of two", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`, "20-b.conf": `{"name": "b", "type": "bridge"}`}, "a", ""},
 		{"podman's alone", map[string]string{"87-podman-bridge.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`}, "", "is of podman"},
+		{"a network of podman by its bridge", map[string]string{"net.conflist": `{"name": "a", "plugins": [{"type": "bridge", "bridge": "cni-podman1"}]}`}, "", "is of podman"},
+		{"a network of podman by its labels", map[string]string{"net.conflist": `{"name": "a", "args": {"podman_labels": {}}, "plugins": [{"type": "macvlan"}]}`}, "", "is of podman"},
 		{"nerdctl's alone", map[string]string{"00-x.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
 		{"one that nerdctl has too", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge"}`, "20-a.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
 		{"none", nil, "", "has no network configuration"},

@@ -33,7 +33,7 @@ func forms(live, gone reaper.Owner) []form {
 		{"the same of a sandbox that is there", "10.1.0.102", live.Sandbox, 0o644, dead, present},
 		{"plugins 0.8 to 1.3: ID and interface, readable for all", "10.1.0.103", gone.Sandbox + "\r\nnet1", 0o644, dead, released},
 		{"the same of a sandbox that is there", "10.1.0.104", live.Sandbox + "\r\nnet1", 0o644, dead, present},
-		{"a short ID, as people give it", "10.1.0.105", live.Sandbox[:12] + "\r\neth0", 0o644, dead, present},
+		{"a short ID, as people give it", "10.1.0.105", live.Sandbox[:12] + "\r\neth0", 0o644, dead, noPods},
 		{"IPv6", "fd00:1::64", gone.Sandbox, 0o644, dead, released},
 		{"older than the clock of Unix", "10.1.0.106", gone.Sandbox, 0o644, time.Since(time.Unix(-10, 0)), released},
 		{"of a clock that was ahead", "10.1.0.107", gone.Sandbox, 0o644, -48 * time.Hour, waiting},

@@ -49,9 +49,9 @@ func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 		{"just given, as it is", -1, -1, 0, young},
 		{"the lease", fresh, old, 0, young},
 		{"the entry in libcni's cache", old, fresh, 0, young},
-		{"the network namespace", old, old, fresh, young},
+		{"the network namespace, which may be of a sandbox that the runtime lost", old, old, old, foreign},
 		{"a lease of a chain that failed", fresh, 0, 0, young},
-		{"none", old, old, old, released},
+		{"none", old, old, 0, released},
 		{"none of a chain that failed", old, 0, 0, released},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

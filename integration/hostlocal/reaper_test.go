@@ -136,6 +136,7 @@ var (
 	sibling  = fate{"held", "SiblingKept", "kept"}
 	odd      = fate{"held", "Unreadable", "kept"}
 	foreign  = fate{"held", "Protected", "kept"}
+	noPods   = fate{"held", "NotPodOwned", "kept"}
 	changed  = fate{"orphan", "SandboxAbsent", "changed"}
 	returned = fate{"orphan", "SandboxAbsent", "returned"}
 	failed   = fate{"orphan", "SandboxAbsent", "failed"}

@@ -38,6 +38,9 @@ var podSources = []string{podsNone, podsAPI}
 // nodeNameVariable has the name of the node in a pod that sets it from spec.nodeName.
 const nodeNameVariable = "NODE_NAME"
 
+// podUIDVariable has the UID of the pod that sets it from metadata.uid: see cri.Cluster.
+const podUIDVariable = "POD_UID"
+
 // scope implements target.
 func (*nodeFlags) scope() plugin.Scope { return plugin.Node }
 

@@ -2,7 +2,10 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -15,11 +18,16 @@ import (
 // only the runtime keeps one. The lists say nothing of what exists. They are for allocations
 // that have reaper.Allocation.ByRuntime, and no rule gives such an allocation up because an
 // object is missing. A single pod is Unknown, which keeps.
-func Cluster(runtime *Client, pods reaper.Cluster) reaper.Runtime {
+//
+// self is the UID of the pod in which the program runs; empty if it runs in none. A runtime
+// that does not have the sandbox of that pod is not the kubelet's, and an API server that has
+// no pod of any sandbox was asked for another node: then the list of sandboxes fails.
+func Cluster(runtime *Client, pods reaper.Cluster, self string) reaper.Runtime {
+	n := &node{Cluster: pods, client: runtime, self: self}
 	if pods == nil {
-		pods = noServer{}
+		n.Cluster = noServer{}
 	}
-	return node{pods, runtime}
+	return n
 }
 
 // A node is a cluster with the sandboxes of one node. It has no other methods of the cluster
@@ -27,11 +35,47 @@ func Cluster(runtime *Client, pods reaper.Cluster) reaper.Runtime {
 type node struct {
 	reaper.Cluster
 	client *Client
+	self   string
+
+	mu     sync.Mutex
+	listed map[string]bool // the names and the UIDs of the pods, as last listed; nil without an API server
+}
+
+// Pods implements reaper.Cluster.
+func (n *node) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	pods, err := n.Cluster.Pods(ctx)
+	if _, none := n.Cluster.(noServer); none || err != nil {
+		return pods, err
+	}
+	listed := make(map[string]bool, 2*len(pods))
+	for _, p := range pods {
+		listed[p.Ref.String()], listed[p.UID] = true, true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listed = listed
+	return pods, nil
 }
 
 // Sandboxes implements reaper.Runtime.
-func (n node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
-	return n.client.Sandboxes(ctx)
+func (n *node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+	sandboxes, err := n.client.Sandboxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isSelf := func(s reaper.Sandbox) bool { return s.UID == n.self }
+	if n.self != "" && !slices.ContainsFunc(sandboxes, isSelf) {
+		return nil, reaper.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.Endpoint(), n.self),
+			"name the socket of the kubelet's runtime with --runtime-endpoint")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known := func(s reaper.Sandbox) bool { return n.listed[s.Pod.String()] || s.UID != "" && n.listed[s.UID] }
+	if n.listed != nil && len(sandboxes) > 0 && !slices.ContainsFunc(sandboxes, known) {
+		return nil, reaper.BadInput(errors.New("the API server has no pod of any sandbox of this node"),
+			"give the name that the API server has for this node with --node-name, and look whether it is the right API server")
+	}
+	return sandboxes, nil
 }
 
 // A noServer is what is known of a cluster without its API server.

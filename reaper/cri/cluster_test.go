@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 	pods := &backendtest.Pods{}
 	web := reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
 	pods.Add(web)
-	c := Cluster(open(t, runtime.Endpoint()), pods)
+	c := Cluster(open(t, runtime.Endpoint()), pods, "")
 	sandboxes, err := c.Sandboxes(t.Context())
 	if err != nil || len(sandboxes) != 1 {
 		t.Errorf("Sandboxes = %v, %v, want one", sandboxes, err)
@@ -34,7 +35,7 @@ func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 func TestNodeWithoutAnAPIServer(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
-	c := Cluster(open(t, runtime.Endpoint()), nil)
+	c := Cluster(open(t, runtime.Endpoint()), nil, "")
 	census, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{StatefulSets: true, Nodes: true})
 	if err != nil || census.Size() != 0 {
 		t.Errorf("TakeCensus = %d pods, %v, want none", census.Size(), err)
@@ -53,9 +54,42 @@ func TestNodeWithoutAnAPIServer(t *testing.T) {
 // Promise 9: a runtime that cannot be asked ends the census.
 func TestCensusNeedsTheRuntime(t *testing.T) {
 	runtime := critest.Start(t)
-	c := Cluster(open(t, runtime.Endpoint()), nil)
+	c := Cluster(open(t, runtime.Endpoint()), nil, "")
 	runtime.OnList(func(context.Context) error { return errors.New("busy") })
 	if _, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{}); err == nil {
 		t.Error("a census was taken without the sandboxes")
+	}
+}
+
+// Promise 1: the sandboxes of another runtime, and the pods of another node, prove nothing.
+func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
+	own := sandbox(1, true)
+	for _, tt := range []struct {
+		name string
+		pods []reaper.Pod // that the API server has; nil: it is not asked
+		self string
+		want string // a part of the error; empty: there is none
+	}{
+		{"the pod's own sandbox is there", nil, own.UID, ""},
+		{"the pod's own sandbox is not there", nil, "other", "does not have the sandbox of this pod"},
+		{"a pod has the name of a sandbox", []reaper.Pod{{Ref: own.Pod, UID: "mirror"}}, "", ""},
+		{"a pod has the UID of a sandbox", []reaper.Pod{{Ref: reaper.PodRef{Namespace: "a", Name: "b"}, UID: own.UID}}, "", ""},
+		{"the API server has other pods", []reaper.Pod{{Ref: reaper.PodRef{Namespace: "a", Name: "b"}, UID: "c"}}, "", "no pod of any sandbox"},
+		{"the API server has no pods", []reaper.Pod{}, "", "no pod of any sandbox"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runtime := critest.Start(t)
+			runtime.Add(own, sandbox(2, false))
+			var pods reaper.Cluster
+			if tt.pods != nil {
+				all := &backendtest.Pods{}
+				all.Add(tt.pods...)
+				pods = all
+			}
+			_, err := reaper.TakeCensus(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self), reaper.Scope{})
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("TakeCensus = %v, want %q", err, tt.want)
+			}
+		})
 	}
 }

@@ -101,10 +101,15 @@ func (c *cluster) command(stdin, name string, args ...string) (string, error) {
 // kubectl runs kubectl as the cluster's administrator.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
-	bin := cmp.Or(os.Getenv("KUBECTL"), filepath.Join(c.root, "integration", "bin", "kubectl"))
-	out, err := c.command("", bin, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	out, err := c.tryKubectl(args...)
 	c.must(err)
 	return out
+}
+
+// tryKubectl is kubectl for what may fail.
+func (c *cluster) tryKubectl(args ...string) (string, error) {
+	bin := cmp.Or(os.Getenv("KUBECTL"), filepath.Join(c.root, "integration", "bin", "kubectl"))
+	return c.command("", bin, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 }
 
 // docker runs the command line of the daemon that the nodes are containers of.

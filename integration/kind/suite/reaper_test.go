@@ -22,7 +22,20 @@ const home = "ip-reaper"
 // checkout, and kustomizations of testdata over them.
 func (c *cluster) install(kustomizations ...string) {
 	c.Helper()
-	dir := c.TempDir()
+	dir := c.manifests()
+	for _, k := range kustomizations {
+		if k == "release" {
+			c.releases(filepath.Join(dir, "cronjob", "kustomization.yaml"))
+		}
+		c.kubectl("apply", "-k", filepath.Join(dir, "e2e", k))
+	}
+}
+
+// manifests copies the manifests into a new folder, with testdata/kustomize as e2e, and
+// with the image of the checkout as its component image.
+func (c *cluster) manifests() (dir string) {
+	c.Helper()
+	dir = c.TempDir()
 	c.must(os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "deploy", "kustomize"))))
 	c.must(os.CopyFS(filepath.Join(dir, "e2e"), os.DirFS(filepath.Join("testdata", "kustomize"))))
 	c.must(os.Mkdir(filepath.Join(dir, "e2e", "image"), 0o700))
@@ -33,12 +46,7 @@ kind: Component
 images:
 - {name: ghcr.io/ip-reaper/ip-reaper, newName: %s, newTag: %s}
 `, name, tag), 0o600))
-	for _, k := range kustomizations {
-		if k == "release" {
-			c.releases(filepath.Join(dir, "cronjob", "kustomization.yaml"))
-		}
-		c.kubectl("apply", "-k", filepath.Join(dir, "e2e", k))
-	}
+	return dir
 }
 
 // releases makes the one change that the README names.

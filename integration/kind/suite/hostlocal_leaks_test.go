@@ -1,0 +1,131 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// leakUntilFull has ten pods start where the last plugin is missing. Each try of the kubelet
+// makes a sandbox: ptp and host-local succeed, the last plugin fails, and so does its DEL,
+// which is the first to be called. containerd ignores that, forgets the sandbox, and never
+// calls the DEL of the others (containerd 12130).
+func (c *cluster) leakUntilFull(node string, n hostNetwork) {
+	c.Helper()
+	const replicas = 10
+	c.connectPods(node, n, removedPlugin)
+	c.scale("hanging", replicas)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if held := len(c.leases(node, n)); held < rangeSize {
+			return fmt.Sprintf("%d of %d addresses are taken", held, rangeSize), nil
+		}
+		return "", nil
+	})
+	c.eventually(30*time.Second, func(context.Context) (string, error) {
+		held, leaked := c.leases(node, n), c.leaked(node, n)
+		if len(leaked) < rangeSize-len(c.podsOf("running")) {
+			return fmt.Sprintf("of %d leases, %d have no sandbox", len(held), len(leaked)), nil
+		}
+		return "", nil
+	})
+}
+
+// startAgent starts the agent that agentPlugin asks.
+func (c *cluster) startAgent(node string) {
+	c.Helper()
+	c.docker("exec", node, "touch", "/run/agent.sock")
+}
+
+// killInAdd kills containerd while the ADDs of new pods wait for the agent, which is gone
+// when containerd is back. containerd remembers their sandboxes. The pods are deleted, so
+// the kubelet removes the sandboxes, and the errors of their DELs count no more than before.
+// It returns what leaked.
+func (c *cluster) killInAdd(node string, n hostNetwork) []lease {
+	c.Helper()
+	const more = 4
+	before, replicas := c.leases(node, n), len(c.podsOf("hanging"))
+	c.inside(node, "agent-plugin.sh", agentPlugin)
+	c.docker("exec", node, "touch", "/run/agent.busy")
+	c.connectPods(node, n, agentPlugin)
+	c.scale("hanging", replicas+more)
+	var adding []lease
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		if adding = without(c.leaked(node, n), before); len(adding) < more {
+			return fmt.Sprintf("%d sandboxes are being set up, want %d", len(adding), more), nil
+		}
+		return "", nil
+	})
+	// The runtime does not list them yet: only their age keeps them.
+	if young := c.reap(node).count("TooYoung"); young != more {
+		c.Errorf("%d leases are held as young, want %d", young, more)
+	}
+	c.docker("exec", node, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "containerd")
+	c.docker("exec", node, "rm", "/run/agent.busy")
+	c.scale("hanging", replicas) // those that are not ready go first
+	c.abandoned(node, n, adding)
+	return c.aged(node, n)
+}
+
+// abandoned waits until the leases have no sandbox, and containerd answers.
+func (c *cluster) abandoned(node string, n hostNetwork, leases []lease) {
+	c.Helper()
+	listed := 0
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
+			return "", err
+		}
+		kept := without(leases, c.leaked(node, n))
+		listed = max(listed, len(kept))
+		if gone := without(leases, c.leases(node, n)); len(gone) > 0 {
+			c.Fatalf("a DEL released %v", gone)
+		}
+		if len(kept) > 0 {
+			return fmt.Sprintf("not leaked: %v", kept), nil
+		}
+		return "", nil
+	})
+	c.Logf("containerd listed the sandboxes of %d of %d leases again, until the kubelet removed them", listed, len(leases))
+}
+
+// leakByReboot leaks some addresses and reboots the node. The leases are still there then,
+// and the tries of the kubelet leak the others as long as the agent is not there. It
+// returns what leaked.
+func (c *cluster) leakByReboot(node string, n hostNetwork) []lease {
+	c.Helper()
+	c.inside(node, "agent-plugin.sh", agentPlugin)
+	c.startAgent(node)
+	c.connectPods(node, n, agentPlugin)
+	c.scale("running", 3)
+	c.started("running", time.Minute)
+	c.docker("exec", node, "rm", "/run/agent.sock")
+	c.scale("hanging", 3)
+	var before []lease
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		if before = c.leaked(node, n); len(before) < 3 {
+			return fmt.Sprintf("%d addresses leaked before the reboot", len(before)), nil
+		}
+		return "", nil
+	})
+	c.docker("restart", node)
+	_, err := c.command("", filepath.Join(c.root, "integration", "kind", "network.sh"), node)
+	c.must(err)
+	c.eventually(3*time.Minute, func(context.Context) (string, error) {
+		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
+			return "", err
+		}
+		if held := len(c.leases(node, n)); held < rangeSize {
+			return fmt.Sprintf("%d of %d addresses are taken", held, rangeSize), nil
+		}
+		return "", nil
+	})
+	leaked := c.aged(node, n)
+	c.Logf("after the reboot %d of %d leases have no sandbox, %d of them from before", len(leaked), rangeSize, len(before))
+	for _, l := range before {
+		if !slices.ContainsFunc(leaked, l.same) {
+			c.Errorf("%v leaked before the reboot, and is not there", l)
+		}
+	}
+	return leaked
+}
