@@ -75,6 +75,34 @@ func TestNodePodHasOnlyItsFoldersAndItsUser(t *testing.T) {
 	}
 }
 
+// What the node mounts after the pod began, such as a tmpfs with leases, is seen in the pod.
+func TestNodePodSeesWhatIsMountedLater(t *testing.T) {
+	want := map[string]bool{"/var/lib/cni": true, "/var/run/netns": true, "/run/containerd": true}
+	got := make(map[string]bool)
+	for _, mount := range daemonSet(t).Spec.Containers[0].VolumeMounts {
+		if mount.MountPropagation != nil {
+			got[mount.MountPath] = *mount.MountPropagation == corev1.MountPropagationHostToContainer
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("folders, and whether the node's later mounts are in them (-want +got):\n%s", diff)
+	}
+}
+
+// By its own UID, the program knows a container runtime that is not its pod's.
+func TestNodePodKnowsItself(t *testing.T) {
+	want := map[string]string{"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name", "POD_UID": "metadata.uid"}
+	got := make(map[string]string)
+	for _, variable := range daemonSet(t).Spec.Containers[0].Env {
+		if variable.ValueFrom != nil {
+			got[variable.Name] = variable.ValueFrom.FieldRef.FieldPath
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables, and fields of the pod (-want +got):\n%s", diff)
+	}
+}
+
 // A pod that frees addresses can start where there is none, and on every node.
 func TestNodePodStartsOnEveryNodeWithoutAnAddress(t *testing.T) {
 	pod := daemonSet(t).Spec

@@ -76,6 +76,12 @@ containers:
     valueFrom:
       fieldRef:
         fieldPath: spec.nodeName
+  # A container runtime that does not have the sandbox of this pod is not this pod's, and
+  # the program refuses it.
+  - name: POD_UID
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.uid
   # A journal names the pod that wrote it.
   - name: POD_NAME
     valueFrom:
@@ -107,14 +113,16 @@ containers:
   # Ledger, journals and lock of this node.
   - name: state
     mountPath: /var/lib/ip-reaper
-  # The leases in networks, and what libcni knows of attachments in results.
+  # The leases in networks, and what libcni knows of attachments in results. What the node
+  # mounts there later is seen here too.
   - name: cni
     mountPath: /var/lib/cni
+    mountPropagation: HostToContainer
   # Which networks are the container runtime's, and where their data folders are.
   - name: conf
     mountPath: {{ $values.node.confDir }}
     readOnly: true
-  # Since when a sandbox has its network namespace.
+  # Whether the network namespace of a sandbox still exists.
   - name: netns
     mountPath: /var/run/netns
     readOnly: true
@@ -128,6 +136,7 @@ containers:
   {{- range $i, $folder := $values.node.dataDirs }}
   - name: data{{ if $i }}-{{ $i }}{{ end }}
     mountPath: {{ $folder }}
+    mountPropagation: HostToContainer
   {{- end }}
   {{- with $values.node.metricsFolder }}
   - name: metrics
