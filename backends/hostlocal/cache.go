@@ -133,8 +133,8 @@ func (e cached) inNamespace() string {
 		return ""
 	}
 	paths := []string{name}
-	if rest, ok := strings.CutPrefix(name, "/var/run/"); ok { // a link to /run, which a container may lack
-		paths = append(paths, "/run/"+rest)
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "/var"), "/run/"); ok {
+		paths = []string{"/run/" + rest, "/var/run/" + rest} // one folder, but not in a container
 	}
 	for _, one := range paths {
 		switch _, err := os.Lstat(one); {
