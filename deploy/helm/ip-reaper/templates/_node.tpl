@@ -170,7 +170,7 @@ volumes:
 - name: data{{ if $i }}-{{ $i }}{{ end }}
   hostPath:
     path: {{ $folder }}
-    type: Directory
+    type: DirectoryOrCreate
 {{- end }}
 {{- with $values.node.metricsFolder }}
 - name: metrics
