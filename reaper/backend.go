@@ -30,7 +30,7 @@ type Backend interface {
 	// and goes on with the next pool. It yields an object beside the pools that
 	// cannot be decoded as an *ObjectError, and protects all that this object may
 	// name. Any other error ends the listing and means that it is incomplete.
-	// ErrNotInstalled says that the cluster has no such store.
+	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
 	// Release removes the allocations that the warrants name from the store, with
@@ -149,7 +149,7 @@ type Protector interface {
 
 // The errors of List, Release and Restore.
 var (
-	ErrNotInstalled = errors.New("the store is not installed in this cluster")
+	ErrNotInstalled = errors.New("the store is not installed here")
 	ErrChanged      = errors.New("the allocation changed hands")
 	ErrReturned     = errors.New("the owner came back")
 	ErrKept         = errors.New("kept")

@@ -76,13 +76,13 @@ func TestListing(t *testing.T) {
 			reaper.StatusPartial, "attachment odd: no JSON", []string{"pool", "two"}},
 		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
-			reaper.StatusSkipped, "the store is not installed in this cluster: no such resource", nil},
+			reaper.StatusSkipped, "the store is not installed here: no such resource", nil},
 		{"a store that has to be there and is not", []step{absent}, false,
-			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
 		{"a store that is removed while it is listed", []step{one, absent}, true,
-			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
 		{"a store that is removed after a pool that cannot be read", []step{torn, absent}, true,
-			reaper.StatusFailed, "the store is not installed in this cluster: no such resource", nil},
+			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{scriptedStore{"store", tt.steps}, fixedStore{poolOf(webAllocation())}},

@@ -53,6 +53,22 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 	}
 }
 
+// A node has no CronJob.
+func TestHintNamesWhatRunsAgain(t *testing.T) {
+	for node, want := range map[string]string{"": "the CronJob", "node-a": "the DaemonSet or the timer"} {
+		m := backendtest.NewMemory("memory")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1", "gone-1")
+		h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+		h.policy.DryRun = new(true)
+		h.change = func(o *reaper.Options) { o.Node = node }
+		warnings := strings.Join(h.run(t).Warnings, "\n")
+		if !strings.HasSuffix(warnings, "run with --remember, or let "+want+" run") {
+			t.Errorf("on the node %q, the warnings are %q, want a hint at %s", node, warnings, want)
+		}
+	}
+}
+
 // A dry run with another grace period or another minimum age answers "what if" by the times
 // that earlier runs stored.
 func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {

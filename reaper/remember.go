@@ -148,8 +148,12 @@ func (r *run) recall() {
 		e.FirstSeen, e.Due = nil, nil
 	}
 	if waiting && *r.Policy.DryRun {
+		repeated := "the CronJob"
+		if r.Node != "" {
+			repeated = "the DaemonSet or the timer"
+		}
 		r.warn("no run has stored a ledger, so every grace period begins with this run and no due times are known: " +
-			"run with --remember, or let the CronJob run")
+			"run with --remember, or let " + repeated + " run")
 	}
 }
 

@@ -134,7 +134,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 		}, reaper.NotRestored, "one: list one: not decided: " + errConnection.Error()},
 		{"the store is not there", func(r *releasedHarness) {
 			r.backends[0] = scriptedStore{"one", []step{{err: reaper.ErrNotInstalled}}}
-		}, reaper.NotRestored, "one: the store is not installed in this cluster"},
+		}, reaper.NotRestored, "one: the store is not installed here"},
 		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
 		{"the store cannot put back", func(r *releasedHarness) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
 			"the backend cannot restore its releases"},

@@ -187,7 +187,7 @@ func TestExtraAnswersAreIgnored(t *testing.T) {
 // Promise 11.
 func TestStoreThatIsNotInstalled(t *testing.T) {
 	absent := scriptedStore{"absent", []step{{err: fmt.Errorf("%w: no CRD", reaper.ErrNotInstalled)}}}
-	const message = "the store is not installed in this cluster: no CRD"
+	const message = "the store is not installed here: no CRD"
 	h := newHarness(absent)
 	equal(t, "statuses", statuses(h.run(t)), map[string]string{"absent": "skipped: " + message})
 

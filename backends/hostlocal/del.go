@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/types"
-	"github.com/containernetworking/cni/pkg/version"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -34,8 +32,7 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
 	}
-	exec := &invoke.DefaultExec{RawExec: &invoke.RawExec{Stderr: io.Discard}, PluginDecoder: version.PluginDecoder{}}
-	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, b.settings.CacheDir, exec)
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, b.settings.CacheDir, newExec())
 	runtime := &libcni.RuntimeConf{
 		ContainerID: e.ContainerID, NetNS: e.namespace(), IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
 	}

@@ -33,6 +33,9 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 // check implements target.
 func (*clusterFlags) check() error { return nil }
 
+// name implements target.
+func (*clusterFlags) name(ioStreams) string { return "" }
+
 // command implements target. A run that writes requires the context.
 func (f *clusterFlags) command(run reaper.RunInfo) []string {
 	return slices.Concat([]string{"run"},

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,18 @@ func (n *everyNode) run(ctx context.Context, args ...string) int {
 	}, args...))
 }
 
+// hasExitCode checks the exit code in a file of metrics.
+func (n *everyNode) hasExitCode(file string, want int) {
+	n.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		n.Fatal(err)
+	}
+	if line := fmt.Sprintf("\nip_reaper_run_exit_code{node=\"node-a\"} %d\n", want); !strings.Contains(string(text), line) {
+		n.Errorf("the metrics do not have%s:\n%s", line, text)
+	}
+}
+
 // reports returns how many reports were printed.
 func (n *everyNode) reports() int { return strings.Count(n.out.String(), "node node-a") }
 
@@ -105,7 +118,12 @@ func TestRepeatedRunsSurviveAFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	metrics := filepath.Join(n.work, "ip-reaper.prom")
+	wantCodes := []int{exitDone, exitLimit, exitUsage, exitDone}
 	n.betweenRuns = func(run int) error {
+		if run <= len(wantCodes) {
+			n.hasExitCode(metrics, wantCodes[run-1])
+		}
 		n.lease("10.1.0.6")
 		switch run {
 		case 1: // the runtime lost its sandboxes, or is another one
@@ -125,7 +143,7 @@ func TestRepeatedRunsSurviveAFailure(t *testing.T) {
 		}
 		return context.Canceled
 	}
-	if code := n.run(t.Context()); code != exitLimit {
+	if code := n.run(t.Context(), "--metrics-file", metrics); code != exitLimit {
 		t.Errorf("exit code %d, want that of the last run, 4", code)
 	}
 	told := n.errs.String()

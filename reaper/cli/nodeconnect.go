@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/user"
@@ -21,9 +20,9 @@ import (
 // connect implements target. It asks the container runtime for its version, unless the
 // command reads the state only.
 func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _ bool, p policy.Policy, logger *slog.Logger) (connection, error) {
-	name, err := f.name(w)
-	if err != nil {
-		return connection{}, err
+	name := f.name(w)
+	if name == "" {
+		return connection{}, reaper.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
 	}
 	folder := nodestate.NewFolder(f.stateDir)
 	journals := folder.Journals(retention(p))
@@ -38,6 +37,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 	if of.stateOnly {
 		return c, nil
 	}
+	var err error
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p); err != nil {
 		return connection{}, err
 	}
@@ -77,17 +77,13 @@ func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connect
 	return kube.NewNodePods(clients.core, clients.raw, node), nil
 }
 
-// name returns the name of this node.
-func (f *nodeFlags) name(w ioStreams) (string, error) {
+// name implements target.
+func (f *nodeFlags) name(w ioStreams) string {
 	name := cmp.Or(f.nodeName, w.env(nodeNameVariable))
-	if name != "" {
-		return name, nil
+	if name == "" {
+		name, _ = os.Hostname()
 	}
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "", reaper.BadInput(fmt.Errorf("the name of this node is not known: %w", err), "give it by --node-name")
-	}
-	return name, nil
+	return name
 }
 
 // starter says who started the program on a node: the pod, or the user.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
@@ -60,5 +61,17 @@ func (t metricsTarget) tell(ctx context.Context, r reaper.Report, runErr error, 
 		if err := metrics.WriteFile(t.file, r, code); err != nil {
 			logger.Warn("metrics were not written", "err", err)
 		}
+	}
+}
+
+// tellEarly writes the metrics of a run on the node that failed before it listed anything. It
+// pushes none: a gateway tells for how long nothing was pushed.
+func (t metricsTarget) tellEarly(ctx context.Context, node string, started time.Time, runErr error, logger *slog.Logger) {
+	if t.file == "" {
+		return
+	}
+	run := reaper.RunInfo{Node: node, Version: buildVersion(), StartedAt: started, FinishedAt: time.Now()}
+	if err := metrics.WriteEarly(t.file, run, exitCode(ctx, runErr)); err != nil {
+		logger.Warn("metrics were not written", "err", err)
 	}
 }

@@ -98,35 +98,20 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(w, f.policy)
+	logger, started := newLogger(w, f.commandFlags), time.Now()
+	on, err := f.open(ctx, w, logger)
 	if err != nil {
+		figures.tellEarly(ctx, f.target.name(w), started, err, logger)
 		return err
 	}
-	f.overrides.apply(&p)
-	logger := newLogger(w, f.commandFlags)
-	conn, err := f.target.connect(ctx, w, f.commandFlags, !*p.DryRun || f.remember, p, logger)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	if err := f.checkJournal(*p.DryRun); err != nil {
-		return err
-	}
-	warnings, err := conn.checkState(ctx, !*p.DryRun || f.remember)
-	if err != nil {
-		return err
-	}
-	journals, closeJournal, err := openJournals(f, conn, *p.DryRun)
-	if err != nil {
-		return err
-	}
-	logger.Info("run", "version", buildVersion(), "server", conn.address, "context", conn.context, "dryRun", *p.DryRun)
+	defer on.conn.close()
+	logger.Info("run", "version", buildVersion(), "server", on.conn.address, "context", on.conn.context, "dryRun", *on.policy.DryRun)
 
-	o := options(w, f, p, conn, logger)
-	o.Elsewhere = elsewhere(w, f.target.scope(), p)
-	o.Journals, o.Selection, o.Brief = journals, selection, printing.Brief()
+	o := options(w, f, on.policy, on.conn, logger)
+	o.Elsewhere = elsewhere(w, f.target.scope(), on.policy)
+	o.Journals, o.Selection, o.Brief = on.journals, selection, printing.Brief()
 	found, runErr := reaper.Run(ctx, o)
-	found.Warnings = append(warnings, found.Warnings...)
+	found.Warnings = append(on.warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
@@ -134,9 +119,44 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("the termination message was not written", "err", err)
 	}
-	err = errors.Join(runErr, printErr, closeJournal())
+	err = errors.Join(runErr, printErr, on.closeJournal())
 	figures.tell(ctx, found, err, logger)
 	return err
+}
+
+// An opened is what a run opens before it lists anything.
+type opened struct {
+	policy       policy.Policy // with the flags that override it
+	conn         connection
+	warnings     []string
+	journals     reaper.Journals
+	closeJournal func() error
+}
+
+// open opens what the run needs. If it fails, nothing stays open.
+func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (on opened, err error) {
+	if on.policy, err = loadPolicy(w, f.policy); err != nil {
+		return on, err
+	}
+	f.overrides.apply(&on.policy)
+	dryRun := *on.policy.DryRun
+	writes := !dryRun || f.remember
+	if on.conn, err = f.target.connect(ctx, w, f.commandFlags, writes, on.policy, logger); err != nil {
+		return on, err
+	}
+	defer func() {
+		if err != nil {
+			on.conn.close()
+		}
+	}()
+	if err = f.checkJournal(dryRun); err != nil {
+		return on, err
+	}
+	if on.warnings, err = on.conn.checkState(ctx, writes); err != nil {
+		return on, err
+	}
+	on.journals, on.closeJournal, err = openJournals(f, on.conn, dryRun)
+	return on, err
 }
 
 // checkJournal returns an error if the file of --journal cannot be a new journal. It needs

@@ -25,6 +25,9 @@ type target interface {
 	// check returns the mistakes in the flags that can be found without the target.
 	check() error
 
+	// name returns the name of the node; empty for a cluster, and if it is not known.
+	name(w ioStreams) string
+
 	// connect prepares everything that a run talks to. It makes no request to an API
 	// server. writes says that the command writes anything.
 	connect(ctx context.Context, w ioStreams, f commandFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error)

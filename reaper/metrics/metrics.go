@@ -95,6 +95,14 @@ func (g gauges) success(at float64) {
 
 // run adds the metrics of the run itself.
 func (g gauges) run(run reaper.RunInfo, exitCode int) {
+	g.ended(run, exitCode)
+	g.family("dry_run",
+		"1 if the last run was a dry run, which releases nothing; else 0.").
+		add(one(run.DryRun))
+}
+
+// ended adds the metrics that every run has, however early it ended.
+func (g gauges) ended(run reaper.RunInfo, exitCode int) {
 	g.family("run_timestamp_seconds",
 		"When the last run ended, as Unix time, with any exit code.").
 		add(seconds(run.FinishedAt))
@@ -104,9 +112,6 @@ func (g gauges) run(run reaper.RunInfo, exitCode int) {
 	g.family("run_exit_code",
 		"Exit code of the last run: 0 done, 1 pods could not be listed, 3 partial, 4 a limit refused the plan, 130 interrupted.").
 		add(float64(exitCode))
-	g.family("dry_run",
-		"1 if the last run was a dry run, which releases nothing; else 0.").
-		add(one(run.DryRun))
 	g.family("build_info",
 		"Always 1. The label is the version of ip-reaper in the last run.", labelVersion).
 		add(1, run.Version)

@@ -25,10 +25,21 @@ const maxFile = 4 << 20
 //
 // A run that did not exit with 0 keeps the time of the last success, which the old file has.
 func WriteFile(path string, r reaper.Report, exitCode int) error {
-	g, gatherer := newGauges(r.Run.Node)
-	g.all(r, exitCode)
+	return write(path, r.Run, exitCode, func(g gauges) { g.all(r, exitCode) })
+}
+
+// WriteEarly is WriteFile for a run that failed before it listed anything. The run has Node,
+// Version and its times; whether it was to be a dry run may be unknown.
+func WriteEarly(path string, run reaper.RunInfo, exitCode int) error {
+	return write(path, run, exitCode, func(g gauges) { g.ended(run, exitCode) })
+}
+
+// write writes the metrics that add adds, and the time of the last success.
+func write(path string, run reaper.RunInfo, exitCode int, add func(gauges)) error {
+	g, gatherer := newGauges(run.Node)
+	add(g)
 	if exitCode == 0 {
-		g.success(seconds(r.Run.FinishedAt))
+		g.success(seconds(run.FinishedAt))
 	} else if at, ok := successIn(path); ok {
 		g.success(at)
 	}

@@ -46,7 +46,7 @@ func fullReport() reaper.Report {
 	r.Summary = reaper.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
 	r.Backends = []reaper.BackendReport{
 		{Name: pools, Status: reaper.StatusPartial, Message: "failed releases: 1", Counts: r.Summary},
-		{Name: "overlapping", Status: reaper.StatusSkipped, Message: "the store is not installed in this cluster: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
+		{Name: "overlapping", Status: reaper.StatusSkipped, Message: "the store is not installed here: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
 		{Name: "calico", Status: reaper.StatusFailed, Message: "list blocks: forbidden"},
 		{Name: "other", Status: reaper.StatusOK},
 	}
@@ -181,7 +181,7 @@ func largeReport() reaper.Report {
 	r.Leaked.HeldBy = []reaper.ReasonCount{{Reason: reaper.NodeUnreachable, Count: r.Leaked.Held}}
 	r.Backends = []reaper.BackendReport{
 		{Name: "calico", Status: reaper.StatusOK, Counts: r.Summary},
-		{Name: "whereabouts", Status: reaper.StatusSkipped, Message: "the store is not installed in this cluster: no ippools.whereabouts.cni.cncf.io"},
+		{Name: "whereabouts", Status: reaper.StatusSkipped, Message: "the store is not installed here: no ippools.whereabouts.cni.cncf.io"},
 	}
 	return r
 }

@@ -1,0 +1,110 @@
+package hostlocal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+// maxAnswer is how many bytes of a plugin's answer are read.
+const maxAnswer = 1 << 20
+
+// pipeDelay is how long a process that the plugin left behind may keep the plugin's pipes
+// open.
+const pipeDelay = time.Second
+
+// busyTries is how often a plugin is started whose file is being written.
+const busyTries = 6
+
+// A pluginExec runs the plugins of a node, each in a process group of its own. It implements
+// invoke.Exec. libcni's own one waits for every process that the plugin started, also after
+// ctx ended.
+type pluginExec struct {
+	version.PluginDecoder
+
+	// pause waits before a plugin whose file is being written is started again. It returns an
+	// error if ctx ends first.
+	pause func(ctx context.Context) error
+}
+
+func newExec() invoke.Exec { return &pluginExec{pause: pauseSecond} }
+
+// FindInPath implements invoke.Exec.
+func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
+	return invoke.FindInPath(plugin, paths)
+}
+
+// ExecPlugin implements invoke.Exec. When ctx ends, it kills the plugin with all processes of
+// its group.
+func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	for try := 1; ; try++ {
+		answer, err := execute(ctx, path, stdin, environ)
+		if try == busyTries || !errors.Is(err, syscall.ETXTBSY) {
+			return answer, err
+		}
+		if stopped := e.pause(ctx); stopped != nil {
+			return nil, errors.Join(err, stopped)
+		}
+	}
+}
+
+// execute runs a plugin once. A plugin that succeeded stays one that did if it left a process
+// behind.
+func execute(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	var answer answer
+	c := exec.CommandContext(ctx, path)
+	c.Env = environ
+	c.Stdin = bytes.NewReader(stdin)
+	c.Stdout = &answer
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.WaitDelay = pipeDelay
+	c.Cancel = func() error {
+		err := syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+	err := c.Run()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		return answer.Bytes(), nil
+	}
+	var said types.Error
+	if ctx.Err() == nil && json.Unmarshal(answer.Bytes(), &said) == nil && said.Msg != "" {
+		return nil, &said
+	}
+	return nil, fmt.Errorf("plugin %s: %w", path, err)
+}
+
+// An answer is what a plugin wrote to its stdout. The zero answer is empty.
+type answer struct{ read bytes.Buffer }
+
+// Bytes returns the answer.
+func (a *answer) Bytes() []byte { return a.read.Bytes() }
+
+// Write implements io.Writer. It returns an error if the answer gets longer than maxAnswer.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.read.Len()+len(p) > maxAnswer {
+		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	return a.read.Write(p)
+}
+
+func pauseSecond(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return nil
+	}
+}
