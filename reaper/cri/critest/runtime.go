@@ -21,8 +21,9 @@ import (
 
 // A Runtime is a fake container runtime. It is safe for concurrent use.
 type Runtime struct {
-	socket string
-	server *grpc.Server
+	socket   string
+	server   *grpc.Server
+	listener net.Listener
 
 	mu        sync.Mutex
 	sandboxes []*runtimeapi.PodSandbox
@@ -44,6 +45,7 @@ func Start(t testing.TB) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.listener = listener
 	runtimeapi.RegisterRuntimeServiceServer(r.server, service{r: r})
 	go func() { _ = r.server.Serve(listener) }()
 	t.Cleanup(r.Stop)
@@ -54,7 +56,10 @@ func Start(t testing.TB) *Runtime {
 func (r *Runtime) Endpoint() string { return "unix://" + r.socket }
 
 // Stop stops the runtime, also in the midst of an answer. A second call does nothing.
-func (r *Runtime) Stop() { r.server.Stop() }
+func (r *Runtime) Stop() {
+	r.server.Stop()
+	_ = r.listener.Close() // the server may not have it yet
+}
 
 // Add adds sandboxes.
 func (r *Runtime) Add(sandboxes ...reaper.Sandbox) {
