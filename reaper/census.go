@@ -10,8 +10,8 @@ import (
 )
 
 // A Census is a complete list of pods, StatefulSets and nodes, and on a node also of
-// sandboxes. It is read after the allocations were listed. The zero Census has no lists: by it, every allocation is
-// kept. A Census is safe for concurrent use.
+// sandboxes. It is read after the allocations were listed. The zero Census has no lists: by
+// it, every allocation is kept. A Census is safe for concurrent use.
 type Census struct {
 	population
 	sets  map[PodRef]StatefulSet

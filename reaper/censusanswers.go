@@ -21,28 +21,20 @@ func (c Census) figures() figures {
 	return figures{c.unfinished, len(c.nodes)}
 }
 
-// counted names what the first of the figures counts.
-func (c Census) counted() string {
-	if c.sandboxes.read {
-		return "sandboxes"
-	}
-	return "unfinished pods"
+// censusWords name a census for people.
+type censusWords struct {
+	counted string // what the first of its figures counts
+	subject string // what it is of
+	source  string // who was asked
+	empty   string // the limit of a plan whose census has none of them
 }
 
-// subject names what the census is of, for people.
-func (c Census) subject() string {
+// words returns what to call the census.
+func (c Census) words() censusWords {
 	if c.sandboxes.read {
-		return "the container runtime"
+		return censusWords{"sandboxes", "the container runtime", "the container runtime", noSandboxes}
 	}
-	return "the cluster"
-}
-
-// source names who was asked for the census, for people.
-func (c Census) source() string {
-	if c.sandboxes.read {
-		return "the container runtime"
-	}
-	return "the API server"
+	return censusWords{"unfinished pods", "the cluster", "the API server", noPods}
 }
 
 // isEmpty reports whether the census has none of what every decision rests on.

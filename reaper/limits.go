@@ -106,12 +106,8 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	refuse := func(limit, allowed string) {
 		refusals = append(refusals, &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed})
 	}
-	switch {
-	case !c.isEmpty():
-	case c.sandboxes.read:
-		refuse(noSandboxes, "none")
-	default:
-		refuse(noPods, "none")
+	if c.isEmpty() {
+		refuse(c.words().empty, "none")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
 		refuse("limits.maxReleases", fmt.Sprint(most))
@@ -167,21 +163,21 @@ func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time
 
 // dropped returns a *LimitError for each list that has much less than the figures.
 func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
-	now := c.figures()
+	now, words := c.figures(), c.words()
 	var refusals []*LimitError
 	for _, list := range []struct {
 		kind              string
 		now, then, enough int
 	}{
-		{c.counted(), now.Pods, then.Pods, *limits.MinEntries},
+		{words.counted, now.Pods, then.Pods, *limits.MinEntries},
 		{"nodes", now.Nodes, then.Nodes, fewNodes},
 	} {
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.nodes != nil
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: c.source(), Census: fmt.Sprintf(
+			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: words.source, Census: fmt.Sprintf(
 				"%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
-				c.subject(), list.now, list.kind, list.then, most)})
+				words.subject, list.now, list.kind, list.then, most)})
 		}
 	}
 	return refusals

@@ -185,9 +185,9 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 // metadataOfOne asks the API server to answer with the metadata alone of an object.
 const metadataOfOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// patch applies all operations or none. It needs no answer but that it has. client-go would wait inside the request
-// when the API server asks it to, and meanwhile the warrants would expire:
-// MaxRetries(0) forbids that.
+// patch applies all operations or none. It needs no answer but that it has. client-go would
+// wait inside the request when the API server asks it to, and meanwhile the warrants would
+// expire: MaxRetries(0) forbids that.
 func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
