@@ -130,7 +130,7 @@ func (b block) address(ordinal int) netip.Addr {
 }
 
 // token returns the token of an allocation: a hash of its sequence number and of its
-// attribute as it is stored, both owners included. A Calico before 3.23 writes no sequence
+// attribute as it is stored, both owners included. A Calico before 3.22.2 writes no sequence
 // number. Then the attribute alone is enough if it has a handle, because a handle
 // names one sandbox. Without both, the token is empty: nothing tells the allocation
 // from the next one of the address.

@@ -112,7 +112,7 @@ func TestRestoreOfAnOrdinalThatIsNotFree(t *testing.T) {
 	})
 }
 
-// Calico before 3.23 wrote no sequence numbers. A number that another writer left
+// Calico before 3.22.2 wrote no sequence numbers. A number that another writer left
 // behind must not be taken for the record's.
 func TestBlockRestoreWithoutASequenceNumber(t *testing.T) {
 	inShapes(t, func(t *testing.T, s shape) {

@@ -19,7 +19,7 @@ const (
 )
 
 // timestampLayout is the layout of Go's time.Time.String. Calico stores it since
-// 3.22, in UTC and by the clock of the node.
+// 3.18, in UTC and by the clock of the node.
 const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 
 // isSandboxID reports whether a text has the form of the IDs of pod sandboxes that

@@ -162,7 +162,7 @@ func free(b map[string]any, ordinals []int) (ids []string) {
 	return ids
 }
 
-// sequence is the sequence number of a block, 0 where it is of before 3.23.
+// sequence is the sequence number of a block, 0 where it is of before 3.22.2.
 func sequence(b map[string]any) uint64 {
 	text, ok := b["sequenceNumber"].(json.Number)
 	if !ok {

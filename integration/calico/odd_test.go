@@ -109,7 +109,7 @@ func TestOddAllocations(t *testing.T) {
 				return odd("k8s-pod-network.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 
-			// As before 3.23: only the handle, which names one sandbox, tells
+			// As before 3.22.2: only the handle, which names one sandbox, tells
 			// an allocation from the next.
 			{name: "no sequence number", want: gone, set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)

@@ -202,7 +202,7 @@ func (s *fixture) comesAndGoes(pod string) (calico.Sandbox, netip.Addr) {
 	return sandbox, ip
 }
 
-// Before 3.22 Calico did not write down when: then the ledger counts the four minutes.
+// Before 3.18 Calico did not write down when: then the ledger counts the four minutes.
 func TestReplacedSandboxOfUnknownAge(t *testing.T) {
 	const replacedSoon, replaced = "suspected SandboxReplaced kept", "orphan SandboxReplaced released"
 	each(t, func(s *fixture) {

@@ -1,0 +1,54 @@
+package calico_test
+
+import "testing"
+
+// handwritten returns a form that nobody recorded: it was written by hand, after what is
+// known of the versions.
+func handwritten(name, group string, whole bool, want map[string]string) form {
+	return form{name: name, alive: "hand", group: group, whole: whole, want: want}
+}
+
+// What Calico 3.20 to 3.26 may have stored gets the same verdicts as what later ones do,
+// and so does what such a cluster still has of earlier versions. All of it is written by
+// hand: no program of these versions made it.
+func TestHandWrittenOlderFormsGetTheirVerdicts(t *testing.T) {
+	same := cast{
+		"10.65.0.0", "10.65.0.1", "fd65::", "10.65.0.2", "10.65.0.3", "fd65::1", "10.65.0.4", "10.65.0.5", "10.65.0.6",
+		"10.65.0.7", "10.65.0.8", "10.65.0.9", "10.65.0.10", "10.65.0.12", "10.65.0.14", "10.65.0.19", "10.65.0.47",
+	}.verdicts()
+	earlier := map[string]string{
+		// A handle <namespace>.<pod> of v2 may be a pod's.
+		"a/gone 10.65.0.0":      "held OwnerUnknown kept",
+		"a/live 10.65.0.1":      "inUse PodPresent kept",
+		"a/live 10.65.0.2":      "inUse PodPresent kept",
+		"a/departed 10.65.0.11": "orphan PodAbsent released",
+		// A tunnel's, of before handles.
+		"no pod 10.65.0.4": "held OwnerUnknown kept",
+		// Without times, the pod's status proves which is later, and an ADD may take
+		// four minutes.
+		"a/again 10.65.0.5": "suspected SandboxReplaced kept",
+		"a/again 10.65.0.6": "inUse PodPresent kept",
+		// Its handle has an interface behind it.
+		"a/gone 10.65.0.7": "orphan PodAbsent released",
+		// Its handle counts an address in a block that is gone.
+		"a/gone 10.65.0.15":       "orphan PodAbsent released",
+		"excluded/gone 10.65.0.9": "held OutOfScope kept",
+		// A sandbox alone.
+		"no pod 10.65.0.10": "held OwnerUnknown kept",
+		"a/done 10.65.0.12": "held PodFinished kept",
+		// Neither a number nor a handle tells it from the next one.
+		"a/gone 10.65.0.13":  "held NoToken kept",
+		"a/shown 10.65.0.14": "inUse AddressInUse kept",
+		"a/away 10.65.0.19":  "held NodeUnreachable kept",
+	}
+	for _, f := range []form{
+		handwritten("hand-3.20-kubernetes", groupV1, true, same),
+		handwritten("hand-3.26-kubernetes", groupV1, true, same),
+		handwritten("hand-earlier-kubernetes", groupV1, false, earlier),
+		handwritten("hand-3.20-etcdv3", "", true, same),
+		handwritten("hand-3.26-etcdv3", "", true, same),
+		handwritten("hand-earlier-etcdv3", "", false, earlier),
+	} {
+		t.Run(f.name, f.prove)
+	}
+}

@@ -1,0 +1,146 @@
+// Package calico_test loads what other versions of Calico store into the real
+// datastores, and has ip-reaper run over it. The programs of these versions do not run
+// here: integration/calico has those of v3.28.
+package calico_test
+
+import (
+	"maps"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+func TestMain(m *testing.M) { kit.Main(m, kit.Options{}) }
+
+// releaseNow is a policy that waits for nothing and leaves out a namespace. Its limits
+// are off, since most of the addresses here are leaks.
+const releaseNow = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+gracePeriod: 0s
+minAge: 0s
+limits: {maxFraction: 1}
+namespaces: {exclude: [excluded]}
+`
+
+// prove loads a form and runs over it: a dry run, a run, and another run. Each of the
+// entries has to get its verdict, for its reason. What the form says is released, and
+// nothing else, and every byte of all else stays as it was stored (promises 1, 5 and 6).
+func (f form) prove(t *testing.T) {
+	s := f.load(t)
+	before, all := s.stored(t), s.versions(t)
+	s.reaps(t, f.planned(), "--dry-run=true")
+	if diff := cmp.Diff(before, s.stored(t)); diff != "" {
+		t.Errorf("a dry run changed what is stored (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(all, s.versions(t)); diff != "" {
+		t.Errorf("a dry run wrote into the cluster (-before +after):\n%s", diff)
+	}
+
+	s.reaps(t, f.want)
+	after := s.stored(t)
+	if diff := cmp.Diff(before.without(t, f.released()), after.afterWrite(t, before)); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	f.check(t, s)
+
+	if again := s.reap(t); again.Summary.Released != 0 {
+		t.Errorf("the second run released %d", again.Summary.Released)
+	}
+	if diff := cmp.Diff(after, s.stored(t)); diff != "" {
+		t.Errorf("the second run changed what is stored (-before +after):\n%s", diff)
+	}
+}
+
+// reaps runs over the stores and fails the test unless the entries of the report are
+// these.
+func (s fixture) reaps(t *testing.T, want map[string]string, args ...string) {
+	t.Helper()
+	got := map[string]string{}
+	for _, e := range s.reap(t, args...).Entries {
+		owner := "no pod"
+		if e.Owner.Pod != "" {
+			owner = e.Owner.Namespace + "/" + e.Owner.Pod
+		}
+		got[owner+" "+e.IP] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries of the report of a run with %v (-want +got):\n%s", args, diff)
+	}
+}
+
+// reap runs the binary.
+func (s fixture) reap(t *testing.T, args ...string) *reap.Report {
+	t.Helper()
+	return reap.StartT(t, s.cluster.Kubeconfig, releaseNow, s.env, args...).EndT(t, reap.ExitDone).Report
+}
+
+// versions are those of everything in the cluster.
+func (s fixture) versions(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := s.cluster.Versions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// planned are the entries of a dry run.
+func (f form) planned() map[string]string {
+	want := maps.Clone(f.want)
+	for entry, verdict := range want {
+		if due, ok := strings.CutSuffix(verdict, " released"); ok {
+			want[entry] = due + " planned"
+		}
+	}
+	return want
+}
+
+// released are the addresses that go.
+func (f form) released() map[netip.Addr]bool {
+	return f.addresses(func(verdict string) bool { return strings.HasSuffix(verdict, " released") })
+}
+
+// kept are the addresses that stay.
+func (f form) kept() map[netip.Addr]bool {
+	return f.addresses(func(verdict string) bool { return !strings.HasSuffix(verdict, " released") })
+}
+
+// addresses are those of the entries with such a verdict.
+func (f form) addresses(such func(verdict string) bool) map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for entry, verdict := range f.want {
+		if such(verdict) {
+			all[netip.MustParseAddr(entry[strings.LastIndexByte(entry, ' ')+1:])] = true
+		}
+	}
+	return all
+}
+
+// check has calicoctl look, where it understands the form: it has to find the
+// addresses that stay, and a handle for each.
+func (f form) check(t *testing.T, s fixture) {
+	t.Helper()
+	if s.datastore == nil || !f.whole {
+		return
+	}
+	r, err := s.datastore.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[netip.Addr]bool{}
+	for ip := range r.Allocations {
+		got[ip] = true
+	}
+	if diff := cmp.Diff(f.kept(), got); diff != "" {
+		t.Errorf("addresses that calicoctl finds (-want +got):\n%s", diff)
+	}
+	if len(r.LeakedHandles)+len(r.MissingHandles) > 0 {
+		t.Errorf("calicoctl finds leaked handles %v and missing ones %v", r.LeakedHandles, r.MissingHandles)
+	}
+}
