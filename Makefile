@@ -79,8 +79,8 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
 	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
 
 .PHONY: release
-release: $(BIN)/changie $(BIN)/cyclonedx-gomod ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
-	@$(TOOLS)/release/release.sh "$(CURDIR)/$(BIN)/changie" "$(CURDIR)/$(BIN)/cyclonedx-gomod" '$(VERSION)' $(PLATFORMS)
+release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
+	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
 
 .PHONY: assets
 assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 10 minutes)
@@ -130,9 +130,6 @@ $(BIN)/govulncheck: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
-
-$(BIN)/cyclonedx-gomod: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
-	$(call build_tool,release,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod)
 
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
 .PHONY: demo
