@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace github.com/ip-reaper/ip-reaper => ../
 
 require (
