@@ -59,7 +59,10 @@ func isWhole(t *testing.T, c checkout) {
 			t.Errorf("%s is not of %s:\n%s", page, version, got[page])
 		}
 	}
-	maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasPrefix(name, "man/") })
+	hasPackages(t, c, files, got)
+	maps.DeleteFunc(got, func(name, _ string) bool {
+		return strings.HasPrefix(name, "man/") || strings.HasPrefix(name, "completions/")
+	})
 	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("archive (-want +got):\n%s", diff)
 	}

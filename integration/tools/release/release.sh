@@ -63,9 +63,12 @@ step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" 
 
 step release/stamp.sh
 step release/man.sh
+step packages/completions.sh
 step release/build.sh
+step packages/chart.sh
 step release/archives.sh
 step release/sbom.sh
+step packages/release.sh
 step release/checksums.sh
 
 rm -rf dist
