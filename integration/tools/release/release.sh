@@ -64,6 +64,7 @@ step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" 
 step release/stamp.sh
 step release/man.sh
 step release/build.sh
+step release/notices.sh
 step release/archives.sh
 step release/sbom.sh
 step release/checksums.sh
