@@ -19,12 +19,15 @@
 #   dist                      what is handed out; it becomes dist/ if no step fails
 set -eu
 
-# Where modules come from and are kept, and proxies may be said by the caller. All else is
-# cleared, what go env -w has written too.
+# The key reaches the step that signs, and no other.
+secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
+
+# Where modules come from and are kept, proxies, and who builds may be said by the caller.
+# All else is cleared, what go env -w has written too.
 keep=' PATH HOME TMPDIR SSL_CERT_FILE SSL_CERT_DIR
 	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
 	GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE
- '
+	BUILDER_ID INVOCATION_ID '
 for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE; do
 	value=$(GOFLAGS=-mod=mod GOTOOLCHAIN=local go env "$name")
 	export "$name=$value"
@@ -40,6 +43,7 @@ umask 022
 
 export version=$1
 shift
+"$(dirname "$0")/version.sh" "$version"
 export platforms="$*"
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
@@ -65,11 +69,14 @@ step release/stamp.sh
 step release/man.sh
 step packages/completions.sh
 step release/build.sh
+step release/notices.sh
 step packages/chart.sh
 step release/archives.sh
 step release/sbom.sh
 step packages/release.sh
 step release/checksums.sh
+step release/provenance.sh
+(cd "$dist" && MINISIGN_SECRET_KEY=$secret MINISIGN_PASSWORD=$password "$tools/sign" checksums.txt provenance.intoto.json)
 
 rm -rf dist
 mv "$dist" dist
