@@ -97,7 +97,7 @@ func formulaInstalls(t *testing.T, formula string, archive map[string]string) {
 	for _, m := range installed.FindAllStringSubmatch(formula, -1) {
 		patterns = append(patterns, m[1])
 	}
-	wanted := slices.Concat([]string{"ip-reaper", "man/*.1"}, slices.Collect(maps.Keys(shells)))
+	wanted := slices.Concat([]string{"ip-reaper", "THIRD_PARTY_NOTICES", "man/*.1"}, slices.Collect(maps.Keys(shells)))
 	slices.Sort(patterns)
 	slices.Sort(wanted)
 	if diff := cmp.Diff(wanted, patterns); diff != "" {
