@@ -128,6 +128,9 @@ $(BIN)/golangci-lint: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 $(BIN)/govulncheck: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 	$(call build_tool,lint,golang.org/x/vuln/cmd/govulncheck)
 
+$(BIN)/actionlint: $(TOOLS)/actionlint/go.mod $(TOOLS)/actionlint/go.sum
+	$(call build_tool,actionlint,github.com/rhysd/actionlint/cmd/actionlint)
+
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
 
@@ -171,7 +174,7 @@ exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make 
 	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint $(BIN)/govulncheck ## Check format, vet, linters, tidiness and known vulnerabilities
+lint: $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/actionlint ## Check format, vet, linters, tidiness, workflows and known vulnerabilities
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; }
 	@failed=0; for module in $(MODULES) $(TOOL_MODULES); do \
 		echo "go mod tidy -diff   # in $$module"; \
@@ -181,7 +184,12 @@ lint: $(BIN)/golangci-lint $(BIN)/govulncheck ## Check format, vet, linters, tid
 		echo "go vet, golangci-lint run   # in $$module"; \
 		(cd $$module && go vet ./... && "$(CURDIR)/$(BIN)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || failed=1; \
 	done; exit $$failed
+	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@$(TOOLS)/lint/vulncheck.sh $(BIN)/govulncheck ./...
+
+.PHONY: vulncheck
+vulncheck: $(BIN)/govulncheck ## Check for known vulnerabilities; fail also if their database cannot be reached
+	@VULNCHECK=required $(TOOLS)/lint/vulncheck.sh $(BIN)/govulncheck ./...
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
