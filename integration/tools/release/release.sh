@@ -28,15 +28,15 @@ keep=' PATH HOME TMPDIR SSL_CERT_FILE SSL_CERT_DIR
 	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
 	GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE
 	BUILDER_ID INVOCATION_ID '
-for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE; do
-	value=$(GOFLAGS=-mod=mod GOTOOLCHAIN=local go env "$name")
-	export "$name=$value"
-done
 for name in $(awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/) print name }'); do
 	case $keep in
 	*[[:space:]]"$name"[[:space:]]*) ;;
 	*) unset "$name" ;;
 	esac
+done
+for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE; do
+	value=$(GOFLAGS=-mod=mod GOTOOLCHAIN=local go env "$name")
+	export "$name=$value"
 done
 export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOENV=off GOFLAGS=-mod=readonly GOWORK=off
 umask 022
@@ -47,8 +47,8 @@ shift
 export platforms="$*"
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-date=$(git log -1 --format=%cd --date=format-local:%F)
+SOURCE_DATE_EPOCH=$(git -c log.showSignature=false log -1 --format=%ct)
+date=$(git -c log.showSignature=false log -1 --format=%cd --date=format-local:%F)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
