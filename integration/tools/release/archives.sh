@@ -1,7 +1,7 @@
 #!/bin/sh
 # Packs an archive for each platform, the manifests, and the chart.
 set -eu
-cp LICENSE README.md CHANGELOG.md "$stage/common"
+cp LICENSE README.md CHANGELOG.md "$stage/THIRD_PARTY_NOTICES" "$stage/common"
 for program in "$stage"/bin/*/ip-reaper; do
 	folder=$(dirname "$program")
 	cp -R "$stage/common/." "$folder"

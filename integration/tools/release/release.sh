@@ -3,8 +3,8 @@
 # ./release.sh VERSION OS/ARCH...
 #
 # What is not committed is not in it. The same commit makes the same bytes, wherever the
-# checkout lies: the sources are exported, paths are trimmed, and every time is that of the
-# commit.
+# checkout lies and whatever the environment says: the sources are exported, paths are
+# trimmed, every time is that of the commit, and Go is the one that go.mod names.
 #
 # Each step is a script of the commit, run in the exported sources. It finds in its environment:
 #
@@ -18,23 +18,49 @@
 #     common/                   what every archive has beside the program
 #   dist                      what is handed out; it becomes dist/ if no step fails
 set -eu
+
+# The key reaches the step that signs, and no other.
+secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
+
+# Where modules come from and are kept, proxies, and who builds may be said by the caller.
+# All else is cleared, what go env -w has written too.
+keep=' PATH HOME TMPDIR SSL_CERT_FILE SSL_CERT_DIR
+	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
+	GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE
+	BUILDER_ID INVOCATION_ID '
+for name in $(awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/) print name }'); do
+	case $keep in
+	*[[:space:]]"$name"[[:space:]]*) ;;
+	*) unset "$name" ;;
+	esac
+done
+for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE; do
+	value=$(GOFLAGS=-mod=mod GOTOOLCHAIN=local go env "$name")
+	export "$name=$value"
+done
+export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOENV=off GOFLAGS=-mod=readonly GOWORK=off
+umask 022
+
 export version=$1
 shift
+"$(dirname "$0")/version.sh" "$version"
 export platforms="$*"
-
-export LC_ALL=C TZ=UTC CGO_ENABLED=0
-umask 022
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-date=$(git log -1 --format=%cd --date=format-local:%F)
+SOURCE_DATE_EPOCH=$(git -c log.showSignature=false log -1 --format=%ct)
+date=$(git -c log.showSignature=false log -1 --format=%cd --date=format-local:%F)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 src=$stage/src tools=$stage/tools dist=$stage/dist
 export commit date SOURCE_DATE_EPOCH stage src tools dist
 mkdir "$src" "$tools" "$dist" "$stage/common"
-git archive HEAD | tar --extract --directory="$src"
+git -c core.autocrlf=false -c core.eol=lf -c core.attributesFile=/dev/null archive HEAD | tar --extract --directory="$src"
+
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$src/go.mod")
+export GOTOOLCHAIN
+go=$(go env GOVERSION) || go=none
+[ "$go" = "$GOTOOLCHAIN" ] || { echo "a release is built by $GOTOOLCHAIN, which go.mod names, and not by $go" >&2; exit 1; }
 (cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" tool ./...)
 
 step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" >&2; exit 1; }; }
@@ -42,9 +68,12 @@ step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" 
 step release/stamp.sh
 step release/man.sh
 step release/build.sh
+step release/notices.sh
 step release/archives.sh
 step release/sbom.sh
 step release/checksums.sh
+step release/provenance.sh
+(cd "$dist" && MINISIGN_SECRET_KEY=$secret MINISIGN_PASSWORD=$password "$tools/sign" checksums.txt provenance.intoto.json)
 
 rm -rf dist
 mv "$dist" dist
