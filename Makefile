@@ -9,8 +9,8 @@ BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(
 ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
-MODULES := . integration
-TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
+MODULES := . integration $(TOOLS)/image
+TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
 
 BENCH ?= .
 BENCHFLAGS ?=
@@ -82,6 +82,11 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
 release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
 	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
 
+# An archive of another machine serves too: the login is that of docker or crane.
+.PHONY: publish-image
+publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to IMAGE, as it is
+	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper_$(VERSION)_image.tar' '$(IMAGE)'
+
 .PHONY: assets
 assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 10 minutes)
 
@@ -133,6 +138,9 @@ $(BIN)/actionlint: $(TOOLS)/actionlint/go.mod $(TOOLS)/actionlint/go.sum
 
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
+
+$(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
+	$(call build_tool,image,github.com/google/go-containerregistry/cmd/crane)
 
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
 .PHONY: demo

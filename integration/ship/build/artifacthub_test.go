@@ -31,7 +31,11 @@ func artifactHubReadsTheChart(t *testing.T, c checkout, archive string) {
 		t.Error(err)
 	}
 	got := map[string]string{}
+	const digest = "ip-reaper/image-digest"
 	for name, value := range chart.Metadata.Annotations {
+		if name == digest {
+			continue
+		}
 		short, ok := strings.CutPrefix(name, "artifacthub.io/")
 		if !ok {
 			t.Errorf("%s is not of Artifact Hub", name)
@@ -65,19 +69,9 @@ func artifactHubReadsTheChart(t *testing.T, c checkout, archive string) {
 		}
 	}
 
-	var values struct {
-		Image struct{ Repository, Digest string }
-	}
-	for _, file := range chart.Raw {
-		if file.Name == "values.yaml" {
-			if err := yaml.Unmarshal(file.Data, &values); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	want := values.Image.Repository + ":" + version
-	if values.Image.Digest != "" {
-		want = values.Image.Repository + "@" + values.Image.Digest
+	want := "ghcr.io/ip-reaper/ip-reaper:" + version
+	if d := chart.Metadata.Annotations[digest]; d != "" {
+		want += "@" + d
 	}
 	if len(images) != 1 || images[0].Image != want {
 		t.Errorf("images %v, want %s", images, want)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -48,23 +47,35 @@ type image struct {
 	Platforms []string `json:"platforms"`
 }
 
-// imagesOf returns the image that the chart's values name.
+// imagesOf returns the image of a chart whose values are those that it comes with.
 func imagesOf(chart, version string) ([]image, error) {
-	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
-	if err != nil {
-		return nil, err
-	}
 	var values struct {
-		Image struct{ Repository, Tag, Digest string }
+		Image struct{ Repository string }
 	}
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	if err := read(filepath.Join(chart, "values.yaml"), &values); err != nil {
 		return nil, err
 	}
-	named := values.Image.Repository + ":" + cmp.Or(values.Image.Tag, version)
-	if values.Image.Digest != "" {
-		named = values.Image.Repository + "@" + values.Image.Digest
+	var about struct{ Annotations map[string]string }
+	if err := read(filepath.Join(chart, "Chart.yaml"), &about); err != nil {
+		return nil, err
 	}
-	return []image{{"ip-reaper", named, []string{"linux/amd64", "linux/arm64"}}}, nil
+	name := values.Image.Repository + ":" + version
+	if digest := about.Annotations["ip-reaper/image-digest"]; digest != "" {
+		name += "@" + digest
+	}
+	return []image{{"ip-reaper", name, []string{"linux/amd64", "linux/arm64"}}}, nil
+}
+
+// read decodes a file of YAML.
+func read(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // setAnnotations appends annotations of Artifact Hub to a Chart.yaml. Its last field has to
