@@ -23,10 +23,17 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE ?= ghcr.io/ip-reaper/ip-reaper:$(VERSION)
 IMAGE_BYTES := 45000000
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-KUBERNETES_VERSION := $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/kubernetes/go.mod | cut -d' ' -f1)
-KUBERNETES_LDFLAGS := -s -w \
-	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
-	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES_VERSION)
+
+# The version that the tools module $(1) pins, and the flags that stamp its programs.
+kubernetes_version = $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/$(1)/go.mod | cut -d' ' -f1)
+kubernetes_ldflags = -s -w \
+	-X k8s.io/component-base/version.gitVersion=$(call kubernetes_version,$(1)) \
+	-X k8s.io/client-go/pkg/version.gitVersion=$(call kubernetes_version,$(1))
+KUBERNETES_LDFLAGS := $(call kubernetes_ldflags,kubernetes)
+
+# The minor version that all tests run on, and those that make versions runs them on.
+KUBERNETES_MINOR := $(shell echo '$(call kubernetes_version,kubernetes)' | sed 's|^v\(1\.[0-9]*\)\..*|\1|')
+VERSIONS ?= $(sort $(KUBERNETES_MINOR) $(patsubst $(TOOLS)/kubernetes-%/go.mod,%,$(wildcard $(TOOLS)/kubernetes-*/go.mod)))
 
 # build_tool builds package $(2) of the tools module $(1) as the target.
 build_tool = cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
@@ -95,6 +102,17 @@ $(BIN)/etcd: $(TOOLS)/etcd/go.mod $(TOOLS)/etcd/go.sum
 
 $(BIN)/kube-apiserver $(BIN)/kubectl: $(TOOLS)/kubernetes/go.mod $(TOOLS)/kubernetes/go.sum
 	$(call build_tool,kubernetes,k8s.io/kubernetes/cmd/$(@F),$(KUBERNETES_LDFLAGS))
+
+# Each other Kubernetes is in a folder of its own, and the pinned one there as well.
+$(BIN)/kubernetes-%/kube-apiserver: $(TOOLS)/kubernetes-%/go.mod $(TOOLS)/kubernetes-%/go.sum
+	$(call build_tool,kubernetes-$*,k8s.io/kubernetes/cmd/$(@F),$(call kubernetes_ldflags,kubernetes-$*))
+
+$(BIN)/kubernetes-%/kubectl: $(TOOLS)/kubernetes-%/go.mod $(TOOLS)/kubernetes-%/go.sum
+	$(call build_tool,kubernetes-$*,k8s.io/kubernetes/cmd/$(@F),$(call kubernetes_ldflags,kubernetes-$*))
+
+$(BIN)/kubernetes-$(KUBERNETES_MINOR)/kube-apiserver $(BIN)/kubernetes-$(KUBERNETES_MINOR)/kubectl: \
+$(BIN)/kubernetes-$(KUBERNETES_MINOR)/%: $(BIN)/%
+	mkdir -p $(@D) && ln -f $< $@
 
 $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
@@ -198,6 +216,12 @@ lint: $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/actionlint ## Check format,
 .PHONY: vulncheck
 vulncheck: $(BIN)/govulncheck ## Check for known vulnerabilities; fail also if their database cannot be reached
 	@VULNCHECK=required $(TOOLS)/lint/vulncheck.sh $(BIN)/govulncheck ./...
+
+# CI runs this each week: a version takes longer than a change should wait. A newer one is
+# pinned by $(TOOLS)/kubernetes/pin.sh v1.38.0 kubernetes-1.38, and runs from then on.
+.PHONY: versions
+versions: assets $(BIN)/ip-reaper $(foreach minor,$(VERSIONS),$(addprefix $(BIN)/kubernetes-$(minor)/,kube-apiserver kubectl)) ## Run the tests of a run, conformance and kubectl's plugin on each Kubernetes of VERSIONS ("1.31 1.37"; all)
+	@cd integration && CGO_ENABLED=0 go build -o bin/versions ./versions/kubernetes && exec bin/versions $(VERSIONS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
