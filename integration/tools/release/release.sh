@@ -69,6 +69,7 @@ step release/stamp.sh
 step release/man.sh
 step release/build.sh
 step release/notices.sh
+step image/release.sh
 step release/archives.sh
 step release/sbom.sh
 step release/checksums.sh
