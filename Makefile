@@ -56,13 +56,21 @@ build: bin/ip-reaper ## Build the binary: bin/ip-reaper
 bin/ip-reaper $(BIN)/ip-reaper:
 	$(go_build) -o $@ .
 
-# The classic builder and BuildKit both do; neither pulls anything. A layer holds the
-# times of its files, so the binary gets one that does not change.
+# What an image has, in the folder FILES. A layer holds the times of its files, so they get
+# one that does not change.
+.PHONY: image-files
+image-files: $(BIN)/notices
+	@mkdir -p '$(FILES)/licenses'
+	@GOOS=linux $(go_build) -o '$(FILES)/ip-reaper' .
+	@$(BIN)/notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' /dev/null '$(FILES)/ip-reaper'
+	@cp LICENSE '$(FILES)/licenses'
+	@chmod -R u=rwX,go=rX '$(FILES)' && chmod 0755 '$(FILES)/ip-reaper' && find '$(FILES)' -exec touch -d @0 {} +
+
+# The classic builder and BuildKit both do; neither pulls anything.
 .PHONY: image
 image: ## Build the image IMAGE from a binary that is built here; pulls nothing
 	@context=$$(mktemp -d) && trap 'rm -rf "$$context"' EXIT && \
-	GOOS=linux $(go_build) -o "$$context/ip-reaper" . && \
-	chmod 0755 "$$context/ip-reaper" && touch -d @0 "$$context/ip-reaper" && \
+	$(MAKE) --no-print-directory --silent image-files FILES="$$context" && \
 	docker build --quiet --no-cache --target local --file Dockerfile --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) "$$context" && \
 	size=$$(docker image inspect --format '{{.Size}}' $(IMAGE)) && \
@@ -156,6 +164,9 @@ $(BIN)/actionlint: $(TOOLS)/actionlint/go.mod $(TOOLS)/actionlint/go.sum
 
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
+
+$(BIN)/notices: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum $(wildcard $(TOOLS)/release/notices/*.go)
+	$(call build_tool,release,./notices)
 
 $(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
 	$(call build_tool,image,github.com/google/go-containerregistry/cmd/crane)

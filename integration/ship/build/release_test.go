@@ -103,23 +103,8 @@ func isWhole(t *testing.T, c checkout) {
 	linked := checkSBOM(t, files[binary+".cdx.json"])
 	checkSPDX(t, files[binary+".spdx.json"], linked)
 	checkNotices(t, got["THIRD_PARTY_NOTICES"], linked)
-	checkManifests(t, files)
-}
-
-// checkManifests looks whether manifests and chart name the image of the release.
-func checkManifests(t *testing.T, files map[string]string) {
-	t.Helper()
-	manifests := unpack(t, files["ip-reaper_"+version+"_deploy.tar.gz"])
-	chart := unpack(t, files["ip-reaper-"+strings.TrimPrefix(version, "v")+".tgz"])
-	for want, text := range map[string]string{
-		"image: ghcr.io/ip-reaper/ip-reaper:" + version + "\n":  manifests["deploy/kustomize/template/cronjob.yaml"],
-		"\nappVersion: " + version + "\n":                       chart["ip-reaper/Chart.yaml"],
-		"\nversion: " + strings.TrimPrefix(version, "v") + "\n": chart["ip-reaper/Chart.yaml"],
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
-		}
-	}
+	digest := checkImage(t, files["ip-reaper_"+version+"_image.tar"], got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
+	checkManifests(t, files, digest)
 }
 
 // unpack returns the files of an archive, and checks that they belong to user 0 and that

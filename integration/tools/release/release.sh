@@ -71,6 +71,7 @@ step release/man.sh
 step packages/completions.sh
 step release/build.sh
 step release/notices.sh
+step image/release.sh
 step packages/chart.sh
 step release/archives.sh
 step release/sbom.sh
