@@ -93,7 +93,7 @@ func TestWorkflowsPinTheirActions(t *testing.T) {
 	}
 }
 
-var context = regexp.MustCompile(`\$\{\{[^}]*\}\}`)
+var expression = regexp.MustCompile(`\$\{\{[^}]*\}\}`)
 
 func TestWorkflowsKeepSecretsForTheRelease(t *testing.T) {
 	for name, w := range workflows(t) {
@@ -113,7 +113,7 @@ func TestWorkflowsKeepSecretsForTheRelease(t *testing.T) {
 						t.Errorf("%s: job %s gives %s to more than make release, or may write", name, id, key)
 					}
 				}
-				if c := context.FindString(step.Run); c != "" {
+				if c := expression.FindString(step.Run); c != "" {
 					t.Errorf("%s: job %s has the shell read %s: pass it by env", name, id, c)
 				}
 			}

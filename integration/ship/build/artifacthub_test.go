@@ -50,7 +50,7 @@ func artifactHubReadsTheChart(t *testing.T, c checkout, archive string) {
 	var links []struct{ Name, URL string }
 	var screenshots []struct{ Title, URL string }
 	for name, into := range map[string]any{"changes": &changes, "images": &images, "links": &links, "screenshots": &screenshots} {
-		decode(t, got[name], into)
+		strictly(t, got[name], into)
 		delete(got, name)
 	}
 	if diff := cmp.Diff(map[string]string{
@@ -104,14 +104,14 @@ func TestArtifactHubReadsTheRepository(t *testing.T) {
 		Owners       []struct{ Name, Email string }
 		Ignore       []struct{ Name, Version string }
 	}
-	decode(t, read(t, root, "..", "deploy", "helm", "artifacthub-repo.yml"), &got)
+	strictly(t, read(t, root, "..", "deploy", "helm", "artifacthub-repo.yml"), &got)
 	if id := got.RepositoryID; id != "" && !uuid.MatchString(id) {
 		t.Errorf("repositoryID %q is none that Artifact Hub gives", id)
 	}
 }
 
-// decode reads YAML that has no field but those of its form.
-func decode(t *testing.T, text string, into any) {
+// strictly reads YAML that has no field but those of its form.
+func strictly(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 		t.Errorf("%v in\n%s", err, text)
