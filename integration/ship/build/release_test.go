@@ -44,12 +44,12 @@ func wantsAVersion(t *testing.T, c checkout) {
 }
 
 func wantsItsGo(t *testing.T, c checkout) {
-	real, err := exec.LookPath("go")
+	theGo, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := t.TempDir()
-	script := "#!/bin/sh\n[ \"$*\" = 'env GOVERSION' ] && echo go1.99.9 && exit\nexec '" + real + "' \"$@\"\n"
+	script := "#!/bin/sh\n[ \"$*\" = 'env GOVERSION' ] && echo go1.99.9 && exit\nexec '" + theGo + "' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(other, "go"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
