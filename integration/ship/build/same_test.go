@@ -61,7 +61,7 @@ func hostile(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
 	for name, text := range map[string]string{
-		".config/go/env": "GOFLAGS=-gcflags=all=-N\nGOAMD64=v2\nGOTOOLCHAIN=go1.99.9\n",
+		".config/go/env": "GOFLAGS=-gcflags=all=-N\nGOOS=plan9\nGOAMD64=v2\nGOTOOLCHAIN=go1.99.9\n",
 		".gitconfig":     "[core]\n\tautocrlf = true\n[tar]\n\tumask = 0077\n[log]\n\tshowSignature = true\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {

@@ -76,11 +76,13 @@ func TestReleasesAreSigned(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		key    key
+		empty  bool   // the key is set, and empty
 		want   string // of what is printed
 		signed bool
 		fails  bool
 	}{
 		{name: "no key", want: "*** THE RELEASE IS NOT SIGNED"},
+		{name: "an empty key", empty: true, want: "MINISIGN_SECRET_KEY is set, and empty", fails: true},
 		{name: "a key", key: good, want: good.public, signed: true},
 		{name: "no key of minisign", key: key{secret: "hunter2"}, want: "is no secret key of minisign", fails: true},
 		{name: "a damaged key", key: key{secret: halves}, want: "its halves do not belong together", fails: true},
@@ -94,6 +96,9 @@ func TestReleasesAreSigned(t *testing.T) {
 			env := []string{"SOURCE_DATE_EPOCH=7"}
 			if tt.key.secret != "" {
 				env = append(env, tt.key.env()...)
+			}
+			if tt.empty {
+				env = append(env, "MINISIGN_SECRET_KEY=")
 			}
 			out, err := c.runWith(env, sign, path)
 			if (err != nil) != tt.fails || !strings.Contains(out, tt.want) {

@@ -20,7 +20,7 @@
 set -eu
 
 # The key reaches the step that signs, and no other.
-secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
+signed=${MINISIGN_SECRET_KEY+yes} secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
 
 # Where modules come from and are kept, proxies, and who builds may be said by the caller.
 # All else is cleared, what go env -w has written too.
@@ -45,6 +45,7 @@ export version=$1
 shift
 "$(dirname "$0")/version.sh" "$version"
 export platforms="$*"
+sed --version 2>/dev/null | grep -q GNU || { echo "GNU sed is needed: others change no file in place" >&2; exit 1; }
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
 SOURCE_DATE_EPOCH=$(git -c log.showSignature=false log -1 --format=%ct)
@@ -74,7 +75,11 @@ step release/archives.sh
 step release/sbom.sh
 step release/checksums.sh
 step release/provenance.sh
-(cd "$dist" && MINISIGN_SECRET_KEY=$secret MINISIGN_PASSWORD=$password "$tools/sign" checksums.txt provenance.intoto.json)
+(
+	cd "$dist"
+	[ -z "$signed" ] || export MINISIGN_SECRET_KEY="$secret" MINISIGN_PASSWORD="$password"
+	"$tools/sign" checksums.txt provenance.intoto.json
+)
 
 rm -rf dist
 mv "$dist" dist
