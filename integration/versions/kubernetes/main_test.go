@@ -54,7 +54,8 @@ func TestSuiteTellsWhatRanOnWhat(t *testing.T) {
 		err  bool
 	}{
 		{
-			name: "all is well", suite: suite{packages: []string{"./good"}}, says: []string{"needs 1.34", "--- SKIP: TestNewer"},
+			name: "all is well", suite: suite{packages: []string{"./good"}},
+			says: []string{"needs 1.34", "--- SKIP: TestNewer", "2 passed, 1 skipped, 0 failed"},
 			want: result{
 				servers: []string{"v1.31.9"}, kubectls: []string{"v1.37.9"}, packages: []string{"example.com/suites/good"},
 				passed: 2, skipped: 1,

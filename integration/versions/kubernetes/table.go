@@ -52,9 +52,8 @@ func print(out io.Writer, rows []row) error {
 		for i, name := range r.packages {
 			packages[i] = strings.TrimPrefix(name, "github.com/ip-reaper/ip-reaper/integration/")
 		}
-		tests := fmt.Sprintf("%d passed, %d skipped, %d failed", r.passed, r.skipped, r.failed)
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", r.asked, strings.Join(r.servers, ", "),
-			strings.Join(r.kubectls, ", "), strings.Join(packages, ", "), tests, verdict,
+			strings.Join(r.kubectls, ", "), strings.Join(packages, ", "), r.tests(), verdict,
 			r.took.Round(time.Second), r.began.UTC().Format(time.DateOnly)))
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))

@@ -49,6 +49,7 @@ func (t tester) test(ctx context.Context, s suite, server, kubectl string) resul
 	if err := cmd.Start(); err != nil {
 		return result{err: err}
 	}
+	began := time.Now()
 	r := t.read(events)
 	r.err = errors.Join(r.err, cmd.Wait())
 	if r.passed == 0 {
@@ -57,6 +58,7 @@ func (t tester) test(ctx context.Context, s suite, server, kubectl string) resul
 	if r.err != nil {
 		fmt.Fprintln(t.out, "go test:", r.err)
 	}
+	fmt.Fprintf(t.out, "%s, %s\n", r.tests(), time.Since(began).Round(time.Second))
 	return r
 }
 
@@ -98,6 +100,11 @@ func (t tester) read(events io.Reader) result {
 			r.count(e)
 		}
 	}
+}
+
+// tests tells how many there were.
+func (r *result) tests() string {
+	return fmt.Sprintf("%d passed, %d skipped, %d failed", r.passed, r.skipped, r.failed)
 }
 
 // count counts an event that ends a test or a package.
