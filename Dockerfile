@@ -1,4 +1,4 @@
-# The image: one static binary, and nothing beside it.
+# The image: one static binary, its licences, and nothing beside them.
 #
 #   make image      wraps a binary that is built on this machine; pulls nothing
 #   docker build .  builds the binary in a container of Go; give VERSION and COMMIT;
@@ -23,11 +23,13 @@ LABEL org.opencontainers.image.title="ip-reaper" \
 USER 65532:65532
 ENTRYPOINT ["/ip-reaper"]
 
-# Before the stage that pulls: the classic builder builds all stages above.
+# Before the stage that pulls: the classic builder builds all stages above. The context is
+# what make image-files writes.
 FROM base AS local
-COPY ip-reaper /ip-reaper
+COPY . /
 
-FROM golang:1.26.8 AS build
+# The digest is that of docker-library/repo-info, in repos/golang/remote/1.26.8.md.
+FROM golang:1.26.8@sha256:9d2f36f06329b2a141b9db99ffa32765cf695ee57b813ca29e245e8670bcbfff AS build
 ENV GOTOOLCHAIN=local
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -35,7 +37,7 @@ RUN go mod download
 COPY . .
 ARG VERSION
 ARG COMMIT
-RUN make build VERSION="${VERSION}" COMMIT="${COMMIT}" && touch -d @0 bin/ip-reaper
+RUN make image-files FILES=/image VERSION="${VERSION}" COMMIT="${COMMIT}"
 
 FROM base
-COPY --from=build /src/bin/ip-reaper /ip-reaper
+COPY --from=build /image/ /

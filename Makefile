@@ -9,8 +9,8 @@ BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(
 ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
-MODULES := . integration
-TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
+MODULES := . integration $(TOOLS)/image
+TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
 
 BENCH ?= .
 BENCHFLAGS ?=
@@ -23,10 +23,17 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE ?= ghcr.io/ip-reaper/ip-reaper:$(VERSION)
 IMAGE_BYTES := 45000000
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-KUBERNETES_VERSION := $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/kubernetes/go.mod | cut -d' ' -f1)
-KUBERNETES_LDFLAGS := -s -w \
-	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
-	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES_VERSION)
+
+# The version that the tools module $(1) pins, and the flags that stamp its programs.
+kubernetes_version = $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/$(1)/go.mod | cut -d' ' -f1)
+kubernetes_ldflags = -s -w \
+	-X k8s.io/component-base/version.gitVersion=$(call kubernetes_version,$(1)) \
+	-X k8s.io/client-go/pkg/version.gitVersion=$(call kubernetes_version,$(1))
+KUBERNETES_LDFLAGS := $(call kubernetes_ldflags,kubernetes)
+
+# The minor version that all tests run on, and those that make versions runs them on.
+KUBERNETES_MINOR := $(shell echo '$(call kubernetes_version,kubernetes)' | sed 's|^v\(1\.[0-9]*\)\..*|\1|')
+VERSIONS ?= $(sort $(KUBERNETES_MINOR) $(patsubst $(TOOLS)/kubernetes-%/go.mod,%,$(wildcard $(TOOLS)/kubernetes-*/go.mod)))
 
 # build_tool builds package $(2) of the tools module $(1) as the target.
 build_tool = cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
@@ -49,13 +56,21 @@ build: bin/ip-reaper ## Build the binary: bin/ip-reaper
 bin/ip-reaper $(BIN)/ip-reaper:
 	$(go_build) -o $@ .
 
-# The classic builder and BuildKit both do; neither pulls anything. A layer holds the
-# times of its files, so the binary gets one that does not change.
+# What an image has, in the folder FILES. A layer holds the times of its files, so they get
+# one that does not change.
+.PHONY: image-files
+image-files: $(BIN)/notices
+	@mkdir -p '$(FILES)/licenses'
+	@GOOS=linux $(go_build) -o '$(FILES)/ip-reaper' .
+	@$(BIN)/notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' /dev/null '$(FILES)/ip-reaper'
+	@cp LICENSE '$(FILES)/licenses'
+	@chmod -R u=rwX,go=rX '$(FILES)' && chmod 0755 '$(FILES)/ip-reaper' && find '$(FILES)' -exec touch -d @0 {} +
+
+# The classic builder and BuildKit both do; neither pulls anything.
 .PHONY: image
 image: ## Build the image IMAGE from a binary that is built here; pulls nothing
 	@context=$$(mktemp -d) && trap 'rm -rf "$$context"' EXIT && \
-	GOOS=linux $(go_build) -o "$$context/ip-reaper" . && \
-	chmod 0755 "$$context/ip-reaper" && touch -d @0 "$$context/ip-reaper" && \
+	$(MAKE) --no-print-directory --silent image-files FILES="$$context" && \
 	docker build --quiet --no-cache --target local --file Dockerfile --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) "$$context" && \
 	size=$$(docker image inspect --format '{{.Size}}' $(IMAGE)) && \
@@ -79,8 +94,13 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
 	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
 
 .PHONY: release
-release: $(BIN)/changie $(BIN)/cyclonedx-gomod ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
-	@$(TOOLS)/release/release.sh "$(CURDIR)/$(BIN)/changie" "$(CURDIR)/$(BIN)/cyclonedx-gomod" '$(VERSION)' $(PLATFORMS)
+release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
+	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
+
+# An archive of another machine serves too: the login is that of docker or crane.
+.PHONY: publish-image
+publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to IMAGE, as it is
+	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper_$(VERSION)_image.tar' '$(IMAGE)'
 
 .PHONY: assets
 assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 10 minutes)
@@ -90,6 +110,17 @@ $(BIN)/etcd: $(TOOLS)/etcd/go.mod $(TOOLS)/etcd/go.sum
 
 $(BIN)/kube-apiserver $(BIN)/kubectl: $(TOOLS)/kubernetes/go.mod $(TOOLS)/kubernetes/go.sum
 	$(call build_tool,kubernetes,k8s.io/kubernetes/cmd/$(@F),$(KUBERNETES_LDFLAGS))
+
+# Each other Kubernetes is in a folder of its own, and the pinned one there as well.
+$(BIN)/kubernetes-%/kube-apiserver: $(TOOLS)/kubernetes-%/go.mod $(TOOLS)/kubernetes-%/go.sum
+	$(call build_tool,kubernetes-$*,k8s.io/kubernetes/cmd/$(@F),$(call kubernetes_ldflags,kubernetes-$*))
+
+$(BIN)/kubernetes-%/kubectl: $(TOOLS)/kubernetes-%/go.mod $(TOOLS)/kubernetes-%/go.sum
+	$(call build_tool,kubernetes-$*,k8s.io/kubernetes/cmd/$(@F),$(call kubernetes_ldflags,kubernetes-$*))
+
+$(BIN)/kubernetes-$(KUBERNETES_MINOR)/kube-apiserver $(BIN)/kubernetes-$(KUBERNETES_MINOR)/kubectl: \
+$(BIN)/kubernetes-$(KUBERNETES_MINOR)/%: $(BIN)/%
+	mkdir -p $(@D) && ln -f $< $@
 
 $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
@@ -128,11 +159,17 @@ $(BIN)/golangci-lint: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 $(BIN)/govulncheck: $(TOOLS)/lint/go.mod $(TOOLS)/lint/go.sum
 	$(call build_tool,lint,golang.org/x/vuln/cmd/govulncheck)
 
+$(BIN)/actionlint: $(TOOLS)/actionlint/go.mod $(TOOLS)/actionlint/go.sum
+	$(call build_tool,actionlint,github.com/rhysd/actionlint/cmd/actionlint)
+
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
 
-$(BIN)/cyclonedx-gomod: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
-	$(call build_tool,release,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod)
+$(BIN)/notices: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum $(wildcard $(TOOLS)/release/notices/*.go)
+	$(call build_tool,release,./notices)
+
+$(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
+	$(call build_tool,image,github.com/google/go-containerregistry/cmd/crane)
 
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
 .PHONY: demo
@@ -174,7 +211,7 @@ exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make 
 	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint $(BIN)/govulncheck ## Check format, vet, linters, tidiness and known vulnerabilities
+lint: $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/actionlint ## Check format, vet, linters, tidiness, workflows and known vulnerabilities
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; }
 	@failed=0; for module in $(MODULES) $(TOOL_MODULES); do \
 		echo "go mod tidy -diff   # in $$module"; \
@@ -184,7 +221,18 @@ lint: $(BIN)/golangci-lint $(BIN)/govulncheck ## Check format, vet, linters, tid
 		echo "go vet, golangci-lint run   # in $$module"; \
 		(cd $$module && go vet ./... && "$(CURDIR)/$(BIN)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || failed=1; \
 	done; exit $$failed
+	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@$(TOOLS)/lint/vulncheck.sh $(BIN)/govulncheck ./...
+
+.PHONY: vulncheck
+vulncheck: $(BIN)/govulncheck ## Check for known vulnerabilities; fail also if their database cannot be reached
+	@VULNCHECK=required $(TOOLS)/lint/vulncheck.sh $(BIN)/govulncheck ./...
+
+# CI runs this each week: a version takes longer than a change should wait. A newer one is
+# pinned by $(TOOLS)/kubernetes/pin.sh v1.38.0 kubernetes-1.38, and runs from then on.
+.PHONY: versions
+versions: assets $(BIN)/ip-reaper $(foreach minor,$(VERSIONS),$(addprefix $(BIN)/kubernetes-$(minor)/,kube-apiserver kubectl)) ## Run the tests of a run, conformance and kubectl's plugin on each Kubernetes of VERSIONS ("1.31 1.37"; all)
+	@cd integration && CGO_ENABLED=0 go build -o bin/versions ./versions/kubernetes && exec bin/versions $(VERSIONS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/alexflint/go-filemutex v1.3.0
 	github.com/containernetworking/cni v1.3.1

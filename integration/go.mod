@@ -2,15 +2,19 @@ module github.com/ip-reaper/ip-reaper/integration
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace github.com/ip-reaper/ip-reaper => ../
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/alexflint/go-filemutex v1.3.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/containernetworking/cni v1.3.1
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
+	github.com/jedisct1/go-minisign v0.0.0-20260527172527-a09352b57a22
 	github.com/k8snetworkplumbingwg/whereabouts v0.9.4
 	github.com/robfig/cron/v3 v3.0.1
 	go.etcd.io/etcd/api/v3 v3.7.3

@@ -52,7 +52,9 @@ func pages(t testing.TB) []page {
 
 // firstPages are the documents outside of docs and deploy, all of whose pages are read
 // too.
-var firstPages = []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "integration/README.md"}
+var firstPages = []string{
+	"README.md", "SECURITY.md", "CONTRIBUTING.md", "GOVERNANCE.md", "CODE_OF_CONDUCT.md", "integration/README.md",
+}
 
 func readPages() ([]page, error) {
 	integration, err := assets.Root()

@@ -75,6 +75,8 @@ func TestKubectlRunsTheReaper(t *testing.T) {
 	s := newShell(t)
 	c := fresh(t)
 	s.kubeconfig = c.Kubeconfig
+	versions, _, _ := s.run("version")
+	t.Logf("%s", versions)
 	p, err := plugin.New(t.TempDir(), c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

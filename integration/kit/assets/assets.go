@@ -50,18 +50,26 @@ func isRoot(dir string) bool {
 	return strings.TrimSpace(string(first)) == "module "+module
 }
 
-// Path returns the absolute path of a program in integration/bin. The error
-// says which make target builds the program if it is not there.
+// Path returns the absolute path of a program in integration/bin, or of the API
+// server or kubectl that Kubernetes and Kubectl choose. The error says which make
+// target builds the program if it is not there.
 func Path(name string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(root, "bin", name)
+	folder, err := folder(name)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", folder, name)
 	if _, err := os.Stat(path); err != nil {
 		target := "assets"
-		if name == "ip-reaper" {
+		switch {
+		case name == "ip-reaper":
 			target = "build"
+		case folder != "":
+			target = filepath.Join("integration", "bin", folder, name)
 		}
 		return "", fmt.Errorf("run make %s: %w", target, err)
 	}

@@ -63,6 +63,8 @@ type Cluster struct {
 	Kubeconfig string
 	// EtcdURL is where etcd listens, in the clear.
 	EtcdURL string
+	// Version is what the API server says at /version, as v1.36.3.
+	Version string
 
 	Config      *rest.Config
 	Kube        kubernetes.Interface
@@ -108,6 +110,9 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	if err := c.askVersion(); err != nil {
 		return nil, err
 	}
 	install := envtest.CRDInstallOptions{

@@ -34,7 +34,7 @@ func Run(m *testing.M, options func(context.Context) (Options, error)) int {
 
 // StartT returns the cluster of the test binary, if its TestMain calls Run,
 // or else a new one that ends with the test. It fails the test if there is
-// none to be had.
+// none to be had. The log of the test that starts it has the API server's version.
 func StartT(t testing.TB) *Cluster {
 	t.Helper()
 	if !shared.enabled {
@@ -42,6 +42,7 @@ func StartT(t testing.TB) *Cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("API server %s", c.Version)
 		t.Cleanup(func() {
 			if err := c.Stop(); err != nil {
 				t.Error(err)
@@ -52,7 +53,9 @@ func StartT(t testing.TB) *Cluster {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = startShared(context.WithoutCancel(t.Context()))
+		if shared.cluster, shared.err = startShared(context.WithoutCancel(t.Context())); shared.err == nil {
+			t.Logf("API server %s", shared.cluster.Version)
+		}
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)

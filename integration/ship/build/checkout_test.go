@@ -74,22 +74,30 @@ func (c checkout) git(args ...string) string {
 
 // run runs a program in the checkout and returns what it printed.
 func (c checkout) run(name string, args ...string) (string, error) {
+	return c.runWith(nil, name, args...)
+}
+
+// runWith is run with more in the environment.
+func (c checkout) runWith(env []string, name string, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(c.Context(), name, args...)
 	cmd.Dir = c.dir
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "MAKE") || strings.HasPrefix(kv, "MFLAGS") || strings.HasPrefix(kv, "GIT_")
+		return strings.HasPrefix(kv, "MAKE") || strings.HasPrefix(kv, "MFLAGS") || strings.HasPrefix(kv, "GIT_") || strings.HasPrefix(kv, "MINISIGN_")
 	})
 	cmd.Env = append(cmd.Env, "GIT_AUTHOR_DATE="+committed, "GIT_COMMITTER_DATE="+committed)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
 }
 
-// release makes a release for the machine of the image, and returns its files.
-func (c checkout) release(version string) map[string]string {
+// release makes a release for the machine of the image. It returns its files, and what was
+// printed.
+func (c checkout) release(env ...string) (files map[string]string, out string) {
 	c.Helper()
-	if out, err := c.run("make", "release", "VERSION="+version, "PLATFORMS=linux/amd64"); err != nil {
+	out, err := c.runWith(env, "make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
+	if err != nil {
 		c.Fatalf("make release: %v\n%s", err, out)
 	}
 	dist := filepath.Join(c.dir, "dist")
@@ -97,7 +105,7 @@ func (c checkout) release(version string) map[string]string {
 	if err != nil {
 		c.Fatal(err)
 	}
-	files := map[string]string{}
+	files = map[string]string{}
 	for _, entry := range entries {
 		text, err := os.ReadFile(filepath.Join(dist, entry.Name()))
 		if err != nil {
@@ -105,5 +113,5 @@ func (c checkout) release(version string) map[string]string {
 		}
 		files[entry.Name()] = string(text)
 	}
-	return files
+	return files, out
 }

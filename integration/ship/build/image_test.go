@@ -7,10 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // maxBytes is how large the image may be, uncompressed.
@@ -59,59 +62,129 @@ func TestImageRunsWithoutRights(t *testing.T) {
 	}
 }
 
-func TestImageSaysWhatItIs(t *testing.T) {
-	needImage(t)
-	var all []struct {
-		Size   int64
-		Config struct {
-			User       string
-			Entrypoint []string
-			Cmd        []string
-			Labels     map[string]string
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
-		t.Fatalf("%d images, %v", len(all), err)
-	}
-	got := all[0]
-	if got.Size > maxBytes {
-		t.Errorf("the image has %d bytes, at most %d are wanted", got.Size, maxBytes)
-	}
-	if got.Config.User != "65532:65532" || got.Config.Cmd != nil {
-		t.Errorf("user %q, arguments %q, want 65532:65532 and none", got.Config.User, got.Config.Cmd)
-	}
-	if diff := cmp.Diff([]string{"/ip-reaper"}, got.Config.Entrypoint); diff != "" {
-		t.Errorf("entrypoint (-want +got):\n%s", diff)
-	}
+// An imageConfig is what an image tells the container runtime, and people.
+type imageConfig struct {
+	User       string
+	Entrypoint []string
+	Cmd        []string
+	Labels     map[string]string
+}
+
+// configOf is what the images of a commit have: that of the Dockerfile, and that of a
+// release, which is made without it.
+func configOf(version, commit string) imageConfig {
 	const oci = "org.opencontainers.image."
-	if diff := cmp.Diff(map[string]string{
-		oci + "title":       "ip-reaper",
-		oci + "description": "Gives back the pod addresses that nobody uses any more",
-		oci + "source":      "https://github.com/ip-reaper/ip-reaper",
-		oci + "licenses":    "Apache-2.0",
-		oci + "version":     imageVersion,
-		oci + "revision":    imageCommit,
-	}, got.Config.Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
+	return imageConfig{
+		User:       "65532:65532",
+		Entrypoint: []string{"/ip-reaper"},
+		Labels: map[string]string{
+			oci + "title":       "ip-reaper",
+			oci + "description": "Gives back the pod addresses that nobody uses any more",
+			oci + "source":      "https://github.com/ip-reaper/ip-reaper",
+			oci + "licenses":    "Apache-2.0",
+			oci + "version":     version,
+			oci + "revision":    commit,
+		},
 	}
 }
 
-func TestImageHoldsTheProgramAndNothingElse(t *testing.T) {
+func TestImageSaysWhatItIs(t *testing.T) {
 	needImage(t)
+	got := inspect(t, image)
+	if got.Size > maxBytes {
+		t.Errorf("the image has %d bytes, at most %d are wanted", got.Size, maxBytes)
+	}
+	if diff := cmp.Diff(configOf(imageVersion, imageCommit), got.Config); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+// An inspected image is what Docker says of one.
+type inspected struct {
+	Size   int64
+	Config imageConfig
+}
+
+func inspect(t *testing.T, name string) inspected {
+	t.Helper()
+	var all []inspected
+	if err := json.Unmarshal([]byte(must(t, "image", "inspect", name)), &all); err != nil || len(all) != 1 {
+		t.Fatalf("%d images, %v", len(all), err)
+	}
+	return all[0]
+}
+
+func TestImageHoldsTheProgramAndItsLicencesAndNothingElse(t *testing.T) {
+	needImage(t)
+	texts := checkFiles(t, layers(t, image))
+	for name, want := range map[string]string{
+		"licenses/LICENSE":             "Apache License",
+		"licenses/THIRD_PARTY_NOTICES": "\nk8s.io/client-go ",
+	} {
+		if !strings.Contains(texts[name], want) {
+			t.Errorf("there is no %q in %s", want, name)
+		}
+	}
+}
+
+// checkFiles looks which files the layers of an image have, and returns them.
+func checkFiles(t *testing.T, layers []string) map[string]string {
+	t.Helper()
 	type file struct {
-		Name string
-		Mode int64
-		UID  int
-		Time int64
+		Name     string
+		Mode     int64
+		UID, GID int
+		Time     int64
 	}
 	var got []file
-	for _, layer := range layers(t, image) {
-		eachFile(t, layer, func(h *tar.Header, _ io.Reader) {
-			got = append(got, file{h.Name, h.Mode & 0o7777, h.Uid, h.ModTime.Unix()})
+	texts := map[string]string{}
+	for _, layer := range layers {
+		eachFile(t, layer, func(h *tar.Header, r io.Reader) {
+			text, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[h.Name] = string(text)
+			got = append(got, file{h.Name, h.Mode & 0o7777, h.Uid, h.Gid, h.ModTime.Unix()})
 		})
 	}
-	if diff := cmp.Diff([]file{{Name: "ip-reaper", Mode: 0o755}}, got); diff != "" {
+	if diff := cmp.Diff([]file{
+		{Name: "ip-reaper", Mode: 0o755},
+		{Name: "licenses/", Mode: 0o755},
+		{Name: "licenses/LICENSE", Mode: 0o644},
+		{Name: "licenses/THIRD_PARTY_NOTICES", Mode: 0o644},
+	}, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	return texts
+}
+
+// What the image is built in is one that cannot change, with the Go of the module.
+func TestBaseImagesAreNamedByTheirDigests(t *testing.T) {
+	root, err := assets.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text [2]string
+	for i, name := range []string{"Dockerfile", "go.mod"} {
+		read, err := os.ReadFile(filepath.Join(filepath.Dir(root), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[i] = string(read)
+	}
+	toolchain := regexp.MustCompile(`(?m)^toolchain go(.*)$`).FindStringSubmatch(text[1])
+	if toolchain == nil {
+		t.Fatal("go.mod names no toolchain")
+	}
+	var pulled []string
+	for _, from := range regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllStringSubmatch(text[0], -1) {
+		if from[1] != "scratch" && from[1] != "base" {
+			pulled = append(pulled, from[1])
+		}
+	}
+	if len(pulled) != 1 || !regexp.MustCompile(`^golang:`+regexp.QuoteMeta(toolchain[1])+`@sha256:[0-9a-f]{64}$`).MatchString(pulled[0]) {
+		t.Errorf("the Dockerfile pulls %q, want golang:%s by its digest", pulled, toolchain[1])
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,18 +20,20 @@ import (
 
 const (
 	version = "v7.8.9"
+	program = "github.com/ip-reaper/ip-reaper"
 	binary  = "ip-reaper_" + version + "_linux_amd64"
 )
 
 func TestRelease(t *testing.T) {
 	c := copied(t)
 	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
+	t.Run("wants the Go that go.mod names", func(t *testing.T) { wantsItsGo(t, c) })
 	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
 }
 
 func wantsAVersion(t *testing.T, c checkout) {
 	for _, version := range []string{"1.2.3", "v1.2", "v1.2.3-rc.1", "v01.2.3", "latest"} {
-		out, err := c.run("make", "release", "VERSION="+version)
+		out, err := c.run("make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
 		if want := "is no version: give one such as VERSION=v1.2.3"; err == nil || !strings.Contains(out, want) {
 			t.Errorf("make release VERSION=%q: %v, want %q in\n%s", version, err, want, out)
 		}
@@ -41,11 +43,32 @@ func wantsAVersion(t *testing.T, c checkout) {
 	}
 }
 
+func wantsItsGo(t *testing.T, c checkout) {
+	theGo, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	script := "#!/bin/sh\n[ \"$*\" = 'env GOVERSION' ] && echo go1.99.9 && exit\nexec '" + theGo + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(other, "go"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.runWith([]string{"PATH=" + other + ":" + os.Getenv("PATH")}, "make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
+	if want := "which go.mod names, and not by go1.99.9"; err == nil || !strings.Contains(out, want) {
+		t.Errorf("make release by another Go: %v, want %q in\n%s", err, want, out)
+	}
+}
+
 func isWhole(t *testing.T, c checkout) {
-	files := c.release(version)
+	files, out := c.release()
+	if want := "*** THE RELEASE IS NOT SIGNED"; !strings.Contains(out, want) {
+		t.Errorf("there is no %q in\n%s", want, out)
+	}
+	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
+	checkProvenance(t, files, commit)
 	sums := ""
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if name != "checksums.txt" {
+		if name != "checksums.txt" && name != provenance {
 			sums += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(files[name])), name)
 		}
 	}
@@ -59,8 +82,11 @@ func isWhole(t *testing.T, c checkout) {
 			t.Errorf("%s is not of %s:\n%s", page, version, got[page])
 		}
 	}
-	maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasPrefix(name, "man/") })
-	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
+	hasPackages(t, c, files, got)
+	maps.DeleteFunc(got, func(name, _ string) bool {
+		return strings.HasPrefix(name, "man/") || strings.HasPrefix(name, "completions/")
+	})
+	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("archive (-want +got):\n%s", diff)
 	}
 	if want := "\n## " + version + " - 2026-03-01\n"; !strings.Contains(got["CHANGELOG.md"], want) {
@@ -70,46 +96,15 @@ func isWhole(t *testing.T, c checkout) {
 	if err := os.WriteFile(program, []byte(got["ip-reaper"]), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
 	want := "ip-reaper " + version + " (commit " + commit + ")\n"
 	if out, err := c.run(program, "version"); err != nil || out != want {
 		t.Errorf("the program says %q, %v, want %q", out, err, want)
 	}
-	checkSBOM(t, files[binary+".cdx.json"])
-	checkManifests(t, files)
-}
-
-// A release has the same bytes in whichever folder it is made.
-func TestEveryReleaseIsTheSame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it makes a second release: make exhaustive runs it")
-	}
-	first := copied(t)
-	files, again := first.release(version), first.cloned().release(version)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
-		t.Fatalf("files (-first +second):\n%s", diff)
-	}
-	for name, text := range files {
-		if text != again[name] {
-			t.Errorf("%s is another in another folder", name)
-		}
-	}
-}
-
-// checkManifests looks whether manifests and chart name the image of the release.
-func checkManifests(t *testing.T, files map[string]string) {
-	t.Helper()
-	manifests := unpack(t, files["ip-reaper_"+version+"_deploy.tar.gz"])
-	chart := unpack(t, files["ip-reaper-"+strings.TrimPrefix(version, "v")+".tgz"])
-	for want, text := range map[string]string{
-		"image: ghcr.io/ip-reaper/ip-reaper:" + version + "\n":  manifests["deploy/kustomize/template/cronjob.yaml"],
-		"\nappVersion: " + version + "\n":                       chart["ip-reaper/Chart.yaml"],
-		"\nversion: " + strings.TrimPrefix(version, "v") + "\n": chart["ip-reaper/Chart.yaml"],
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
-		}
-	}
+	linked := checkSBOM(t, files[binary+".cdx.json"])
+	checkSPDX(t, files[binary+".spdx.json"], linked)
+	checkNotices(t, got["THIRD_PARTY_NOTICES"], linked)
+	digest := checkImage(t, files["ip-reaper_"+version+"_image.tar"], got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
+	checkManifests(t, files, digest)
 }
 
 // unpack returns the files of an archive, and checks that they belong to user 0 and that
@@ -137,37 +132,5 @@ func unpack(t *testing.T, archive string) map[string]string {
 			t.Fatal(err)
 		}
 		files[h.Name] = string(text)
-	}
-}
-
-// checkSBOM looks for the parts that the program has for sure.
-func checkSBOM(t *testing.T, text string) {
-	t.Helper()
-	var bom struct {
-		BOMFormat    string
-		SerialNumber string
-		Metadata     struct {
-			Timestamp string
-			Component struct{ Name, Version string }
-		}
-		Components []struct{ Name string }
-	}
-	if err := json.Unmarshal([]byte(text), &bom); err != nil {
-		t.Fatal(err)
-	}
-	if bom.BOMFormat != "CycloneDX" || bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
-		t.Errorf("SBOM: format %q, serial number %q, time %q, want CycloneDX without either", bom.BOMFormat, bom.SerialNumber, bom.Metadata.Timestamp)
-	}
-	if c := bom.Metadata.Component; c.Name != "github.com/ip-reaper/ip-reaper" || c.Version != version {
-		t.Errorf("SBOM: it is of %s %s", c.Name, c.Version)
-	}
-	var names []string
-	for _, c := range bom.Components {
-		names = append(names, c.Name)
-	}
-	for _, want := range []string{"std", "k8s.io/client-go", "go.etcd.io/etcd/client/v3", "golang.org/x/crypto/x509roots/fallback"} {
-		if !slices.Contains(names, want) {
-			t.Errorf("SBOM: %s is not in it: %q", want, names)
-		}
 	}
 }

@@ -65,7 +65,11 @@ var home = target{name, name}
 // server has the APIs that Helm knows, and these.
 func (to target) render(t *testing.T, v map[string]any, apis ...string) (map[string]string, error) {
 	t.Helper()
-	c := loadChart(t)
+	return to.renderChart(loadChart(t), v, apis...)
+}
+
+// renderChart renders a chart as render does.
+func (to target) renderChart(c *chart.Chart, v map[string]any, apis ...string) (map[string]string, error) {
 	options := common.ReleaseOptions{Name: to.release, Namespace: to.namespace, Revision: 1, IsInstall: true}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, apis)

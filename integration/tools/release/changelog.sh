@@ -4,10 +4,7 @@
 set -eu
 changie=$1 version=$2 date=$3
 
-if ! printf '%s\n' "$version" | grep -Eqx 'v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}'; then
-	echo "VERSION: \"$version\" is no version: give one such as VERSION=v1.2.3" >&2
-	exit 2
-fi
+"$(dirname "$0")/version.sh" "$version"
 export CHANGIE_CONFIG_PATH=docs/changes/changie.yaml CHANGELOG_DATE="$date"
 if [ -e "docs/changes/$version.md" ]; then
 	echo "docs/changes/$version.md is there already, and is taken as it is"

@@ -8,6 +8,14 @@ tool (
 )
 
 require (
+	aead.dev/minisign v0.3.0
+	github.com/google/licenseclassifier/v2 v2.0.0
+	github.com/in-toto/attestation v1.2.0
+	github.com/spdx/tools-golang v0.5.7
+	google.golang.org/protobuf v1.36.11
+)
+
+require (
 	dario.cat/mergo v1.0.1 // indirect
 	github.com/CycloneDX/cyclonedx-go v0.9.3 // indirect
 	github.com/CycloneDX/cyclonedx-gomod v1.10.0 // indirect
@@ -16,6 +24,7 @@ require (
 	github.com/Masterminds/sprig/v3 v3.3.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/ProtonMail/go-crypto v1.1.6 // indirect
+	github.com/anchore/go-struct-converter v0.1.0 // indirect
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
@@ -29,6 +38,7 @@ require (
 	github.com/cqroot/multichoose v0.1.1 // indirect
 	github.com/cqroot/prompt v0.9.3 // indirect
 	github.com/cyphar/filepath-securejoin v0.4.1 // indirect
+	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/dgryski/go-minhash v0.0.0-20170608043002-7fe510aff544 // indirect
 	github.com/ekzhu/minhash-lsh v0.0.0-20171225071031-5c06ee8586a1 // indirect
 	github.com/emirpasic/gods v1.18.1 // indirect

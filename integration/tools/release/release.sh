@@ -1,56 +1,89 @@
 #!/bin/sh
 # Writes the release VERSION of the commit that is checked out to dist/:
-# ./release.sh CHANGIE CYCLONEDX VERSION OS/ARCH...
+# ./release.sh VERSION OS/ARCH...
 #
-# What is not committed is not in it. The same commit and the same Go make the same
-# bytes, wherever the checkout lies: the sources are exported, paths are trimmed, and
-# every time is that of the commit.
+# What is not committed is not in it. The same commit makes the same bytes, wherever the
+# checkout lies and whatever the environment says: the sources are exported, paths are
+# trimmed, every time is that of the commit, and Go is the one that go.mod names.
+#
+# Each step is a script of the commit, run in the exported sources. It finds in its environment:
+#
+#   version commit date       v1.2.3, the hash, and the day of the commit
+#   SOURCE_DATE_EPOCH         the second of the commit
+#   platforms                 linux/amd64 linux/arm64 ...
+#   src                       the sources of the release: a step may change what later ones pack
+#   tools                     the programs of this module (pack, changie, ...), built
+#   stage                     what steps hand to each other:
+#     bin/OS_ARCH/ip-reaper     the programs
+#     common/                   what every archive has beside the program
+#   dist                      what is handed out; it becomes dist/ if no step fails
 set -eu
-changie=$1 cyclonedx=$2 version=$3
-shift 3
 
-tar --version 2>/dev/null | grep -q 'GNU tar' || { echo "GNU tar is needed: other tars cannot sort" >&2; exit 1; }
+# The key reaches the step that signs, and no other.
+signed=${MINISIGN_SECRET_KEY+yes} secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
+
+# Where modules come from and are kept, proxies, and who builds may be said by the caller.
+# All else is cleared, what go env -w has written too.
+keep=' PATH HOME TMPDIR SSL_CERT_FILE SSL_CERT_DIR
+	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
+	GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE
+	BUILDER_ID INVOCATION_ID '
+for name in $(awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/) print name }'); do
+	case $keep in
+	*[[:space:]]"$name"[[:space:]]*) ;;
+	*) unset "$name" ;;
+	esac
+done
+for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOPATH GOCACHE GOMODCACHE; do
+	value=$(GOFLAGS=-mod=mod GOTOOLCHAIN=local go env "$name")
+	export "$name=$value"
+done
+export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOENV=off GOFLAGS=-mod=readonly GOWORK=off
+umask 022
+
+export version=$1
+shift
+"$(dirname "$0")/version.sh" "$version"
+export platforms="$*"
+sed --version 2>/dev/null | grep -q GNU || { echo "GNU sed is needed: others change no file in place" >&2; exit 1; }
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
-export LC_ALL=C TZ=UTC
-seconds=$(git log -1 --format=%ct)
-date=$(git log -1 --format=%cd --date=format-local:%F)
-
-# pack writes the files of a folder to an archive: pack ARCHIVE FOLDER FILE...
-pack() {
-	archive=$1 folder=$2
-	shift 2
-	tar --create --format=ustar --sort=name --mtime="@$seconds" \
-		--owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --directory="$folder" "$@" |
-		gzip -9 --no-name >"$archive"
-}
+SOURCE_DATE_EPOCH=$(git -c log.showSignature=false log -1 --format=%ct)
+date=$(git -c log.showSignature=false log -1 --format=%cd --date=format-local:%F)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-src=$stage/src
-mkdir "$src"
-git archive HEAD | tar --extract --directory="$src"
-(cd "$src" && ./integration/tools/release/changelog.sh "$changie" "$version" "$date")
-# The manifests name the image of the release, in place of the one in the checkout.
-sed -i "s|\(image: ghcr.io/ip-reaper/ip-reaper\):.*|\1:$version|" "$src/deploy/kustomize/template/cronjob.yaml"
-sed -i "s|^version:.*|version: ${version#v}|; s|^appVersion:.*|appVersion: $version|" "$src/deploy/helm/ip-reaper/Chart.yaml"
+src=$stage/src tools=$stage/tools dist=$stage/dist
+export commit date SOURCE_DATE_EPOCH stage src tools dist
+mkdir "$src" "$tools" "$dist" "$stage/common"
+git -c core.autocrlf=false -c core.eol=lf -c core.attributesFile=/dev/null archive HEAD | tar --extract --directory="$src"
 
-SOURCE_DATE_EPOCH=$seconds make --no-print-directory --silent -C "$src" man VERSION="$version" MAN_DIR="$stage/man" >/dev/null
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$src/go.mod")
+export GOTOOLCHAIN
+go=$(go env GOVERSION) || go=none
+[ "$go" = "$GOTOOLCHAIN" ] || { echo "a release is built by $GOTOOLCHAIN, which go.mod names, and not by $go" >&2; exit 1; }
+(cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" tool ./...)
+
+step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" >&2; exit 1; }; }
+
+step release/stamp.sh
+step release/man.sh
+step packages/completions.sh
+step release/build.sh
+step release/notices.sh
+step image/release.sh
+step packages/chart.sh
+step release/archives.sh
+step release/sbom.sh
+step packages/release.sh
+step release/checksums.sh
+step release/provenance.sh
+(
+	cd "$dist"
+	[ -z "$signed" ] || export MINISIGN_SECRET_KEY="$secret" MINISIGN_PASSWORD="$password"
+	"$tools/sign" checksums.txt provenance.intoto.json
+)
+
 rm -rf dist
-mkdir dist
-for platform; do
-	name=ip-reaper_${version}_${platform%/*}_${platform#*/}
-	echo "$name"
-	GOOS=${platform%/*} GOARCH=${platform#*/} \
-		make --no-print-directory --silent -C "$src" build VERSION="$version" COMMIT="$commit"
-	cp "$src/bin/ip-reaper" "$src/LICENSE" "$src/README.md" "$src/CHANGELOG.md" "$stage"
-	chmod 0755 "$stage/ip-reaper"
-	pack "dist/$name.tar.gz" "$stage" ip-reaper LICENSE README.md CHANGELOG.md man
-	"$cyclonedx" bin -json -noserial -notimestamp -std -version "$version" \
-		-output "dist/$name.cdx.json" "$stage/ip-reaper"
-done
-pack "dist/ip-reaper_${version}_deploy.tar.gz" "$src" --exclude='*.go' deploy
-pack "dist/ip-reaper-${version#v}.tgz" "$src/deploy/helm" ip-reaper
-cd dist
-sha256sum ip-reaper* >checksums.txt
-cat checksums.txt
+mv "$dist" dist
+cat dist/checksums.txt

@@ -57,11 +57,17 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 
 {{/*
-The image, by its digest if it is set.
+The image: by its digest or its tag if one is set, or else that of the chart's version. A
+chart of a release knows the digest of that one.
 */}}
 {{- define "ip-reaper.image" -}}
+{{- $released := index (.Chart.Annotations | default dict) "ip-reaper/image-digest" -}}
 {{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{ .repository }}
+{{- if .digest }}@{{ .digest }}
+{{- else if .tag }}:{{ .tag }}
+{{- else }}:{{ $.Chart.AppVersion }}{{ with $released }}@{{ . }}{{ end }}
+{{- end }}
 {{- end -}}
 {{- end }}
 

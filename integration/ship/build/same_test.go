@@ -1,0 +1,115 @@
+package build_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+)
+
+// A release has the same bytes in whichever folder, for whichever user, and in whichever
+// environment it is made. What is wrong for Go in the second one would change them, or make
+// the build fail.
+func TestEveryReleaseIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a second release: make exhaustive runs it")
+	}
+	key := newKey(t)
+	first := copied(t)
+	files, out := first.release(key.env()...)
+	for name, text := range files {
+		if strings.Contains(text+out, key.secret) {
+			t.Errorf("the secret key is in %s, or it was printed:\n%s", name, out)
+		}
+	}
+	for _, name := range []string{"checksums.txt", provenance} {
+		if err := key.verify(files[name], files[name+".minisig"]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	second := first.cloned()
+	second.elsewhere()
+	again, _ := second.release(append(key.env(), hostile(t)...)...)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(again))); diff != "" {
+		t.Fatalf("files (-first +second):\n%s", diff)
+	}
+	for name, text := range files {
+		if text != again[name] {
+			t.Errorf("%s is another in another place", name)
+		}
+	}
+}
+
+// elsewhere makes all files of the checkout as a user with another umask has them.
+func (c checkout) elsewhere() {
+	c.Helper()
+	if out, err := c.run("sh", "-c", "umask 077; git ls-files -z | xargs -0 rm; git checkout -- ."); err != nil {
+		c.Fatalf("check out again: %v\n%s", err, out)
+	}
+}
+
+// hostile returns an environment, with a home, in which every build of Go is another one
+// or none. What was downloaded and compiled before serves in it too.
+func hostile(t *testing.T) []string {
+	t.Helper()
+	home := t.TempDir()
+	for name, text := range map[string]string{
+		".config/go/env": "GOFLAGS=-gcflags=all=-N\nGOOS=plan9\nGOAMD64=v2\nGOTOOLCHAIN=go1.99.9\n",
+		".gitconfig":     "[core]\n\tautocrlf = true\n[tar]\n\tumask = 0077\n[log]\n\tshowSignature = true\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{
+		"HOME=" + home, "TMPDIR=" + t.TempDir(), "TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8",
+		"GOFLAGS=-tags=hostile -trimpath=false", "GOAMD64=v3", "GOARM64=v9.0", "GOEXPERIMENT=arenas",
+		"GOOS=plan9", "GOARCH=386", "GO386=softfloat", "GOWORK=/nonexistent/go.work", "GOTOOLCHAIN=go1.99.9",
+		"GOFIPS140=latest", "CGO_ENABLED=1", "CC=/nonexistent/cc", "CGO_CFLAGS=-O0", "GODEBUG=netdns=cgo",
+		"SOURCE_DATE_EPOCH=1", "COMMIT=none", "TAR_OPTIONS=--mtime=@1", "GZIP=-1",
+	}
+	kept, err := exec.Command("go", "env", "GOPROXY", "GOSUMDB", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range strings.Fields(string(kept)) {
+		env = append(env, []string{"GOPROXY", "GOSUMDB", "GOCACHE", "GOMODCACHE"}[i]+"="+value)
+	}
+	return env
+}
+
+// The modules and the image are built by one and the same Go.
+func TestOneGoBuildsAll(t *testing.T) {
+	root, err := assets.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	_, after, _ := strings.Cut(read("../go.mod"), "\ntoolchain go")
+	toolchain, _, _ := strings.Cut(after, "\n")
+	if toolchain == "" {
+		t.Fatal("go.mod names no toolchain")
+	}
+	if !strings.Contains(read("go.mod"), "\ntoolchain go"+toolchain+"\n") {
+		t.Errorf("integration/go.mod does not name toolchain go%s", toolchain)
+	}
+	if !strings.Contains(read("../Dockerfile"), "FROM golang:"+toolchain) {
+		t.Errorf("the Dockerfile does not build from golang:%s", toolchain)
+	}
+}

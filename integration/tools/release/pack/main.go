@@ -1,0 +1,87 @@
+// Command pack writes what lies in a folder to a .tar.gz archive: pack ARCHIVE FOLDER.
+//
+// The same files make the same bytes, whatever tar and gzip the machine has: files come
+// sorted, belong to user 0, are as old as SOURCE_DATE_EPOCH, and may be read by everybody.
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
+		fmt.Fprintln(os.Stderr, "pack:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, epoch string) error {
+	if len(args) != 2 {
+		return errors.New("usage: pack ARCHIVE FOLDER")
+	}
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	archive, err := os.Create(args[0])
+	if err != nil {
+		return err
+	}
+	if err := pack(archive, os.DirFS(args[1]), time.Unix(seconds, 0)); err != nil {
+		return err
+	}
+	return archive.Close()
+}
+
+// pack writes the folder's content with the given time.
+func pack(to io.Writer, folder fs.FS, at time.Time) error {
+	zipped, err := gzip.NewWriterLevel(to, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(zipped)
+	err = fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		return add(w, folder, name, entry, at)
+	})
+	return errors.Join(err, w.Close(), zipped.Close())
+}
+
+// add writes one file or folder. Anything else would be unpacked as its kind allows, which
+// is not the same on every machine.
+func add(w *tar.Writer, folder fs.FS, name string, entry fs.DirEntry, at time.Time) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size(), ModTime: at, Format: tar.FormatUSTAR}
+	switch {
+	case info.IsDir():
+		header.Typeflag, header.Name, header.Mode, header.Size = tar.TypeDir, name+"/", 0o755, 0
+		return w.WriteHeader(header)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is neither a file nor a folder", name)
+	case info.Mode()&0o100 != 0:
+		header.Mode = 0o755
+	}
+	if err := w.WriteHeader(header); err != nil {
+		return err
+	}
+	file, err := folder.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, file)
+	return err
+}
