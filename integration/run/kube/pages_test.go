@@ -72,7 +72,11 @@ func TestLargePodsAreReadByPagesAndAtOnce(t *testing.T) {
 		t.Errorf("%d lists of pods, want some 8: pages of 8 MiB, and those that were given up", n)
 	}
 	atOnce, requests := f.listed(true)
-	if diff := cmp.Diff([]string{""}, requests); diff != "" {
+	if !f.Since("1.34") { // such an API server holds the answer, so that it is asked for pages
+		if len(requests) < 4 {
+			t.Errorf("%d lists of pods with the version known, want pages", len(requests))
+		}
+	} else if diff := cmp.Diff([]string{""}, requests); diff != "" {
 		t.Errorf("requests for all pods at once (-want +got):\n%s", diff)
 	}
 	var got []string
@@ -117,6 +121,9 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 // Promise 2, 3. An answer that the connection cuts is read again by pages.
 func TestPodsAtOnceThatAreCutAreReadByPages(t *testing.T) {
 	f := newFixture(t)
+	if !f.Since("1.34") {
+		t.Skip("all pods are listed at once from Kubernetes 1.34 on")
+	}
 	names := f.largePods()
 	client, p := f.watched()
 	p.After(proxy.Nth(1, proxy.On("list pods")), proxy.Always(proxy.Drop()))
