@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,7 +60,7 @@ func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			text := multus(t, version)
-			all := running(func(p *corev1.Pod) { p.Annotations[networks] = "lan,sriov" })
+			all := running(func(p *corev1.Pod) { p.Annotations[networks] = "lan,sriov@net2" })
 			for _, key := range keys {
 				all.Annotations[key] = text
 				wantShown(t, annotated(key, text), interfaces, false)
@@ -124,6 +125,9 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 			a[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
 			a[networkStatus] = "[]"
 		}), nil, true},
+		{"4.2, no entry of a network whose plugin names no interface", asks(func(a map[string]string) {
+			a[networkStatus] = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true, "dns": {}}]`
+		}), map[string][]string{"eth0": {"10.1.0.1"}}, true},
 		// CRI-O writes these into the configuration of a container, and never into the API.
 		{"CRI-O's annotations", running(func(p *corev1.Pod) {
 			p.Annotations["io.kubernetes.cri-o.IP.0"] = "10.7.0.1"
@@ -132,5 +136,43 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 		}), nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) { wantShown(t, tt.pod, tt.interfaces, tt.addressUnknown) })
+	}
+}
+
+// Promise 2. A pod that asks for a network of which the network-status says nothing may have
+// an address there.
+func TestReadPodThatAsksForMoreThanIsShown(t *testing.T) {
+	const (
+		lan  = `{"name": "default/lan", "interface": "net1", "ips": ["10.7.0.1"]}`
+		wan  = `{"name": "b/wan", "interface": "net2", "ips": ["10.8.0.1"]}`
+		twin = `{"name": "default/lan", "interface": "net3", "ips": ["10.7.0.2"]}`
+	)
+	for _, tt := range []struct {
+		asked, shown string
+		want         bool
+	}{
+		{"lan", lan, false},
+		{"lan, b/wan", lan, true},
+		{"lan, b/wan", lan + "," + wan, false},
+		{"lan, b/wan", lan + "," + twin, true},
+		{"lan,lan@net3", lan + "," + twin, false},
+		{"lan,default/lan", lan + "," + twin, false},
+		{"lan,b/lan", lan, true},
+		{`[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, lan, true},
+		{`[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, lan + "," + wan, false},
+		{`[{"name": "lan"}, {"name": "lan", "namespace": "default"}]`, lan, false},
+		{`[]`, lan, false},
+		{`[{"name": "lan"}`, lan, true},
+		{`[{"name": 7}]`, lan, true},
+		{strings.Repeat(" ", maxNetworkStatus) + "lan", lan, true},
+	} {
+		const first = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true},`
+		got := readPod(running(func(p *corev1.Pod) {
+			p.Annotations[networks], p.Annotations[networkStatus] = tt.asked, first+tt.shown+"]"
+		}))
+		if got.AddressUnknown != tt.want || got.Starting {
+			t.Errorf("asks for %.60s and shows %s: AddressUnknown = %v, Starting = %v, want %v, false",
+				tt.asked, tt.shown, got.AddressUnknown, got.Starting, tt.want)
+		}
 	}
 }

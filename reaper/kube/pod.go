@@ -130,7 +130,7 @@ func (f *podFields) reduce(shared texts) reaper.Pod {
 	}
 	p.Addresses, p.Interfaces = s.compact(shared)
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	asks := s.asksForMore(f.annotations.networks, f.namespace)
 	mayHide := !p.Finished && p.Node != ""
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.

@@ -47,10 +47,13 @@ func TestAddressShownByEachMultusStays(t *testing.T) {
 }
 
 // Of a result without an interface, Multus 4.2 writes no entry. The pod exists, and so it keeps
-// the address that it does not show (promise 2).
+// the address that it does not show. An entry that names a sandbox only may be of that pod, and
+// is held also if the policy releases such entries (promise 2).
 func TestAddressThatMultusLeavesOutStays(t *testing.T) {
 	f := newFixture(t)
 	f.pod("live", cluster.Annotation("k8s.v1.cni.cncf.io/networks", "lan"), cluster.Networks())
-	f.load(pools, pool("10.1.0.0-24", "10.1.0.0/24", `{"1":`+ofPod(one, "a/live")+`,"2":`+ofPod(two, "a/gone")+`}`))
-	f.play("", verdicts{kept: {"10.1.0.0-24 10.1.0.1"}, released: {"10.1.0.0-24 10.1.0.2"}})
+	f.load(pools, pool("10.1.0.0-24", "10.1.0.0/24", `{"1":`+ofPod(one, "a/live")+`,"2":`+ofPod(two, "a/gone")+`,"3":`+ofSandbox(three)+`}`))
+	f.play("pods: {unnamed: release}\n", verdicts{
+		kept: {"10.1.0.0-24 10.1.0.1"}, released: {"10.1.0.0-24 10.1.0.2"}, "held OwnerUnknown kept": {"10.1.0.0-24 10.1.0.3"},
+	})
 }
