@@ -1,9 +1,13 @@
 package whereabouts_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
@@ -59,4 +63,38 @@ func TestPodThatComesBackAfterAnUpgrade(t *testing.T) {
 			f.play("", verdicts{kept: live(), released: slices.Compact(rest)})
 		})
 	}
+}
+
+// The pair rule with the real plugin of version 0.7.0, which make builds as
+// integration/bin/whereabouts-0.7: a pod that comes back gets another address, and has both by
+// name, until it is gone.
+func TestPodThatComesBackByTheRealOldPlugin(t *testing.T) {
+	binary, err := assets.Path("whereabouts-0.7")
+	if err != nil {
+		t.Skipf("make integration/bin/whereabouts-0.7 builds the plugin: %v", err)
+	}
+	f := newFixture(t)
+	f.pod("other")
+	flat := filepath.Join(t.TempDir(), "whereabouts.conf")
+	f.must(os.WriteFile(flat, []byte("{}"), 0o600))
+	add := func(pod, sandbox, want string) {
+		t.Helper()
+		call := plugin.Call{Binary: binary, Pod: plugin.Pod{Namespace: "a", Name: pod}, ContainerID: sandbox, Interface: "net1",
+			Config: fmt.Appendf(nil, `{"cniVersion":"1.0.0","name":"net","type":"macvlan","ipam":{"type":"whereabouts","range":"10.1.0.0/24",
+				"kubernetes":{"kubeconfig":%q},"configuration_path":%q}}`, f.Kubeconfig, flat)}
+		given, err := call.Add(t.Context())
+		f.must(err)
+		if len(given) != 1 || given[0].String() != want {
+			t.Fatalf("the plugin gives %v, want %s", given, want)
+		}
+	}
+	add("again", one, "10.1.0.1")
+	add("gone", two, "10.1.0.2")
+	add("again", three, "10.1.0.3")
+	f.pod("again", shows("10.1.0.3"))
+	both1, both3 := both("10.1.0.0-24", "10.1.0.1", "10.1.0.1"), both("10.1.0.0-24", "10.1.0.3", "10.1.0.3")
+	f.play("", verdicts{kept: slices.Concat(both1, both3), released: both("10.1.0.0-24", "10.1.0.2", "10.1.0.2")})
+	f.must(f.DeletePod(t.Context(), "a", "again"))
+	f.play("", verdicts{released: slices.Concat(both1, both3)})
+	add("again", one, "10.1.0.1")
 }
