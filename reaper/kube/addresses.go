@@ -28,6 +28,7 @@ const (
 type showing struct {
 	addresses  []netip.Addr
 	interfaces []reaper.Interface // of different names
+	networks   []string           // of a network-status but the default one; different names
 	pairs      int                // the addresses of the interfaces
 	tooMuch    bool               // something was left out
 }
@@ -144,11 +145,15 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 		Name      string   `json:"name"`
 		Interface string   `json:"interface"`
 		IPs       []string `json:"ips"`
+		Default   bool     `json:"default"`
 	}
 	// An error about one field does not keep the other fields from being read.
 	err := entries.Decode(&e)
 	if err != nil && len(e.IPs) == 0 {
 		return err
+	}
+	if !e.Default && !slices.Contains(s.networks, e.Name) {
+		s.networks = append(s.networks, e.Name)
 	}
 	name := e.Interface
 	if name == "" {

@@ -18,7 +18,7 @@ const (
 	// {name, interface, ips, default} (the multi-networking specification 1.3).
 	networkStatus = "k8s.v1.cni.cncf.io/network-status"
 
-	// The name of the same annotation before Multus 3.5.
+	// The older name of the same annotation. Multus wrote both until 3.9.
 	networksStatus = "k8s.v1.cni.cncf.io/networks-status"
 
 	// The networks for which a pod asks Multus. A pod with it ought to have a
@@ -130,7 +130,7 @@ func (f *podFields) reduce(shared texts) reaper.Pod {
 	}
 	p.Addresses, p.Interfaces = s.compact(shared)
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	asks := s.asksForMore(f.annotations.networks, f.namespace)
 	mayHide := !p.Finished && p.Node != ""
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
