@@ -46,6 +46,7 @@ type doubt struct {
 type Ledgers interface {
 	// Load returns the stored ledger, or an empty one if none is stored. With an
 	// error that wraps ErrLedgerDamaged, it returns the parts that could be decoded.
+	// With any other error, also ErrLedgerNewer, Save must not replace what is stored.
 	Load(ctx context.Context) (Ledger, error)
 
 	// Save replaces the ledger that Load returned. The error wraps ErrAgain if
@@ -59,6 +60,11 @@ type Ledgers interface {
 // ErrLedgerDamaged says that a stored ledger, or a part of it, could not be decoded.
 // The allocations of that part count as first seen now.
 var ErrLedgerDamaged = errors.New("the ledger is damaged")
+
+// ErrLedgerNewer says that a later version of this program wrote the ledger, or a part of
+// it, in a form that this one cannot read. It is not damaged, and must not be replaced: it
+// has grace periods and holds that the later version needs.
+var ErrLedgerNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
 
 // since returns when the allocation was first seen ownerless: while its pod was present,
 // or after it was gone. That is now if the ledger does not know it, or has a time in the

@@ -116,6 +116,20 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	}
 }
 
+// Promise 6. A ledger of a later version is no damaged one, whatever is in it.
+func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
+	for version := byte(3); version < ' '; version++ {
+		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
+			body := append([]byte{version}, rest...)
+			l, err := reaper.DecodeLedger(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
+			if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) {
+				t.Errorf("version %d: %v, want ErrLedgerNewer", version, err)
+			}
+			equal(t, "entries", l.Len(), 0)
+		}
+	}
+}
+
 // A key of version 1 that no allocation can have is left out.
 func TestKeyThatNoAllocationHasIsLeftOut(t *testing.T) {
 	l := ledgerOf(t, map[string]int64{hashOf("a"): 1, "": 2, "short": 3, "no base64, 22 bytes...": 4})
@@ -173,7 +187,7 @@ func FuzzDecodeLedger(f *testing.F) {
 		}
 		l, err := reaper.DecodeLedger(data)
 		if err != nil {
-			if !errors.Is(err, reaper.ErrLedgerDamaged) || l.Len() != 0 {
+			if errors.Is(err, reaper.ErrLedgerDamaged) == errors.Is(err, reaper.ErrLedgerNewer) || l.Len() != 0 {
 				t.Errorf("%d entries with %v", l.Len(), err)
 			}
 			return

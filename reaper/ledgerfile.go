@@ -37,6 +37,9 @@ const (
 // all of that in 4 bytes. A list is its length and its entries. An entry is a key of 16
 // bytes and a number: seconds since 1970, seconds, or the index of a name. Keys and names
 // are in ascending order. Each number is a varint.
+//
+// In every later version, too, the first byte is the version, below 32, and the last 4 bytes
+// are that checksum. By these, DecodeLedger tells a later version from damage.
 func (l Ledger) Encode() []byte {
 	data := make([]byte, 0, l.maxEncoded())
 	f, d := l.figures, l.doubt
@@ -92,8 +95,8 @@ func appendTable[V int32 | int64 | uint32](data []byte, t ledgerTable[V], number
 	return data
 }
 
-// DecodeLedger reads the form that Encode returns, and the form of version 1. For any
-// other data, also for that of a later version, the error wraps ErrLedgerDamaged.
+// DecodeLedger reads the form that Encode returns, and the form of version 1. For data of a
+// later version, the error wraps ErrLedgerNewer; for any other data, ErrLedgerDamaged.
 func DecodeLedger(data []byte) (Ledger, error) {
 	var l Ledger
 	var err error
@@ -102,19 +105,25 @@ func DecodeLedger(data []byte) (Ledger, error) {
 	} else {
 		l, err = decodeLedger1(data)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrLedgerNewer):
+		return Ledger{}, err
+	case err != nil:
 		return Ledger{}, fmt.Errorf("%w: %w", ErrLedgerDamaged, err)
 	}
 	return l, nil
 }
 
 func decodeLedger(data []byte) (l Ledger, err error) {
-	if data[0] != ledgerVersion {
-		return l, fmt.Errorf("version %d, this program reads %d", data[0], ledgerVersion)
-	}
 	body := data[:max(0, len(data)-crc32.Size)]
 	if len(data) < crc32.Size || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(data[len(body):]) {
 		return l, errors.New("its checksum is wrong")
+	}
+	switch {
+	case data[0] > ledgerVersion:
+		return l, fmt.Errorf("%w (it has version %d, this program reads %d)", ErrLedgerNewer, data[0], ledgerVersion)
+	case data[0] != ledgerVersion:
+		return l, fmt.Errorf("version %d, this program reads %d", data[0], ledgerVersion)
 	}
 	r := ledgerReader{rest: body}
 	r.number(ledgerVersion)

@@ -88,9 +88,8 @@ func TestMergedLedgerHasAllOfBoth(t *testing.T) {
 	})
 }
 
-// Promise 2, 8. The ledger was edited by hand, cut short, or written by a newer
-// version. The run warns, the grace periods begin again, and the run writes a whole
-// ledger.
+// Promise 2, 8. The ledger was edited by hand, or cut short. The run warns, the grace periods
+// begin again, and the run writes a whole ledger.
 func TestEditedLedgerKeeps(t *testing.T) {
 	for _, text := range []string{
 		`{"version":2,"seen":{},"seenBy":{"a":1}}`,

@@ -67,6 +67,10 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 		return l.loadOldForm(ctx, first)
 	}
 	count := countShards(first)
+	if count > reaper.LedgerShards {
+		return reaper.Ledger{}, fmt.Errorf("%w (ConfigMap %s says that there are %d ConfigMaps, this program reads %d)",
+			reaper.ErrLedgerNewer, LedgerName, count, reaper.LedgerShards)
+	}
 	if count == reaper.LedgerShards {
 		l.shards = reaper.LedgerShards
 	}
@@ -78,7 +82,8 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 }
 
 // loadAll reads the ConfigMaps of a ledger, of which the first one was read. It returns
-// what could be decoded of them. It calls decode for several of them at the same time.
+// what could be decoded of them, and nothing if a later version wrote one of them. It calls
+// decode for several of them at the same time.
 func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards int, decode func(n int, cm *corev1.ConfigMap) (reaper.Ledger, error)) (reaper.Ledger, error) {
 	l.have = make([]storedShard, shards)
 	decoded, damage := make([]reaper.Ledger, shards), make([]error, shards)
@@ -93,7 +98,11 @@ func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards i
 			}
 		}
 		l.have[n].cm = cm
-		if decoded[n], err = decode(n, cm); err != nil {
+		decoded[n], err = decode(n, cm)
+		switch {
+		case errors.Is(err, reaper.ErrLedgerNewer):
+			return fmt.Errorf("ConfigMap %s: %w", cm.Name, err)
+		case err != nil:
 			damage[n] = fmt.Errorf("%s: %w", cm.Name, err)
 		}
 		return nil

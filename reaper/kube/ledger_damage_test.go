@@ -50,7 +50,8 @@ func TestDamagedLedger(t *testing.T) {
 			cm.BinaryData[ledgerKey] = append(cm.BinaryData[ledgerKey], "garbage"...)
 		}},
 		{"a flipped bit before the compression", 1, plainly(func(plain []byte) []byte { plain[len(plain)/2] ^= 1; return plain })},
-		{"a newer version", 1, plainly(func(plain []byte) []byte { plain[0]++; return summed(plain[:len(plain)-4]) })},
+		{"another version and a wrong checksum", 1, plainly(func(plain []byte) []byte { plain[0]++; return plain })},
+		{"a version that never was", 1, plainly(func(plain []byte) []byte { plain[0] = 1; return summed(plain[:len(plain)-4]) })},
 		{"no ledger", 0, plainly(func([]byte) []byte { return []byte("hello") })},
 		{"the entries of another ConfigMap", 1, plainly(func([]byte) []byte { return shards[2].Encode() })},
 		{"the entries of all ConfigMaps", 1, plainly(func([]byte) []byte { return whole.Encode() })},

@@ -79,7 +79,10 @@ func (l *Ledgers) read(root *os.Root) (reaper.Ledger, version, error) {
 		return reaper.Ledger{}, have, l.damaged(fmt.Errorf("%w: it has %d bytes, at most %d are read", reaper.ErrLedgerDamaged, have.size, maxLedger))
 	}
 	ledger, err := reaper.DecodeLedger(data)
-	if err != nil {
+	switch {
+	case errors.Is(err, reaper.ErrLedgerNewer):
+		return reaper.Ledger{}, version{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+	case err != nil:
 		return reaper.Ledger{}, have, l.damaged(err)
 	}
 	return ledger, have, nil

@@ -2,7 +2,9 @@ package nodestate
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,10 +107,10 @@ func TestDamagedLedgerIsToldAndKept(t *testing.T) {
 	whole := ledgerOf(t, 0, 100).Encode()
 	edited := append([]byte(nil), whole...)
 	edited[50]++
-	newer := append([]byte(nil), whole...)
-	newer[0]++
+	another := append([]byte(nil), whole...)
+	another[0]++
 	for name, content := range map[string][]byte{
-		"nothing in it": {}, "cut short": whole[:len(whole)-1], "one byte differs": edited, "of a newer version": newer,
+		"nothing in it": {}, "cut short": whole[:len(whole)-1], "one byte differs": edited, "of another version, with a wrong checksum": another,
 		"more at the end": append(append([]byte(nil), whole...), 0), "zeros": make([]byte, len(whole)), "text": []byte("ledger\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,6 +133,29 @@ func TestDamagedLedgerIsToldAndKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Promises 2 and 6: what a later version wrote is neither read nor replaced, nor taken for
+// damage.
+func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
+	f := newFolder(t)
+	body := ledgerOf(t, 0, 100).Encode()
+	body = body[:len(body)-crc32.Size]
+	body[0]++
+	newer := binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
+	put(t, f.at(ledgerName), newer)
+	l := f.Ledgers()
+	got, load := l.Load(t.Context())
+	for name, err := range map[string]error{"Load": load, "Save": l.Save(t.Context(), ledgerOf(t, 0, 3))} {
+		if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") {
+			t.Errorf("%s = %v, want that a newer version wrote the file", name, err)
+		}
+	}
+	equal(t, "entries", got.Len(), 0)
+	now, err := os.ReadFile(f.at(ledgerName))
+	equal(t, "error", err, nil)
+	equal(t, "the file", now, newer)
+	equal(t, "files", names(t, f.Path()), []string{ledgerName, ledgerLock})
 }
 
 func TestLedgerOfAnySizeIsNotRead(t *testing.T) {
