@@ -80,11 +80,11 @@ func (s stored) without(t *testing.T, released map[netip.Addr]bool) stored {
 
 // free releases the ordinals of a block, and returns the handles of which it has no
 // address any more.
-func (b *object) free(t *testing.T, ordinals []int) []string {
+func (o *object) free(t *testing.T, ordinals []int) []string {
 	t.Helper()
-	allocations, attributes := elements(t, b.get("allocations")), elements(t, b.get("attributes"))
-	unallocated := elements(t, b.get("unallocated"))
-	numbers := parse(t, cmp.Or(string(b.get("sequenceNumberForAllocation")), "null"))
+	allocations, attributes := elements(t, o.get("allocations")), elements(t, o.get("attributes"))
+	unallocated := elements(t, o.get("unallocated"))
+	numbers := parse(t, cmp.Or(string(o.get("sequenceNumberForAllocation")), "null"))
 	freed := map[string]bool{}
 	for _, ordinal := range ordinals {
 		freed[handleOf(t, attributes[number(t, allocations[ordinal])])] = true
@@ -105,12 +105,12 @@ func (b *object) free(t *testing.T, ordinals []int) []string {
 	for ordinal, index := range allocations {
 		allocations[ordinal] = moved[string(index)]
 	}
-	b.set("allocations", join(allocations))
-	b.set("unallocated", join(unallocated))
-	b.set("attributes", join(kept))
-	b.set("sequenceNumber", json.RawMessage(strconv.FormatInt(int64(number(t, b.get("sequenceNumber")))+1, 10)))
-	if len(numbers) > 0 || strings.HasPrefix(string(b.get("sequenceNumberForAllocation")), "{") {
-		b.set("sequenceNumberForAllocation", numbers.text())
+	o.set("allocations", join(allocations))
+	o.set("unallocated", join(unallocated))
+	o.set("attributes", join(kept))
+	o.set("sequenceNumber", json.RawMessage(strconv.FormatInt(int64(number(t, o.get("sequenceNumber")))+1, 10)))
+	if len(numbers) > 0 || strings.HasPrefix(string(o.get("sequenceNumberForAllocation")), "{") {
+		o.set("sequenceNumberForAllocation", numbers.text())
 	}
 	delete(freed, "")
 	return slices.Collect(maps.Keys(freed))

@@ -58,11 +58,11 @@ func run(ctx context.Context, versions []string, out io.Writer) error {
 		}
 		r.took = time.Since(r.began)
 		if err := ctx.Err(); err != nil {
-			return errors.Join(err, print(out, rows))
+			return errors.Join(err, printTable(out, rows))
 		}
 		rows = append(rows, r)
 	}
-	if err := print(out, rows); err != nil {
+	if err := printTable(out, rows); err != nil {
 		return err
 	}
 	for _, r := range rows {

@@ -104,7 +104,7 @@ func TestTableHasOneRowAVersion(t *testing.T) {
 	mute := row{asked: "1.37", began: day}
 	mute.add(result{packages: []string{ours + "run"}, passed: 1})
 	var out strings.Builder
-	if err := print(&out, []row{well, failing, mute}); err != nil {
+	if err := printTable(&out, []row{well, failing, mute}); err != nil {
 		t.Fatal(err)
 	}
 	want := `| Kubernetes | API server | kubectl | packages | tests | result | took | date |

@@ -37,8 +37,8 @@ func (r *row) add(s result) {
 // ok reports whether all tests passed, on one API server that told its version.
 func (r *row) ok() bool { return r.err == nil && r.failed == 0 && len(r.servers) == 1 }
 
-// print prints the table.
-func print(out io.Writer, rows []row) error {
+// printTable prints the table.
+func printTable(out io.Writer, rows []row) error {
 	lines := []string{
 		"| Kubernetes | API server | kubectl | packages | tests | result | took | date |",
 		"|---|---|---|---|---|---|---|---|",

@@ -27,7 +27,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 3 {
-		return errors.New("usage: notices NOTICES LICENCES PROGRAM...")
+		return errors.New("usage: notices NOTICES LICENCES PROGRAM [PROGRAM ...]")
 	}
 	modules, err := all(args[2:])
 	if err != nil {

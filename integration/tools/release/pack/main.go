@@ -81,7 +81,7 @@ func add(w *tar.Writer, folder fs.FS, name string, entry fs.DirEntry, at time.Ti
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was read
 	_, err = io.Copy(w, file)
 	return err
 }
