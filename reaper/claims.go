@@ -112,7 +112,7 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 // sentence says what the annotations of the pod keep, and what to do if they are false.
 func (c claim) sentence() string {
 	if c.hides {
-		return fmt.Sprintf("pod %s may have addresses that it does not show: its network-status is missing or cannot be decoded. "+
+		return fmt.Sprintf("pod %s may have addresses that it does not show: its network-status is missing, cannot be decoded, or leaves out a network for which it asks. "+
 			"That keeps allocations that name no pod: %d, such as %s. Correct its annotations", c.pod, c.allocations, c.example)
 	}
 	hint := "correct them"

@@ -68,7 +68,7 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 			"If the annotations are false, correct them%s", n, example, hint)
 	}
 	const orOwn = ", or set evidence.annotations to own"
-	const hidden = "pod default/other may have addresses that it does not show: its network-status is missing or cannot be decoded. " +
+	const hidden = "pod default/other may have addresses that it does not show: its network-status is missing, cannot be decoded, or leaves out a network for which it asks. " +
 		"That keeps allocations that name no pod: 2, such as 10.0.0.1. Correct its annotations"
 	unnamed := func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }
 	hiding := inStatus(1, reaper.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})

@@ -38,6 +38,11 @@ type Pod struct {
 	// with TooMuch.
 	AddressUnknown bool
 
+	// LeavesOut is set for a pod that is not finished, and whose network-status does not
+	// name each network for which it asks. It may have an address there that it does not
+	// show.
+	LeavesOut bool
+
 	// TooMuch is set for a pod that shows more addresses than are read.
 	TooMuch bool
 
@@ -64,8 +69,11 @@ func (p Pod) status() []netip.Addr { return p.Addresses[:p.InStatus] }
 // proves reports whether the status of the pod has the address.
 func (p Pod) proves(ip netip.Addr) bool { return slices.Contains(p.status(), ip) }
 
-// veiled reports whether nothing but its annotations makes the address of the pod unknown.
-func (p Pod) veiled() bool { return p.AddressUnknown && p.InStatus > 0 }
+// hides reports whether the pod may have an address that it does not show.
+func (p Pod) hides() bool { return p.AddressUnknown || p.LeavesOut }
+
+// veiled reports whether the pod hides addresses by nothing but its annotations.
+func (p Pod) veiled() bool { return p.hides() && p.InStatus > 0 }
 
 // A StatefulSet has the fields of a StatefulSet object that rules look at.
 type StatefulSet struct {

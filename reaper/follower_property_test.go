@@ -28,7 +28,8 @@ func drawPod(t *rapid.T) reaper.Pod {
 	}
 	pod.InStatus = rapid.IntRange(0, len(pod.Addresses)).Draw(t, "in status")
 	pod.AddressUnknown = rapid.Bool().Draw(t, "unknown") && !pod.Finished
-	pod.Starting = pod.AddressUnknown && rapid.Bool().Draw(t, "starting")
+	pod.LeavesOut = rapid.Bool().Draw(t, "leaves out") && !pod.Finished
+	pod.Starting = pod.AddressUnknown && !pod.LeavesOut && rapid.Bool().Draw(t, "starting")
 	return pod
 }
 

@@ -12,7 +12,7 @@ type population struct {
 
 	unfinished int // the pods that are not finished
 
-	// The pods whose addresses are unknown. Those that are starting are counted by
+	// The pods that may have addresses which they do not show. Those that are starting are counted by
 	// node, and are not hidden. The veiled ones are hidden too.
 	hidden   int
 	starting map[string]int
@@ -63,7 +63,7 @@ func (p *population) count(pod Pod, by int) {
 		if p.starting[pod.Node] += by; p.starting[pod.Node] == 0 {
 			delete(p.starting, pod.Node)
 		}
-	case pod.AddressUnknown && !pod.Finished:
+	case pod.hides() && !pod.Finished:
 		p.hidden += by
 	}
 }

@@ -20,6 +20,10 @@ const addWindow = 4 * time.Minute
 // The pod must also show that sandbox or its address. That alone proves nothing: the owner
 // of a pod may write any annotation on it.
 func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
+	// Of an allocation without an interface, a network that is left out may have it.
+	if pod.LeavesOut && !a.SandboxOwned && a.Owner.Interface == "" {
+		return netip.Addr{}, false
+	}
 	if pod.AddressUnknown || a.Owner.Sandbox == "" || len(pod.Addresses) == 0 || f.inStatus(a, pod, a.Owner.Sandbox) {
 		return netip.Addr{}, false
 	}

@@ -62,6 +62,9 @@ func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 		{"the pod's status cannot be read as a whole", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			pod.AddressUnknown = true
 		}, kept},
+		{"the pod leaves out a network, which may have this address", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
+			pod.LeavesOut = true
+		}, kept},
 		{"the pod shows another address, which this pool does not hold", func(_, _ *reaper.Allocation, pod *reaper.Pod) {
 			*pod = showing(web, netip.MustParseAddr("10.0.0.3"))
 		}, kept},

@@ -45,6 +45,7 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 		}, kept},
 		{"the pod shows both addresses", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Addresses = []netip.Addr{ip2, ip1} }, kept},
 		{"the pod does not show all that it should", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.AddressUnknown = true }, kept},
+		{"the pod leaves out a network that never has an address", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.LeavesOut = true }, replaced},
 		{"the pod names this sandbox", func(_, _ *reaper.Allocation, p *reaper.Pod) { p.Sandbox = "s1" }, kept},
 		{"this allocation is of another node, whose clock may be wrong", func(o, _ *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node = "node-2" }, kept},
 		{"no allocation names its node", func(o, n *reaper.Allocation, _ *reaper.Pod) { o.Owner.Node, n.Owner.Node = "", "" }, kept},

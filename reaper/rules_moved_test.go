@@ -50,6 +50,9 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 		{"the store has an address of the pod's status on the old node", func(p *parts) {
 			p.pod.Addresses, p.pod.InStatus, p.pod.AddressUnknown, p.pod.Starting = []netip.Addr{ip2}, 1, false, false
 		}, kept},
+		{"the pod leaves out a network that never has an address", func(p *parts) {
+			p.pod.AddressUnknown, p.pod.Starting, p.pod.LeavesOut = false, false, true
+		}, moved},
 		{"the pod claims an address that the store has on the old node", func(p *parts) { p.pod.Addresses = []netip.Addr{ip2} }, moved},
 		{"the name is derived", func(p *parts) { p.a.Inferred = true }, kept},
 		{"the allocation may be of an ADD in flight", func(p *parts) { p.a.Created = noon.Add(-time.Minute) }, waits},

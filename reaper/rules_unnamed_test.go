@@ -33,6 +33,8 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 		{"a pod hangs on a node that is not ready", starting("n2"), 0, 0, hidden, 0},
 		{"a pod hangs on a node that is gone", starting("n3"), 0, 0, hidden, 0},
 		{"a pod runs and does not show all that it should", reaper.Pod{Ref: other, Node: "n1", AddressUnknown: true}, 0, 0, hidden, 0},
+		{"a pod shows an address, and leaves out a network", reaper.Pod{Ref: other, Node: "n1", Addresses: []netip.Addr{ip2}, InStatus: 1, LeavesOut: true}, 0, 0, hidden, 0},
+		{"a pod has no address in its status, and leaves out a network", reaper.Pod{Ref: other, Node: "n1", LeavesOut: true}, 0, 0, hidden, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()

@@ -28,7 +28,8 @@ const (
 type showing struct {
 	addresses  []netip.Addr
 	interfaces []reaper.Interface // of different names
-	networks   []string           // of a network-status but the default one; different names
+	networks   []string           // of a network-status, an entry each
+	defaults   []string           // the same of its default entries
 	pairs      int                // the addresses of the interfaces
 	tooMuch    bool               // something was left out
 }
@@ -152,7 +153,9 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 	if err != nil && len(e.IPs) == 0 {
 		return err
 	}
-	if !e.Default && !slices.Contains(s.networks, e.Name) {
+	if e.Default {
+		s.defaults = append(s.defaults, e.Name)
+	} else {
 		s.networks = append(s.networks, e.Name)
 	}
 	name := e.Interface

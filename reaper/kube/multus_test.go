@@ -60,12 +60,15 @@ func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			text := multus(t, version)
-			all := running(func(p *corev1.Pod) { p.Annotations[networks] = "lan,sriov@net2" })
+			all := running(func(p *corev1.Pod) { p.Annotations[networks] = "a/lan,a/sriov@net2" })
 			for _, key := range keys {
 				all.Annotations[key] = text
 				wantShown(t, annotated(key, text), interfaces, false)
 			}
 			wantShown(t, all, interfaces, false)
+			if readPod(all).LeavesOut {
+				t.Error("the pod leaves out a network")
+			}
 		})
 	}
 }
@@ -127,7 +130,7 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 		}), nil, true},
 		{"4.2, no entry of a network whose plugin names no interface", asks(func(a map[string]string) {
 			a[networkStatus] = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true, "dns": {}}]`
-		}), map[string][]string{"eth0": {"10.1.0.1"}}, true},
+		}), map[string][]string{"eth0": {"10.1.0.1"}}, false},
 		// CRI-O writes these into the configuration of a container, and never into the API.
 		{"CRI-O's annotations", running(func(p *corev1.Pod) {
 			p.Annotations["io.kubernetes.cri-o.IP.0"] = "10.7.0.1"
@@ -139,40 +142,69 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 	}
 }
 
-// Promise 2. A pod that asks for a network of which the network-status says nothing may have
-// an address there.
-func TestReadPodThatAsksForMoreThanIsShown(t *testing.T) {
+// Promise 2. A pod whose network-status leaves out a network for which it asks may have an
+// address there. Entries of other networks do not stand for it.
+func TestReadPodThatLeavesOutANetwork(t *testing.T) {
 	const (
-		lan  = `{"name": "default/lan", "interface": "net1", "ips": ["10.7.0.1"]}`
-		wan  = `{"name": "b/wan", "interface": "net2", "ips": ["10.8.0.1"]}`
-		twin = `{"name": "default/lan", "interface": "net3", "ips": ["10.7.0.2"]}`
+		first  = `{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true}`
+		lan    = `{"name": "default/lan", "interface": "net1", "ips": ["10.7.0.1"]}`
+		wan    = `{"name": "b/wan", "interface": "net2", "ips": ["10.8.0.1"]}`
+		twin   = `{"name": "default/lan", "interface": "net3", "ips": ["10.7.0.2"]}`
+		second = `{"name": "cbr0", "interface": "eth1", "ips": ["10.1.0.2"]}`
+		plain  = `{"name": "mybridge", "interface": "net1", "ips": ["10.7.0.1"]}`
 	)
+	many := strings.Repeat("lan,", maxEntries)
 	for _, tt := range []struct {
-		asked, shown string
-		want         bool
+		asked string
+		shown []string
+		old   bool // beside the annotation of Multus until 3.9
+		want  bool
 	}{
-		{"lan", lan, false},
-		{"lan, b/wan", lan, true},
-		{"lan, b/wan", lan + "," + wan, false},
-		{"lan, b/wan", lan + "," + twin, true},
-		{"lan,lan@net3", lan + "," + twin, false},
-		{"lan,default/lan", lan + "," + twin, false},
-		{"lan,b/lan", lan, true},
-		{`[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, lan, true},
-		{`[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, lan + "," + wan, false},
-		{`[{"name": "lan"}, {"name": "lan", "namespace": "default"}]`, lan, false},
-		{`[]`, lan, false},
-		{`[{"name": "lan"}`, lan, true},
-		{`[{"name": 7}]`, lan, true},
-		{strings.Repeat(" ", maxNetworkStatus) + "lan", lan, true},
+		{asked: "lan", shown: []string{first, lan}},
+		{asked: "lan", shown: []string{first}, want: true},
+		{asked: "lan, b/wan", shown: []string{first, lan}, want: true},
+		{asked: "lan, b/wan", shown: []string{first, lan, wan}},
+		{asked: "lan, b/wan", shown: []string{first, lan, twin}, want: true},
+		{asked: "lan,lan@net3", shown: []string{first, lan, twin}},
+		{asked: " lan @net1, default / lan@net3", shown: []string{first, lan, twin}},
+		{asked: "lan,b/lan", shown: []string{first, lan}, want: true},
+		{asked: "lan", shown: []string{first, wan}, want: true},
+		{asked: "lan", shown: []string{first, second}, want: true},
+		{asked: "lan", shown: []string{first, second}, old: true, want: true},
+		{asked: "lan", shown: []string{first, plain}, want: true},
+		{asked: "lan", shown: []string{first, plain}, old: true},
+		{asked: "lan,b/lan", shown: []string{first, plain}, old: true, want: true},
+		{asked: "lan,b/lan", shown: []string{first, plain, plain}, old: true},
+		{asked: `[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, shown: []string{first, lan}, want: true},
+		{asked: `[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, shown: []string{first, lan, wan}},
+		{asked: `[{"name": "lan"}, {"name": "lan", "namespace": "default"}]`, shown: []string{first, lan}},
+		{asked: `[]`, shown: []string{first, lan}},
+		{asked: `null`, shown: []string{first, lan}, want: true}, // a name: it has no bracket
+		{asked: `[{"name": "lan"}`, shown: []string{first, lan}, want: true},
+		{asked: `[{"name": 7}]`, shown: []string{first, lan}, want: true},
+		{asked: strings.TrimSuffix(many, ","), shown: []string{first, lan}},
+		{asked: many + "lan", shown: []string{first, lan}, want: true},
+		{asked: strings.Repeat(" ", maxNetworkStatus) + "lan", shown: []string{first, lan}, want: true},
 	} {
-		const first = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true},`
-		got := readPod(running(func(p *corev1.Pod) {
-			p.Annotations[networks], p.Annotations[networkStatus] = tt.asked, first+tt.shown+"]"
-		}))
-		if got.AddressUnknown != tt.want || got.Starting {
-			t.Errorf("asks for %.60s and shows %s: AddressUnknown = %v, Starting = %v, want %v, false",
-				tt.asked, tt.shown, got.AddressUnknown, got.Starting, tt.want)
+		pod := running(func(p *corev1.Pod) {
+			p.Annotations[networks], p.Annotations[networkStatus] = tt.asked, "["+strings.Join(tt.shown, ",")+"]"
+			if tt.old {
+				p.Annotations[networksStatus] = "[]"
+			}
+		})
+		got := readPod(pod)
+		if got.LeavesOut != tt.want || got.AddressUnknown {
+			t.Errorf("asks for %.60s and shows %s: LeavesOut = %v, AddressUnknown = %v, want %v, false",
+				tt.asked, tt.shown, got.LeavesOut, got.AddressUnknown, tt.want)
+		}
+		// Calico's plugin gave it the address, and the kubelet has not written the status.
+		pod.Status.PodIP, pod.Status.PodIPs, pod.Annotations[calicoPodIP] = "", nil, "10.1.0.1/32"
+		if got := readPod(pod); got.Starting == tt.want {
+			t.Errorf("asks for %.60s and shows %s, without a status: Starting = %v", tt.asked, tt.shown, got.Starting)
+		}
+		pod.Status.Phase = corev1.PodSucceeded
+		if readPod(pod).LeavesOut {
+			t.Errorf("asks for %.60s, and has finished: it leaves out a network", tt.asked)
 		}
 	}
 }

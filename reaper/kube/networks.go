@@ -2,53 +2,73 @@ package kube
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
-// asksForMore reports whether a pod may have an address in a network that its
-// network-status leaves out: the pod asks Multus for more networks than the network-status
-// names beside the default one. Multus since 4.1 writes no entry for a network whose plugin
-// names no interface.
-func (s *showing) asksForMore(annotation, namespace string) bool {
-	if annotation == "" {
-		return false
-	}
+// leavesOut reports whether a pod asks Multus for a network that its network-status does not
+// name. Multus since 4.1 writes no entry for a network whose plugin names no interface.
+//
+// Multus names a network by namespace and name. Until 3.4, its name was that of the network's
+// configuration. Such a name stands for any network if the pod has the annotation that Multus
+// wrote at that time. A name that a default entry has too stands for none.
+func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
 	asked, ok := networksAsked(annotation, namespace)
-	return !ok || len(s.interfaces) == 0 || len(s.networks) < asked
+	if !ok {
+		return true
+	}
+	named := make(map[string]bool, len(s.networks))
+	plain := 0
+	for _, name := range s.networks {
+		switch {
+		case slices.Contains(s.defaults, name):
+		case strings.Contains(name, "/"):
+			named[name] = true
+		case old:
+			plain++
+		}
+	}
+	missing := slices.DeleteFunc(asked, func(name string) bool { return named[name] })
+	return len(missing) > plain
 }
 
-// networksAsked returns how many different networks the annotation of a pod asks for, as
-// Multus reads it: a list in JSON, or namespace/name@interface with commas in between, where
-// namespace and interface may be missing. It returns false if it cannot be read.
-func networksAsked(annotation, namespace string) (int, bool) {
+// networksAsked returns the networks for which the annotation of a pod asks, as Multus reads
+// it: a list in JSON, or namespace/name@interface with commas in between, where namespace and
+// interface may be missing. Each is namespace/name; one may be there twice. It returns false
+// if the annotation cannot be read, or asks for more than maxEntries.
+func networksAsked(annotation, namespace string) (asked []string, ok bool) {
 	if len(annotation) > maxNetworkStatus {
-		return 0, false
+		return nil, false
 	}
-	type network struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
+	add := func(of, name string) {
+		if of == "" {
+			of = namespace
+		}
+		asked = append(asked, of+"/"+name)
 	}
-	var asked []network
 	if strings.ContainsAny(annotation, `[{"`) {
-		if err := json.Unmarshal([]byte(annotation), &asked); err != nil {
-			return 0, false
+		var list []struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
 		}
-	} else {
-		for text := range strings.SplitSeq(annotation, ",") {
-			text, _, _ = strings.Cut(strings.TrimSpace(text), "@")
-			of, name, ok := strings.Cut(text, "/")
-			if !ok {
-				of, name = "", text
-			}
-			asked = append(asked, network{of, name})
+		if err := json.Unmarshal([]byte(annotation), &list); err != nil {
+			return nil, false
 		}
+		for _, n := range list {
+			add(n.Namespace, n.Name)
+		}
+		return asked, len(asked) <= maxEntries
 	}
-	different := make(map[network]bool, len(asked))
-	for _, n := range asked {
-		if n.Namespace == "" {
-			n.Namespace = namespace
+	for text := range strings.SplitSeq(annotation, ",") {
+		if len(asked) == maxEntries {
+			return nil, false
 		}
-		different[n] = true
+		text, _, _ = strings.Cut(text, "@")
+		of, name, found := strings.Cut(text, "/")
+		if !found {
+			of, name = "", text
+		}
+		add(strings.TrimSpace(of), strings.TrimSpace(name))
 	}
-	return len(different), true
+	return asked, true
 }

@@ -130,12 +130,14 @@ func (f *podFields) reduce(shared texts) reaper.Pod {
 	}
 	p.Addresses, p.Interfaces = s.compact(shared)
 	p.TooMuch = s.tooMuch
-	asks := s.asksForMore(f.annotations.networks, f.namespace)
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && p.Node != ""
+	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
 	inOrder := len(s.interfaces) == 0 || byCalico
-	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !f.hostNetwork && f.isStarting()
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !p.LeavesOut && !f.hostNetwork && f.isStarting()
 	return p
 }
 
