@@ -17,11 +17,15 @@ func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
 	if !ok {
 		return true
 	}
+	byDefault := make(map[string]bool, len(s.defaults))
+	for _, name := range s.defaults {
+		byDefault[name] = true
+	}
 	named := make(map[string]bool, len(s.networks))
 	plain := 0
 	for _, name := range s.networks {
 		switch {
-		case slices.Contains(s.defaults, name):
+		case byDefault[name]:
 		case strings.Contains(name, "/"):
 			named[name] = true
 		case old:
