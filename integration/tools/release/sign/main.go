@@ -3,8 +3,8 @@
 // MINISIGN_SECRET_KEY has the content of the key's file, and MINISIGN_PASSWORD its
 // password, if it has one. They are never written anywhere. Without the first, nothing is
 // signed; if it is there and empty, as the secret that a workflow lacks, that is an error.
-// The signature of FILE is FILE.minisig. The same key makes the same signature of the same file, because the time in
-// it is SOURCE_DATE_EPOCH.
+// The signature of FILE is FILE.minisig. The same key makes the same signature of the same
+// file, because the time in it is SOURCE_DATE_EPOCH.
 package main
 
 import (
