@@ -19,7 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// pageSize is the largest number of objects on one page of a list, as with kubectl.
+// pageSize is the largest number of objects on the first page of a list, as with kubectl.
 const pageSize = 500
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
@@ -56,15 +56,15 @@ func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	return list(ctx, pageSize, request, func(l *corev1.NodeList) []corev1.Node { return l.Items }, readNode)
 }
 
-// list reads every object of a list, with at most that many objects on each page. It
+// list reads every object of a list, with at most that many objects on the first page. It
 // reduces the objects page by page, so that it does not hold all of them in full.
 func list[L, O, T any, P interface {
 	*L
 	metav1.ListInterface
 	runtime.Object
-}](ctx context.Context, most int, request func() *rest.Request, items func(*L) []O, reduce func(*O) T,
+}](ctx context.Context, first int, request func() *rest.Request, items func(*L) []O, reduce func(*O) T,
 ) ([]T, error) {
-	all, err := listPages(ctx, most, request, func(data []byte) (metav1.ListInterface, []T, error) {
+	all, err := listPages(ctx, first, request, func(data []byte) (metav1.ListInterface, []T, error) {
 		return decodePage[L, O, T, P](data, items, reduce)
 	})
 	return all, answered(err)

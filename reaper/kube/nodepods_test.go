@@ -13,7 +13,7 @@ func TestNodePodsAreThoseOfTheNode(t *testing.T) {
 		"v1.34.0": {"/version", "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-a"},
 		"v1.33.0": {
 			"/version", "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-a&limit=500",
-			"/api/v1/pods?continue=2&fieldSelector=spec.nodeName%3Dnode-a&limit=500",
+			"/api/v1/pods?continue=2&fieldSelector=spec.nodeName%3Dnode-a&limit=5000",
 		},
 	} {
 		s := &podServer{version: version, pods: namedPods(3)}

@@ -42,19 +42,23 @@ type Answer[T any] struct {
 // called while an answer before is decoded.
 type PageFunc[T any] func(ctx context.Context, token string, limit int) (Answer[T], error)
 
-// Pages reads all pages of a list, with at most that many objects on each page. It returns
-// the whole list or an error, never a part. It requests a page while it decodes the one
-// before.
+// maxGrowth is how many times as many objects a later page may have as the first one. An API
+// server needs some 10 ms for each answer, beside what it needs for each object.
+const maxGrowth = 10
+
+// Pages reads all pages of a list, with at most that many objects on the first page. It
+// returns the whole list or an error, never a part. It requests a page while it decodes the
+// one before.
 //
-// Pages with more than MaxPage bytes are read again with fewer objects. A token does not
-// depend on the number of objects.
+// If the objects are small, later pages have more of them. Pages with more than MaxPage bytes
+// are read again with fewer. A token does not depend on the number of objects.
 //
 // If the API server answers 410 Expired, Pages reads the list again from the first page,
 // because the pages before belong to another time. It retries transient errors.
-func Pages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, error) {
+func Pages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
-		all, err := readPages(ctx, most, request)
+		all, err := readPages(ctx, first, request)
 		if err == nil || !apierrors.IsResourceExpired(err) || attempt == restarts {
 			return all, err
 		}
@@ -66,11 +70,11 @@ func Pages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, erro
 var errLargeObject = refusedError{fmt.Errorf("an answer with one object has more than %d MiB", MaxPage>>20)}
 
 // readPages reads the pages once, from the first to the last.
-func readPages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, error) {
+func readPages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
 	var all []T
 	next := ahead[T]{request: request}
 	defer next.stop()
-	limit, token := most, ""
+	limit, token := first, ""
 	for {
 		var page Page[T]
 		var answer Answer[T]
@@ -81,7 +85,7 @@ func readPages[T any](ctx context.Context, most int, request PageFunc[T]) ([]T, 
 				return err
 			}
 			// The objects of the next page may be twice as large.
-			nextLimit = min(most, max(1, limit*(MaxPage/2)/max(1, answer.Bytes)))
+			nextLimit = min(maxGrowth*first, max(1, limit*(MaxPage/2)/max(1, answer.Bytes)))
 			if answer.Likely != "" {
 				next.begin(ctx, answer.Likely, nextLimit)
 			}

@@ -16,7 +16,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-const most = 500
+// first is how many objects the first page may have, and most a later one.
+const (
+	first = 500
+	most  = 10 * first
+)
 
 // A pagedList has objects of these sizes, and answers with as many as it is asked for.
 type pagedList struct {
@@ -57,15 +61,16 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 		sizes  []int
 		limits []int
 	}{
-		{"small objects", many(1200, 5<<10), []int{500, 500, 500}},
+		{"the smallest objects", many(12_000, 100), []int{500, 5000, 5000, 5000}},
+		{"small objects", many(1200, 5<<10), []int{500, 819}},
 		{"large objects", many(200, 256<<10), append([]int{500, 125, 31}, many(11, 16)...)},
 		{"the largest objects", many(5, 3*mib), []int{500, 125, 31, 7, 1, 1, 1, 1, 1}},
-		{"large ones first", append(many(31, 256<<10), many(600, 1<<10)...), []int{500, 125, 63, 500}},
-		{"large ones last", append(many(500, 1<<10), many(40, 256<<10)...), []int{500, 500, 125, 31, 16}},
+		{"large ones first", append(many(31, 256<<10), many(600, 1<<10)...), []int{500, 125, 63, 4096}},
+		{"large ones last", append(many(500, 1<<10), many(40, 256<<10)...), []int{500, 4096, 1024, 256, 64, 16, 16, 16}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &pagedList{sizes: tt.sizes}
-			got, err := kube.Pages(t.Context(), most, s.page)
+			got, err := kube.Pages(t.Context(), first, s.page)
 			equal(t, "error", err, nil)
 			equal(t, "items", len(got), len(tt.sizes))
 			equal(t, "limits", s.limits, tt.limits)
@@ -81,8 +86,8 @@ func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(t, "runs") {
 			s.sizes = append(s.sizes, many(rapid.IntRange(1, 300).Draw(t, "objects"), size.Draw(t, "size"))...)
 		}
-		most := rapid.IntRange(1, 600).Draw(t, "most")
-		got, err := kube.Pages(t.Context(), most, s.page)
+		first := rapid.IntRange(1, 600).Draw(t, "first")
+		got, err := kube.Pages(t.Context(), first, s.page)
 		if len(s.sizes) > 0 && slices.Max(s.sizes) > kube.MaxPage {
 			if err == nil || got != nil {
 				t.Fatalf("%d items, %v; want none and an error", len(got), err)
@@ -92,7 +97,7 @@ func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 		if err != nil || len(got) != len(s.sizes) || !slices.IsSorted(got) || len(slices.Compact(got)) != len(s.sizes) {
 			t.Fatalf("%d items of %d, %v", len(got), len(s.sizes), err)
 		}
-		if slices.Min(s.limits) < 1 || slices.Max(s.limits) > most {
+		if slices.Min(s.limits) < 1 || slices.Max(s.limits) > 10*first {
 			t.Fatalf("limits %v", s.limits)
 		}
 	})

@@ -85,7 +85,7 @@ func namesOf(t *testing.T, s *podServer) (names []string, err error) {
 func TestVersionDecidesHowPodsAreListed(t *testing.T) {
 	atOnce := []string{"/version", "/api/v1/pods", "/api/v1/pods"}
 	pages := []string{
-		"/version", "/api/v1/pods?limit=500", "/api/v1/pods?continue=2&limit=500", "/api/v1/pods?limit=500", "/api/v1/pods?continue=2&limit=500",
+		"/version", "/api/v1/pods?limit=500", "/api/v1/pods?continue=2&limit=5000", "/api/v1/pods?limit=500", "/api/v1/pods?continue=2&limit=5000",
 	}
 	for version, want := range map[string][]string{
 		"v1.34.0": atOnce, "v1.34.2-gke.1700000": atOnce, "v1.37.1+k3s1": atOnce, "v2.0.0": atOnce,

@@ -85,8 +85,8 @@ const metadataList = "PartialObjectMetadataList"
 
 // listPages reads every object of a list, page by page, by quorum reads. request returns a
 // new request for the list on each call. decode must not keep the bytes.
-func listPages[T any](ctx context.Context, most int, request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) ([]T, error) {
-	return Pages(ctx, most, func(ctx context.Context, token string, limit int) (Answer[T], error) {
+func listPages[T any](ctx context.Context, first int, request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) ([]T, error) {
+	return Pages(ctx, first, func(ctx context.Context, token string, limit int) (Answer[T], error) {
 		r := request().Param("limit", strconv.Itoa(limit))
 		if token != "" {
 			r = r.Param("continue", token)
@@ -135,8 +135,9 @@ func receive(ctx context.Context, request *rest.Request, into *bytes.Buffer) err
 	return err
 }
 
-// likelyContinue returns the token of the next page from the beginning of an answer, before
-// the objects are decoded. It returns nothing if the token is not there.
+// likelyContinue returns the token of the next page, before the objects are decoded. In JSON,
+// it is before the objects or, in a list of custom resources, behind them. It returns nothing
+// if the token is in neither place.
 func likelyContinue(body []byte) string {
 	if bytes.HasPrefix(body, []byte(protobufPrefix)) {
 		return protobufContinue(body)
@@ -144,14 +145,23 @@ func likelyContinue(body []byte) string {
 	values := json.NewDecoder(bytes.NewReader(body))
 	for {
 		switch token, err := values.Token(); {
-		case err != nil || token == "items":
+		case err != nil:
 			return ""
+		case token == "items":
+			key := []byte(`"metadata":`)
+			_, behind, _ := bytes.Cut(body[max(0, bytes.LastIndex(body, key)):], key)
+			return continueBy(json.NewDecoder(bytes.NewReader(behind)))
 		case token == "metadata":
-			var meta metav1.ListMeta
-			_ = values.Decode(&meta) // the decoding of the page says what is wrong
-			return meta.Continue
+			return continueBy(values)
 		}
 	}
+}
+
+// continueBy returns the token in the metadata of a list, which comes next.
+func continueBy(values *json.Decoder) string {
+	var meta metav1.ListMeta
+	_ = values.Decode(&meta) // the decoding of the page says what is wrong
+	return meta.Continue
 }
 
 // Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.

@@ -95,8 +95,8 @@ func TestListRawReadsItemsAsTheyAre(t *testing.T) {
 	equal(t, "items", got, items)
 	equal(t, "requests", asked, []string{
 		"GET /apis/g/v1/blocks limit=500",
-		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=500",
-		"GET /apis/g/v1/blocks continue=three&limit=500",
+		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=5000",
+		"GET /apis/g/v1/blocks continue=three&limit=5000",
 	})
 }
 
