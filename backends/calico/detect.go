@@ -118,8 +118,8 @@ func checkMigration(ctx context.Context, client rest.Interface) error {
 	if err != nil || version == "" {
 		return err
 	}
-	items, err := kube.ListRaw(ctx, func() *rest.Request {
-		return client.Get().AbsPath("/apis", migrationGroup, version, "datastoremigrations")
+	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", migrationGroup, version, "datastoremigrations")
 	})
 	if err != nil {
 		return fmt.Errorf("list datastoremigrations: %w", err)

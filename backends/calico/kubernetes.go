@@ -60,8 +60,8 @@ func (s kubernetes) ipReservations(ctx context.Context) ([]ipReservation, error)
 	if err != nil || version == "" {
 		return nil, err
 	}
-	items, err := kube.ListRaw(ctx, func() *rest.Request {
-		return s.client.Get().AbsPath("/apis", group, version, resource)
+	items, err := kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", group, version, resource)
 	})
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (s kubernetes) ipPools(ctx context.Context) ([]ipPool, error) {
 	if version == "" {
 		return nil, fmt.Errorf("%s.%s is not defined", resource, group)
 	}
-	items, err := kube.ListRaw(ctx, func() *rest.Request {
-		return s.client.Get().AbsPath("/apis", group, version, resource)
+	items, err := kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", group, version, resource)
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (s kubernetes) uri(k kind, name ...string) string {
 
 // list implements datastore.
 func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
-	all, err := kube.ListReduced(ctx, func() *rest.Request { return s.client.Get().AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
+	all, err := kube.ListReduced(ctx, s.client, func(get *rest.Request) *rest.Request { return get.AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
 		o, err := readObject(k, item)
 		if err != nil {
 			return unlisted{err}

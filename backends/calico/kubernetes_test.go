@@ -79,8 +79,8 @@ func TestObjectsAreRead(t *testing.T) {
 		!all[1].created.Equal(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) || !all[0].created.IsZero() {
 		t.Errorf("list = %+v, %v", all, err)
 	}
-	if n := len(a.calls()); n != 3 {
-		t.Errorf("%d requests, want 3", n)
+	if n := len(a.calls()); n != 4 {
+		t.Errorf("%d requests, want 4: the block, two pages of handles, and the version between them", n)
 	}
 	if nodes, err := store.nodes(t.Context()); len(nodes) != 0 || err != nil || store.objectsPerWrite() != 1 {
 		t.Errorf("nodes = %v, %v, objects per write %d", nodes, err, store.objectsPerWrite())

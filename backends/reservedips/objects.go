@@ -62,7 +62,7 @@ func (b *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 
 // list reads the objects of one resource.
 func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request { return r.request(b.client.Get(), "") })
+	items, err := kube.ListRaw(ctx, b.client, func(get *rest.Request) *rest.Request { return r.request(get, "") })
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.pool, err)

@@ -27,8 +27,8 @@ const (
 // returns nothing if the API server does not serve network attachments. The client
 // may be of another API group.
 func listExclusions(ctx context.Context, client rest.Interface) (exclusions, error) {
-	items, err := kube.ListRaw(ctx, func() *rest.Request {
-		return client.Get().AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
+	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
 	})
 	if apierrors.IsNotFound(err) {
 		err = notServed(ctx, client)

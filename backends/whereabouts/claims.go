@@ -45,8 +45,8 @@ type existingClaims struct {
 // asked for. The client may be of another API group.
 func listClaims(ctx context.Context, client rest.Interface) claims {
 	return claims{sync.OnceValues(func() (existingClaims, error) {
-		items, err := kube.ListRaw(ctx, func() *rest.Request {
-			return client.Get().AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
+		items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
+			return get.AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
 		})
 		switch {
 		case apierrors.IsNotFound(err):

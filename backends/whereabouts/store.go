@@ -68,8 +68,8 @@ func list(ctx context.Context, client rest.Interface, resource string, narrow ..
 // listReduced is list, and holds only what reduce returns of an object. It calls reduce more
 // than once for an object that is read again.
 func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T, narrow ...func(*rest.Request) *rest.Request) ([]T, error) {
-	items, err := kube.ListReduced(ctx, func() *rest.Request {
-		request := client.Get().Resource(resource)
+	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
+		request := get.Resource(resource)
 		for _, change := range narrow {
 			request = change(request)
 		}

@@ -52,8 +52,8 @@ func fromCluster(w ioStreams, list func(context.Context, connection) ([]string, 
 
 // runNames returns the IDs of the runs whose journals are in the cluster.
 func runNames(ctx context.Context, c connection) ([]string, error) {
-	journals, err := kube.ListMetadata(ctx, func() *rest.Request {
-		return c.raw.Get().AbsPath("/api/v1/namespaces", c.stateNamespace, "configmaps").Param("labelSelector", kube.JournalLabel+"=true")
+	journals, err := kube.ListMetadata(ctx, c.raw, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/api/v1/namespaces", c.stateNamespace, "configmaps").Param("labelSelector", kube.JournalLabel+"=true")
 	})
 	var names []string
 	for _, m := range journals {
@@ -74,7 +74,7 @@ func nodeNames(ctx context.Context, c connection) ([]string, error) {
 
 // namespaceNames returns the names of the namespaces.
 func namespaceNames(ctx context.Context, c connection) ([]string, error) {
-	namespaces, err := kube.ListMetadata(ctx, func() *rest.Request { return c.raw.Get().AbsPath("/api/v1/namespaces") })
+	namespaces, err := kube.ListMetadata(ctx, c.raw, func(get *rest.Request) *rest.Request { return get.AbsPath("/api/v1/namespaces") })
 	var names []string
 	for _, m := range namespaces {
 		names = append(names, m.Name)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,13 +24,22 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.most.Store(max(c.most.Load(), c.now.Add(1)))
 	c.order <- r.Method
 	time.Sleep(time.Second)
-	return &http.Response{Body: &endingBody{Reader: strings.NewReader("x"), end: func() { c.now.Add(-1) }}}, nil
+	end := sync.OnceFunc(func() { c.now.Add(-1) })
+	return &http.Response{Body: &endingBody{strings.NewReader("x"), end}}, nil
 }
 
-// endingBody is a body that says when it is closed.
+// endingBody is a body that says when it is read or closed.
 type endingBody struct {
-	io.Reader
-	end func()
+	from io.Reader
+	end  func()
+}
+
+func (b *endingBody) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if err != nil {
+		b.end()
+	}
+	return n, err
 }
 
 func (b *endingBody) Close() error {

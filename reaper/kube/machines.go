@@ -27,8 +27,8 @@ func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine,
 	if err != nil || version == "" {
 		return nil, answered(err)
 	}
-	all, err := listRaw(ctx, func() *rest.Request {
-		return c.raw.Get().AbsPath("/apis", machineGroup, version, machineResource)
+	all, err := ListReduced(ctx, c.raw, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", machineGroup, version, machineResource)
 	}, readMachine)
 	return all, answered(err)
 }

@@ -12,11 +12,11 @@ import (
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // ListMetadata reads the metadata of every object of a list, without the rest of them.
-// request returns a new request for the list, of a RawClient, on each call. An object that
-// cannot be decoded has no name.
-func ListMetadata(ctx context.Context, request func() *rest.Request) ([]metav1.ObjectMeta, error) {
-	ask := func() *rest.Request { return request().SetHeader("Accept", metadataOnly) }
-	return listRaw(ctx, ask, func(item json.RawMessage) metav1.ObjectMeta {
+// The client is a RawClient, and narrow is that of ListRaw. An object that cannot be decoded
+// has no name.
+func ListMetadata(ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request) ([]metav1.ObjectMeta, error) {
+	ask := func(get *rest.Request) *rest.Request { return narrow(get).SetHeader("Accept", metadataOnly) }
+	return ListReduced(ctx, client, ask, func(item json.RawMessage) metav1.ObjectMeta {
 		var object struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 		}

@@ -77,7 +77,7 @@ func readAtOnce(ctx context.Context, request *rest.Request) (podPage, error) {
 	defer body.Close()
 	list, err := readPodList(body, newPodReader())
 	if err == nil && list.next != "" {
-		err = errors.New("the answer is a page, and a list was requested")
+		err = errOnePage
 	}
 	if err != nil {
 		return podPage{}, err
@@ -90,14 +90,17 @@ func readAtOnce(ctx context.Context, request *rest.Request) (podPage, error) {
 // one reads the whole list from etcd, and holds the answer.
 var fromCache = version.MustParseGeneric("1.34.0")
 
-// listsFromCache reports whether all pods are best read at once. It asks the API server for
-// its version, once. If the version is not known, pages are better.
+// listsFromCache reports whether all pods are best read at once. It asks the API server once.
 func (c *Cluster) listsFromCache(ctx context.Context) bool {
-	c.ask.Do(func() {
-		var served apiversion.Info
-		err := Discover(ctx, c.raw, &served, "/version")
-		v, wrong := version.ParseGeneric(served.GitVersion)
-		c.byPages.Store(err != nil || wrong != nil || v.LessThan(fromCache))
-	})
+	c.ask.Do(func() { c.byPages.Store(!listsFromCache(ctx, c.raw)) })
 	return !c.byPages.Load()
+}
+
+// listsFromCache reports whether a long list is best read at once, by the version of the API
+// server. If the version is not known, pages are better.
+func listsFromCache(ctx context.Context, client rest.Interface) bool {
+	var served apiversion.Info
+	err := Discover(ctx, client, &served, "/version")
+	v, wrong := version.ParseGeneric(served.GitVersion)
+	return err == nil && wrong == nil && !v.LessThan(fromCache)
 }

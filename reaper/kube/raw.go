@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // RawClient returns a client for any path of any API group. Its answers are the JSON that
@@ -40,40 +42,64 @@ func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// ListRaw reads every object of a list as the API server sends it, by quorum reads.
-// request returns a new request for the list on each call.
-func ListRaw(ctx context.Context, request func() *rest.Request) ([]json.RawMessage, error) {
-	return listRaw(ctx, request, func(item json.RawMessage) json.RawMessage { return item })
+// ListRaw reads every object of a list as the API server sends it, by quorum reads. narrow
+// makes a GET request one for the list, and is called for each request.
+func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request) ([]json.RawMessage, error) {
+	return ListReduced(ctx, client, narrow, func(item json.RawMessage) json.RawMessage { return item })
 }
 
-// ListReduced is ListRaw, and reduces the objects page by page, so that it does not hold all
+// ListReduced is ListRaw, and reduces the objects as they come, so that it does not hold all
 // of them in full. It calls reduce from one goroutine at a time, for an object that is read
 // again more than once.
-func ListReduced[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
-	return listRaw(ctx, request, reduce)
+//
+// It reads a list of more than one page at once where the API server answers lists from its
+// cache. There, the pages behind the first one may come from etcd, which takes several times
+// as long.
+func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
+	request := func() *rest.Request { return narrow(client.Get()) }
+	page := pageOf(request, func(data []byte) (metav1.ListInterface, []T, error) { return rawPage(data, reduce) })
+	atOnce := sync.OnceValue(func() bool { return listsFromCache(ctx, client) })
+	all, err := Pages(ctx, pageSize, func(ctx context.Context, token string, limit int) (Answer[T], error) {
+		if token != "" && atOnce() {
+			return Answer[T]{}, errLong
+		}
+		return page(ctx, token, limit)
+	})
+	if !errors.Is(err, errLong) {
+		return all, err
+	}
+	all, err = readWhole(ctx, request(), reduce)
+	if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {
+		return all, err
+	}
+	return Pages(ctx, pageSize, page)
 }
 
-// listRaw is ListReduced.
-func listRaw[T any](ctx context.Context, request func() *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
-	return listPages(ctx, pageSize, request, func(data []byte) (metav1.ListInterface, []T, error) {
-		var page struct {
-			Kind     string            `json:"kind"`
-			Metadata metav1.ListMeta   `json:"metadata"`
-			Items    []json.RawMessage `json:"items"`
-		}
-		if err := Decode(data, &page); err != nil {
-			return nil, nil, fmt.Errorf("decode: %w", err)
-		}
-		if page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList {
-			return nil, nil, errors.New("the answer is not a list: it has no items")
-		}
-		reduced := make([]T, len(page.Items))
-		for i, item := range page.Items {
-			reduced[i] = reduce(item)
-		}
-		return &page.Metadata, reduced, nil
-	})
+// errLong says that a list has more than one page, and is better read at once.
+var errLong = refusedError{errors.New("the list is long")}
+
+// rawPage decodes a page, and reduces its objects.
+func rawPage[T any](data []byte, reduce func(json.RawMessage) T) (metav1.ListInterface, []T, error) {
+	var page struct {
+		Kind     string            `json:"kind"`
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if err := Decode(data, &page); err != nil {
+		return nil, nil, fmt.Errorf("decode: %w", err)
+	}
+	if page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList {
+		return nil, nil, errNoItems
+	}
+	reduced := make([]T, len(page.Items))
+	for i, item := range page.Items {
+		reduced[i] = reduce(item)
+	}
+	return &page.Metadata, reduced, nil
 }
+
+// errNoItems is the error of an answer that is an object.
+var errNoItems = errors.New("the answer is not a list: it has no items")
 
 // errNoList is the error of an answer that is not a list. Any object, even an empty one,
 // decodes as a list without items. A real list has a resourceVersion.
@@ -86,7 +112,12 @@ const metadataList = "PartialObjectMetadataList"
 // listPages reads every object of a list, page by page, by quorum reads. request returns a
 // new request for the list on each call. decode must not keep the bytes.
 func listPages[T any](ctx context.Context, first int, request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) ([]T, error) {
-	return Pages(ctx, first, func(ctx context.Context, token string, limit int) (Answer[T], error) {
+	return Pages(ctx, first, pageOf(request, decode))
+}
+
+// pageOf returns the PageFunc of a list. request and decode are those of listPages.
+func pageOf[T any](request func() *rest.Request, decode func([]byte) (metav1.ListInterface, []T, error)) PageFunc[T] {
+	return func(ctx context.Context, token string, limit int) (Answer[T], error) {
 		r := request().Param("limit", strconv.Itoa(limit))
 		if token != "" {
 			r = r.Param("continue", token)
@@ -107,7 +138,7 @@ func listPages[T any](ctx context.Context, first int, request func() *rest.Reque
 			}
 			return Page[T]{items, meta.GetContinue()}, nil
 		}}, nil
-	})
+	}
 }
 
 // bodies are buffers for answers: a list has many pages of about the same size.

@@ -19,13 +19,17 @@ import (
 )
 
 // rawClient is a client without a group of its own, and a server that answers it
-// until it asks without end.
+// until it asks without end. Its lists are read page by page.
 func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
 	t.Helper()
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) > 50 {
 			http.Error(w, "enough", http.StatusBadRequest)
+			return
+		}
+		if r.URL.Path == "/version" {
+			sendJSON(w, `{"gitVersion":"v1.33.9"}`)
 			return
 		}
 		answer(w, r)
@@ -44,7 +48,7 @@ func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
 // blocksAt lists what is at a path.
 func blocksAt(t *testing.T, client rest.Interface) ([]string, error) {
 	t.Helper()
-	items, err := kube.ListRaw(t.Context(), func() *rest.Request { return client.Get().AbsPath("/apis/g/v1/blocks") })
+	items, err := kube.ListRaw(t.Context(), client, func(get *rest.Request) *rest.Request { return get.AbsPath("/apis/g/v1/blocks") })
 	var texts []string
 	for _, item := range items {
 		texts = append(texts, string(item))

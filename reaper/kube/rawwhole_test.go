@@ -1,0 +1,196 @@
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// The list that a blockServer has, as an API server writes custom resources.
+const wholeBlocks = `{"apiVersion":"g/v1","items":[{"n": 1.50},"ü\u00fc",{"metadata":{"name":"c"}}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
+
+var blockItems = []string{`{"n": 1.50}`, `"ü\u00fc"`, `{"metadata":{"name":"c"}}`}
+
+// A blockServer has three blocks, a version, and an answer to a request for all of them at
+// once. It answers other requests page by page.
+type blockServer struct {
+	version string
+	whole   http.HandlerFunc // nil: all of them
+	asked   []string
+}
+
+func (s *blockServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked = append(s.asked, r.URL.RequestURI())
+	query := r.URL.Query()
+	switch {
+	case r.URL.Path == "/version":
+		sendJSON(w, fmt.Sprintf(`{"gitVersion": %q}`, s.version))
+	case !query.Has("limit") && s.whole != nil:
+		s.whole(w, r)
+	case !query.Has("limit"):
+		sendJSON(w, wholeBlocks)
+	case query.Has("continue"):
+		sendJSON(w, `{"items":[`+strings.Join(blockItems[2:], ",")+`],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`)
+	default:
+		sendJSON(w, `{"items":[`+strings.Join(blockItems[:2], ",")+`],"kind":"BlockList","metadata":{"continue":"2","resourceVersion":"9"}}`)
+	}
+}
+
+// client is a client of the server.
+func (s *blockServer) client(t *testing.T) rest.Interface {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: server.URL, QPS: -1,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+const (
+	firstPage   = "/apis/g/v1/blocks?limit=500"
+	secondPage  = "/apis/g/v1/blocks?continue=2&limit=5000"
+	wholeAnswer = "/apis/g/v1/blocks"
+)
+
+// A list of several pages is read at once where the API server can do it well.
+func TestVersionDecidesHowLongListsAreRead(t *testing.T) {
+	for version, want := range map[string][]string{
+		"v1.34.0": {firstPage, "/version", wholeAnswer}, "v1.37.1+k3s1": {firstPage, "/version", wholeAnswer},
+		"v1.33.9": {firstPage, "/version", secondPage}, "": {firstPage, "/version", secondPage},
+	} {
+		s := &blockServer{version: version}
+		got, err := blocksAt(t, s.client(t))
+		equal(t, "error with "+version, err, nil)
+		equal(t, "blocks with "+version, got, blockItems)
+		equal(t, "requests with "+version, s.asked, want)
+	}
+}
+
+// Promise 2, 3, 11. An answer that is not all of the list is never taken for all of it. Pages
+// are read in its place.
+func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
+	say := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, answer) }
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"cut in an object":         say(wholeBlocks[:strings.Index(wholeBlocks, `"n"`)+3]),
+		"cut between two objects":  say(wholeBlocks[:strings.Index(wholeBlocks, `,"ü`)]),
+		"cut before the metadata":  say(wholeBlocks[:strings.Index(wholeBlocks, `,"kind"`)]),
+		"without its last brace":   say(wholeBlocks[:len(wholeBlocks)-1]),
+		"with more behind it":      say(wholeBlocks + `{}`),
+		"with a half behind it":    say(wholeBlocks + `{"items"`),
+		"with two lists":           say(strings.Replace(wholeBlocks, `"kind"`, `"items":[],"kind"`, 1)),
+		"a page":                   say(strings.Replace(wholeBlocks, `"resourceVersion"`, `"continue":"2","resourceVersion"`, 1)),
+		"without a version":        say(strings.Replace(wholeBlocks, `"9"`, `""`, 1)),
+		"in other letters":         say(strings.Replace(wholeBlocks, `"items"`, `"Items"`, 1)),
+		"an object":                say(`{"kind":"Block","metadata":{"resourceVersion":"9"},"spec":{}}`),
+		"a list of nothing":        say(`{"items":null,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
+		"an object for its list":   say(`{"items":{"a":"b"},"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
+		"a number for its list":    say(`{"items":1,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
+		"an array":                 say(`[` + wholeBlocks + `]`),
+		"no JSON":                  say(`<html>`),
+		"nothing":                  say(``),
+		"broken":                   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"a list of no such object": say(`{"items":[{"a":1},{"b":}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
+		"aborted behind its end": func(w http.ResponseWriter, _ *http.Request) {
+			sendJSON(w, wholeBlocks)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &blockServer{version: "v1.34.0", whole: answer}
+			got, err := blocksAt(t, s.client(t))
+			equal(t, "error", err, nil)
+			equal(t, "blocks", got, blockItems)
+			equal(t, "the last requests", s.asked[len(s.asked)-2:], []string{firstPage, secondPage})
+		})
+	}
+}
+
+// What is refused is refused on pages too.
+func TestRefusedRawListIsNotReadByPages(t *testing.T) {
+	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
+	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, refusal) }}
+	if got, err := blocksAt(t, s.client(t)); !apierrors.IsForbidden(err) || got != nil {
+		t.Errorf("%v, %v; want nothing, and that it is forbidden", got, err)
+	}
+	equal(t, "requests", s.asked, []string{firstPage, "/version", wholeAnswer})
+}
+
+// An object without an end is given up, and what stands before it does not count.
+func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
+	sent := 0
+	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items":[`)
+		for range 12 { // more bytes than one object may have
+			_, _ = fmt.Fprintf(w, "%q,", strings.Repeat("x", 1<<20))
+		}
+		_, _ = io.WriteString(w, `"`)
+		for block := strings.Repeat("x", 1<<20); sent < 100; sent++ {
+			if _, err := io.WriteString(w, block); err != nil {
+				return
+			}
+		}
+	}}
+	got, err := blocksAt(t, s.client(t))
+	if err == nil || got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "more than 8 MiB") {
+		t.Errorf("%d blocks, %v; want none, and one that wraps ErrRefused", len(got), err)
+	}
+	if sent == 100 {
+		t.Error("the answer was read to its end")
+	}
+}
+
+// A list that takes too long for its caller is given up, and not read by pages.
+func TestWholeRawListEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"items":["a"`)
+		_ = http.NewResponseController(w).Flush()
+		cancel()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+		}
+	}}
+	got, err := kube.ListRaw(ctx, s.client(t), func(get *rest.Request) *rest.Request { return get.AbsPath("/apis/g/v1/blocks") })
+	if got != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d blocks, %v; want none, and that the context ended", len(got), err)
+	}
+	if slices.Contains(s.asked, secondPage) {
+		t.Errorf("requests %q", s.asked)
+	}
+}
+
+// Each object is reduced as it comes, and the reduced ones are in order.
+func TestWholeRawListIsReduced(t *testing.T) {
+	s := &blockServer{version: "v1.34.0"}
+	got, err := kube.ListReduced(t.Context(), s.client(t),
+		func(get *rest.Request) *rest.Request { return get.AbsPath("/apis/g/v1/blocks") },
+		func(item json.RawMessage) int { return len(item) })
+	equal(t, "error", err, nil)
+	equal(t, "lengths", got, []int{len(blockItems[0]), len(blockItems[1]), len(blockItems[2])})
+}
