@@ -52,9 +52,9 @@ func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.R
 // of them in full. It calls reduce from one goroutine at a time, for an object that is read
 // again more than once.
 //
-// It reads a list of more than one page at once where the API server answers lists from its
-// cache. There, the pages behind the first one may come from etcd, which takes several times
-// as long.
+// It reads a list of more than one page, or of more than MaxPage bytes, at once where the API
+// server answers lists from its cache. There, the pages behind the first one may come from
+// etcd, which takes several times as long.
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
 	page := pageOf(request, func(data []byte) (metav1.ListInterface, []T, error) { return rawPage(data, reduce) })
@@ -63,7 +63,11 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 		if token != "" && atOnce() {
 			return Answer[T]{}, errLong
 		}
-		return page(ctx, token, limit)
+		answer, err := page(ctx, token, limit)
+		if answer.Bytes > MaxPage && atOnce() {
+			return Answer[T]{}, errLong
+		}
+		return answer, err
 	})
 	if !errors.Is(err, errLong) {
 		return all, err
@@ -75,7 +79,7 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 	return Pages(ctx, pageSize, page)
 }
 
-// errLong says that a list has more than one page, and is better read at once.
+// errLong says that a list is long, and better read at once.
 var errLong = refusedError{errors.New("the list is long")}
 
 // rawPage decodes a page, and reduces its objects.

@@ -23,17 +23,22 @@ import (
 func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
 	t.Helper()
 	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) > 50 {
+	return clientAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case asked.Add(1) > 50:
 			http.Error(w, "enough", http.StatusBadRequest)
-			return
-		}
-		if r.URL.Path == "/version" {
+		case r.URL.Path == "/version":
 			sendJSON(w, `{"gitVersion":"v1.33.9"}`)
-			return
+		default:
+			answer(w, r)
 		}
-		answer(w, r)
 	}))
+}
+
+// clientAt is a client of a server that answers by a handler.
+func clientAt(t *testing.T, answers http.Handler) rest.Interface {
+	t.Helper()
+	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
 		Host: server.URL, QPS: -1,

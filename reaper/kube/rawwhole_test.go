@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -55,16 +53,7 @@ func (s *blockServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // client is a client of the server.
 func (s *blockServer) client(t *testing.T) rest.Interface {
 	t.Helper()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host: server.URL, QPS: -1,
-		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return clientAt(t, s)
 }
 
 const (
@@ -127,6 +116,22 @@ func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
 			equal(t, "the last requests", s.asked[len(s.asked)-2:], []string{firstPage, secondPage})
 		})
 	}
+}
+
+// A page that is too large is not read again with fewer objects, where all are read at once.
+func TestListWhoseFirstPageIsTooLargeIsReadAtOnce(t *testing.T) {
+	s := &blockServer{version: "v1.34.0"}
+	large := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("limit") {
+			s.ServeHTTP(w, r)
+			return
+		}
+		sendJSON(w, `{"items":["`+strings.Repeat("x", kube.MaxPage)+`"],"metadata":{"resourceVersion":"9"}}`)
+	})
+	got, err := blocksAt(t, clientAt(t, large))
+	equal(t, "error", err, nil)
+	equal(t, "blocks", got, blockItems)
+	equal(t, "requests beside that for the page", s.asked, []string{"/version", wholeAnswer})
 }
 
 // What is refused is refused on pages too.
