@@ -48,7 +48,7 @@ var poolObject = reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-
 // Promise 7. The announcement has the report and the releases of all looks.
 func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 	s := fixedStore{poolOf(allocations(2)...)}
-	s[0].Object = poolObject
+	s[0].Object = &poolObject
 	harness := newHarness(s)
 	harness.pods.Add(reaper.Pod{Ref: other})
 	harness.policy.GracePeriod = &policy.Duration{Duration: time.Hour}

@@ -74,7 +74,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 		first := make(map[string]Pool)
 		for pool, err := range e.Pools {
 			if err == nil {
-				pool.Object = Object{} // a file may be of another version of the API
+				pool.Object = nil // a file may be of another version of the API
 				have, again := first[pool.Name]
 				switch {
 				case !again:

@@ -154,6 +154,7 @@ func (inv Inventory) namesNodes() bool {
 func list(ctx context.Context, b Backend, required bool) Listing {
 	l := listingOf(b, StatusOK, "")
 	l.whole = true
+	var pools poolList
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
 		var undecoded *ObjectError
@@ -162,14 +163,14 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			for i := range pool.Allocations {
 				pool.Allocations[i].listedIn(l.Backend, pool.Name)
 			}
-			l.Pools = append(l.Pools, pool)
+			pools.add(pool)
 		case errors.As(err, &unreadable):
 			l.Status, l.whole = StatusPartial, false
 			l.errs = append(l.errs, err)
 		case errors.As(err, &undecoded):
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
-		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.errs) == 0:
+		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.errs) == 0:
 			return listingOf(b, StatusSkipped, textOf(err))
 		default:
 			failed := listingOf(b, StatusFailed, textOf(err))
@@ -177,6 +178,7 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			return failed
 		}
 	}
+	l.Pools = pools.all()
 	if len(l.errs) > 0 {
 		l.Message = textOf(l.errs[0])
 	}

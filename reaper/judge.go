@@ -117,13 +117,17 @@ var table = Rules()
 
 // decide locates the allocation and asks the rules.
 func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
-	located, known := f.locate(a)
+	located, known := f.locate(a, &equal.located)
 	ruling := f.ask(located)
 	if ruling.Verdict == InUse {
 		known.restored = time.Time{} // the restore was right, and is over
 	}
-	if ruling.plain() && located.Owner.Pod == a.Owner.Pod {
+	switch {
+	case ruling.plain() && located.Owner.Pod == a.Owner.Pod:
 		located = a // completed finds the rest again
+	case located != a:
+		own := *located // equal.located is for the next one
+		located = &own
 	}
 	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: equal.knowledge(known)}
 }

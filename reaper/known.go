@@ -11,8 +11,9 @@ type knowledge struct {
 
 // locate completes an allocation by what other allocations, the pods and the ledger know
 // of it. Two allocations of one sandbox know of each other, also in different stores,
-// and so do those of a group. It returns the argument if nothing is missing.
-func (f *Facts) locate(a *Allocation) (*Allocation, knowledge) {
+// and so do those of a group. It returns the argument if nothing is missing, or else learned,
+// with what it has set there.
+func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 	if !a.provesOwner() {
 		return a, knowledge{node: f.ledger.node(a), restored: f.restoredAt(a)}
 	}
@@ -34,8 +35,8 @@ func (f *Facts) locate(a *Allocation) (*Allocation, knowledge) {
 	if located == *a {
 		return a, known
 	}
-	learned := located // only what was learned costs memory
-	return &learned, known
+	*learned = located
+	return learned, known
 }
 
 // siblings returns the other allocations of the same sandbox or of the same group. If

@@ -83,10 +83,14 @@ func (p Plan) Orphans() []Orphan {
 	return orphans
 }
 
-// object returns the API object of the pool of a decision, by index.
+// object returns the API object of the pool of a decision, by index; the zero Object if it
+// has none.
 func (p Plan) object(i int) Object {
 	d := p.decisions[i]
-	return d.facts.pool(d.Allocation).Object
+	if o := d.facts.pool(d.Allocation).Object; o != nil {
+		return *o
+	}
+	return Object{}
 }
 
 // pool returns the name of the pool of a decision, by index.

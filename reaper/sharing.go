@@ -5,6 +5,7 @@ package reaper
 type sharing struct {
 	rulings map[plainRuling]*Ruling
 	known   map[knowledge]*knowledge
+	located Allocation // the one that is decided
 }
 
 // A plainRuling has all that tells two plain rulings apart.
@@ -25,26 +26,28 @@ func (r *Ruling) plain() bool {
 
 // ruling returns a ruling that is equal to this one. Only plain ones are shared.
 func (s *sharing) ruling(r Ruling) *Ruling {
-	if !r.plain() {
-		return &r
+	var key plainRuling
+	if r.plain() {
+		key = plainRuling{r.Rule, r.Evidence[0]}
+		if have := s.rulings[key]; have != nil {
+			return have
+		}
 	}
-	key := plainRuling{r.Rule, r.Evidence[0]}
-	have := s.rulings[key]
-	if have == nil {
-		have = &r
-		s.rulings[key] = have
+	own := r // only what is kept costs memory
+	if r.plain() {
+		s.rulings[key] = &own
 	}
-	return have
+	return &own
 }
 
 // knowledge returns the same knowledge.
 func (s *sharing) knowledge(k knowledge) *knowledge {
-	have := s.known[k]
-	if have == nil {
-		have = &k
-		s.known[k] = have
+	if have := s.known[k]; have != nil {
+		return have
 	}
-	return have
+	own := k
+	s.known[k] = &own
+	return &own
 }
 
 // completed returns the allocation with what the rules knew of it. It is the Allocation
@@ -53,6 +56,6 @@ func (d *Decision) completed() *Allocation {
 	if !d.plain() {
 		return d.Allocation
 	}
-	located, _ := d.facts.locate(d.Allocation)
+	located, _ := d.facts.locate(d.Allocation, new(Allocation))
 	return located
 }

@@ -76,7 +76,7 @@ func (l *listing) reduceBlock(o object) any {
 		handles:  make([]string, len(b.readable)),
 	}
 	if b.version != "" {
-		listed.Object = reaper.Object{APIVersion: l.intern(b.version), Kind: "IPAMBlock", Name: b.name, UID: b.uid}
+		listed.Object = &reaper.Object{APIVersion: l.intern(b.version), Kind: "IPAMBlock", Name: b.name, UID: b.uid}
 	}
 	for i := range b.readable {
 		listed.handles[i] = l.sameID(b.readable[i].handle())

@@ -84,24 +84,28 @@ func (b *Overlapping) forget() {
 	b.pools.Store(nil)
 }
 
-// A reservation is an overlapping reservation as it was listed, with the fields that are
-// read, and no others. With an error, it could not be decoded.
+// A reservation is an overlapping reservation as it was listed: the pool of the engine that
+// it becomes, without what its name says. With an error, it could not be decoded.
 type reservation struct {
-	object
-	err error
+	pool        string              // its name
+	allocations []reaper.Allocation // one
+	err         error
 }
 
-// readReservation decodes an overlapping reservation.
-func readReservation(item json.RawMessage) (r reservation) {
-	r.err = kube.Decode(item, &r.object)
-	return r
+// readReservation decodes an overlapping reservation, and keeps it on the shelf.
+func readReservation(item json.RawMessage, on *shelf) reservation {
+	var o object
+	if err := kube.Decode(item, &o); err != nil {
+		return reservation{pool: o.pool(), err: err}
+	}
+	return newReservation(o, on)
 }
 
 // readReservations decodes overlapping reservations.
 func readReservations(items []json.RawMessage) iter.Seq[reservation] {
 	return func(yield func(reservation) bool) {
 		for _, item := range items {
-			if !yield(readReservation(item)) {
+			if !yield(readReservation(item, nil)) {
 				return
 			}
 		}
@@ -112,16 +116,18 @@ func readReservations(items []json.RawMessage) iter.Seq[reservation] {
 // engine. The IPPools are by namespace.
 func overlappingPools(reservations iter.Seq[reservation], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for o := range reservations {
-			pool, err := reaper.Pool{}, o.err
+		on := new(shelf)
+		for r := range reservations {
+			pool, err := reaper.Pool{}, r.err
 			if err == nil {
-				beside := pools[o.Metadata.Namespace]
-				pool = overlappingPool(o.object, beside.proving())
+				namespace, _ := splitPool(r.pool)
+				beside := pools[namespace]
+				pool = r.named(beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
-				pool.Allocations[0].Group = group
-				by.protect(&pool, at, func(reaper.Allocation) json.RawMessage { return o.Spec })
+				pool.Allocations[0].Group = on.text(group)
+				by.protect(&pool, at, func(a reaper.Allocation) json.RawMessage { return json.RawMessage(specIn(a.Token)) })
 			} else {
-				err = &reaper.PoolError{Pool: o.pool(), Err: err}
+				err = &reaper.PoolError{Pool: r.pool, Err: err}
 			}
 			if !yield(pool, err) {
 				return
@@ -132,21 +138,32 @@ func overlappingPools(reservations iter.Seq[reservation], pools map[string]pools
 
 // overlappingPool decodes one overlapping reservation.
 func overlappingPool(o object, pools []ipPool) reaper.Pool {
-	u := reaper.Pool{Name: o.pool()}
-	r := reaper.Allocation{
-		Key:     within(u.Name, o.Metadata.Name),
-		Token:   token(o),
-		Created: o.Metadata.CreationTimestamp.Time,
-	}
-	name, err := parseName(o.Metadata.Name, pools)
+	return newReservation(o, nil).named(pools)
+}
+
+// named returns the pool of the engine. The pools are the IPPools by which an ambiguous name
+// is read.
+func (r reservation) named(pools []ipPool) reaper.Pool {
+	u := reaper.Pool{Name: r.pool, Allocations: r.allocations}
+	a := &r.allocations[0]
+	name, err := parseName(a.Key, pools)
 	if err != nil {
-		r.Unreadable = err.Error()
-	} else {
-		r.IP = name.ip
-		u.Network = cmp.Or(name.network, unnamed)
+		a.Unreadable = err.Error()
+		return u
 	}
+	a.IP, u.Network = name.ip, cmp.Or(name.network, unnamed)
+	return u
+}
+
+// newReservation decodes all of an overlapping reservation but its name, and keeps it on the
+// shelf.
+func newReservation(o object, on *shelf) reservation {
+	l := reservation{pool: on.text(o.pool()), allocations: on.one()}
+	r := &l.allocations[0]
+	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), on.text(token(o)), o.Metadata.CreationTimestamp.Time
 	stored := o.Spec
 	if hasTombstone(o.Spec) {
+		var err error
 		if stored, err = replaced(o); err != nil {
 			r.Unreadable = err.Error()
 		}
@@ -164,8 +181,7 @@ func overlappingPool(o object, pools []ipPool) reaper.Pool {
 	}
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
-	u.Allocations = []reaper.Allocation{r}
-	return u
+	return l
 }
 
 // ownerOf returns the owner that a spec names. A podref that names no pod leaves no

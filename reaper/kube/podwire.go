@@ -23,26 +23,22 @@ const (
 // A podReader reads pods in protobuf. It reads the fields that verdicts rest on, and skips
 // the others. It is not safe for concurrent use.
 type podReader struct {
-	shared texts
-	ids    []byte // for a name and a UID
+	kept *shelf
 }
 
 // newPodReader returns a reader for the pods of a list.
-func newPodReader() *podReader { return &podReader{shared: make(texts)} }
+func newPodReader() *podReader { return &podReader{kept: newShelf()} }
 
 // read returns what readPod returns for the pod that the message decodes to. As in any
 // protobuf message, the last of several equal fields counts, and several parts of a message
 // are merged.
 func (r *podReader) read(message []byte) (reaper.Pod, error) {
 	var w wirePod
-	if err := w.read(message, r.shared); err != nil {
+	if err := w.read(message, r.kept); err != nil {
 		return reaper.Pod{}, err
 	}
-	// One allocation for both: a cluster has many pods.
-	r.ids = append(append(r.ids[:0], w.name...), w.uid...)
-	ids := string(r.ids)
-	w.fields.name, w.fields.uid = ids[:len(w.name)], ids[len(w.name):]
-	return w.fields.reduce(r.shared), nil
+	w.fields.name, w.fields.uid = r.kept.texts.Keep(string(w.name)), r.kept.texts.Keep(string(w.uid))
+	return w.fields.reduce(r.kept), nil
 }
 
 // A wirePod is a pod of which some fields have been read.
@@ -52,14 +48,14 @@ type wirePod struct {
 }
 
 // read reads the fields of a pod.
-func (w *wirePod) read(message []byte, shared texts) error {
+func (w *wirePod) read(message []byte, kept *shelf) error {
 	return eachField(message, func(f wireField) error {
 		var part func(f wireField) error
 		switch int32(f.number) {
 		case podMetadata:
-			part = func(f wireField) error { return w.readMeta(f, shared) }
+			part = func(f wireField) error { return w.readMeta(f, kept) }
 		case podSpec:
-			part = func(f wireField) error { return w.readSpec(f, shared) }
+			part = func(f wireField) error { return w.readSpec(f, kept) }
 		case podStatus:
 			part = w.readStatus
 		default:
@@ -89,12 +85,12 @@ func eachField(message []byte, read func(wireField) error) error {
 }
 
 // readMeta reads a field of an ObjectMeta.
-func (w *wirePod) readMeta(f wireField, shared texts) (err error) {
+func (w *wirePod) readMeta(f wireField, kept *shelf) (err error) {
 	switch int32(f.number) {
 	case metaName:
 		w.name, err = f.content()
 	case metaNamespace:
-		w.fields.namespace, err = f.sharedText(shared)
+		w.fields.namespace, err = f.sharedText(kept)
 	case metaUID:
 		w.uid, err = f.content()
 	case metaDeletionGrace:
@@ -128,12 +124,12 @@ func (w *wirePod) readAnnotation(entry []byte) error {
 }
 
 // readSpec reads a field of a PodSpec.
-func (w *wirePod) readSpec(f wireField, shared texts) (err error) {
+func (w *wirePod) readSpec(f wireField, kept *shelf) (err error) {
 	switch int32(f.number) {
 	case specGrace:
 		w.fields.grace, err = f.number64()
 	case specNodeName:
-		w.fields.node, err = f.sharedText(shared)
+		w.fields.node, err = f.sharedText(kept)
 	case specHostNet:
 		var set int64
 		set, err = f.number64()
@@ -170,6 +166,6 @@ func (w *wirePod) readStatus(f wireField) (err error) {
 func (f wireField) text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
 
 // sharedText is text for one that many pods have.
-func (f wireField) sharedText(shared texts) (string, error) {
-	return shared.of(f.bytes), f.must(protowire.BytesType)
+func (f wireField) sharedText(kept *shelf) (string, error) {
+	return kept.sharedOf(f.bytes), f.must(protowire.BytesType)
 }

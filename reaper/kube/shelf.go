@@ -1,25 +1,50 @@
 package kube
 
-// texts are texts of which one copy is kept: many pods have the same namespace, node or
-// interface. It is not safe for concurrent use. The nil texts keep none.
-type texts map[string]string
+import (
+	"net/netip"
+	"slices"
 
-// of returns the text of these bytes, and does not keep the bytes.
-func (t texts) of(bytes []byte) string {
-	if text, ok := t[string(bytes)]; ok {
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A shelf keeps what is read of a list of pods. It is not safe for concurrent use. A nil
+// shelf keeps each value alone.
+type shelf struct {
+	shared     map[string]string // texts of which one copy is kept: many pods have the same namespace, node or interface
+	texts      TextSlab          // of one pod
+	addresses  Slab[netip.Addr]
+	interfaces Slab[reaper.Interface]
+}
+
+func newShelf() *shelf { return &shelf{shared: make(map[string]string)} }
+
+// sharedOf returns the text of these bytes, and does not keep the bytes.
+func (s *shelf) sharedOf(bytes []byte) string {
+	if s == nil {
+		return string(bytes)
+	}
+	if text, ok := s.shared[string(bytes)]; ok {
 		return text
 	}
-	return t.one(string(bytes))
+	return s.one(string(bytes))
 }
 
 // one returns the copy of the text that is kept.
-func (t texts) one(text string) string {
-	if t == nil {
+func (s *shelf) one(text string) string {
+	if s == nil {
 		return text
 	}
-	if kept, ok := t[text]; ok {
+	if kept, ok := s.shared[text]; ok {
 		return kept
 	}
-	t[text] = text
+	s.shared[text] = text
 	return text
+}
+
+// ofPod returns copies of the addresses and interfaces of a pod.
+func (s *shelf) ofPod(addresses []netip.Addr, interfaces []reaper.Interface) ([]netip.Addr, []reaper.Interface) {
+	if s == nil {
+		return slices.Clone(addresses), slices.Clone(interfaces)
+	}
+	return s.addresses.Keep(addresses...), s.interfaces.Keep(interfaces...)
 }
