@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -57,7 +58,7 @@ func opener(over func(rest.Interface, Settings) reaper.Backend) func(context.Con
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
-		return over(clients.WhereaboutsV1alpha1().RESTClient(), shared(env.Settings)), nil
+		return over(kube.Remember(clients.WhereaboutsV1alpha1().RESTClient()), shared(env.Settings)), nil
 	}
 }
 

@@ -6,8 +6,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +27,7 @@ type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are
 
-	ask     sync.Once // for the version of the API server
-	byPages atomic.Bool
+	lists manner
 }
 
 // A Group is the client of an API group.

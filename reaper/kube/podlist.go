@@ -155,7 +155,7 @@ func (l *podPage) readMeta(f wireField) (err error) {
 	case listContinue:
 		l.next, err = f.text()
 	case listShard:
-		err = errors.New("the answer is a part of a list: it is one shard")
+		err = errShard
 	}
 	return err
 }

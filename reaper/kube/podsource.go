@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
-	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -40,12 +38,12 @@ func (c *Cluster) listPods(ctx context.Context) (podPage, error) {
 		}
 		return pods
 	}
-	if c.listsFromCache(ctx) {
+	if c.lists.atOnce(ctx, c.raw) {
 		list, err := readAtOnce(ctx, request())
-		if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {
+		if err == nil || ctx.Err() != nil || failsByPages(err) {
 			return list, err
 		}
-		c.byPages.Store(true)
+		c.lists.brokeOff()
 	}
 	var all podPage
 	var err error
@@ -83,24 +81,4 @@ func readAtOnce(ctx context.Context, request *rest.Request) (podPage, error) {
 		return podPage{}, err
 	}
 	return list, nil
-}
-
-// fromCache is the first version of Kubernetes in which the API server always answers a
-// quorum read of a list from its cache, and sends the answer object by object. An earlier
-// one reads the whole list from etcd, and holds the answer.
-var fromCache = version.MustParseGeneric("1.34.0")
-
-// listsFromCache reports whether all pods are best read at once. It asks the API server once.
-func (c *Cluster) listsFromCache(ctx context.Context) bool {
-	c.ask.Do(func() { c.byPages.Store(!listsFromCache(ctx, c.raw)) })
-	return !c.byPages.Load()
-}
-
-// listsFromCache reports whether a long list is best read at once, by the version of the API
-// server. If the version is not known, pages are better.
-func listsFromCache(ctx context.Context, client rest.Interface) bool {
-	var served apiversion.Info
-	err := Discover(ctx, client, &served, "/version")
-	v, wrong := version.ParseGeneric(served.GitVersion)
-	return err == nil && wrong == nil && !v.LessThan(fromCache)
 }

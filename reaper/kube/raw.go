@@ -16,19 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // RawClient returns a client for any path of any API group. Its answers are the JSON that
-// the API server sent.
+// the API server sent. It remembers how long lists are best read.
 func RawClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // to decode errors
 	raw := rest.CopyConfig(config)
 	raw.ContentType, raw.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.UnversionedRESTClientFor(raw)
+	client, err := rest.UnversionedRESTClientFor(raw)
+	if err != nil {
+		return nil, err
+	}
+	return Remember(client), nil
 }
 
 // Send makes a request and returns the body of the answer. If the API server refuses the
@@ -50,21 +52,22 @@ func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.R
 
 // ListReduced is ListRaw, and reduces the objects as they come, so that it does not hold all
 // of them in full. It calls reduce from one goroutine at a time, for an object that is read
-// again more than once.
+// again more than once, and also for one that is gone when the list is read again.
 //
 // It reads a list of more than one page, or of more than MaxPage bytes, at once where the API
 // server answers lists from its cache. There, the pages behind the first one may come from
-// etcd, which takes several times as long.
+// etcd, which takes several times as long. If that answer breaks off, it reads pages. With a
+// client of Remember, it asks the API server but once.
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
 	page := pageOf(request, func(data []byte) (metav1.ListInterface, []T, error) { return rawPage(data, reduce) })
-	atOnce := sync.OnceValue(func() bool { return listsFromCache(ctx, client) })
-	all, err := Pages(ctx, pageSize, func(ctx context.Context, token string, limit int) (Answer[T], error) {
-		if token != "" && atOnce() {
+	lists := mannerOf(client)
+	all, err := Pages(ctx, pageSize, func(one context.Context, token string, limit int) (Answer[T], error) {
+		if token != "" && lists.atOnce(ctx, client) {
 			return Answer[T]{}, errLong
 		}
-		answer, err := page(ctx, token, limit)
-		if answer.Bytes > MaxPage && atOnce() {
+		answer, err := page(one, token, limit)
+		if answer.Bytes > MaxPage && lists.atOnce(ctx, client) {
 			return Answer[T]{}, errLong
 		}
 		return answer, err
@@ -73,9 +76,10 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 		return all, err
 	}
 	all, err = readWhole(ctx, request(), reduce)
-	if err == nil || ctx.Err() != nil || !errors.Is(Transient(err), reaper.ErrAgain) {
+	if err == nil || ctx.Err() != nil || failsByPages(err) {
 		return all, err
 	}
+	lists.brokeOff()
 	return Pages(ctx, pageSize, page)
 }
 
@@ -92,7 +96,10 @@ func rawPage[T any](data []byte, reduce func(json.RawMessage) T) (metav1.ListInt
 	if err := Decode(data, &page); err != nil {
 		return nil, nil, fmt.Errorf("decode: %w", err)
 	}
-	if page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList {
+	switch {
+	case page.Metadata.ShardInfo != nil:
+		return nil, nil, errShard
+	case page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList:
 		return nil, nil, errNoItems
 	}
 	reduced := make([]T, len(page.Items))

@@ -115,6 +115,7 @@ func TestListRawIsWholeOrAnError(t *testing.T) {
 	for _, tt := range []struct{ name, answer, says string }{
 		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
 		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
+		{"a shard", `{"metadata":{"resourceVersion":"9","shardInfo":{"selector":"a"}},"items":[]}`, "it is one shard"},
 		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
 		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "not a list: it has no items"},
 		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},

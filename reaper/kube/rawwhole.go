@@ -24,7 +24,7 @@ func readWhole[T any](ctx context.Context, request *rest.Request, reduce func(js
 
 // readRawList reads a list in JSON to its end. An object may have MaxPage bytes.
 func readRawList[T any](from io.Reader, reduce func(json.RawMessage) T) ([]T, error) {
-	bounded := &boundedReader{from, MaxPage}
+	bounded := &boundedReader{from: from, left: MaxPage}
 	values := json.NewDecoder(bounded)
 	list := rawList[T]{reduce: func(item json.RawMessage) T {
 		bounded.left = MaxPage
@@ -49,12 +49,17 @@ func readRawList[T any](from io.Reader, reduce func(json.RawMessage) T) ([]T, er
 		return nil, errNoItems
 	case list.meta.Continue != "":
 		return nil, errOnePage
+	case list.meta.ShardInfo != nil:
+		return nil, errShard
 	}
 	return list.items, nil
 }
 
-// errOnePage is the error of an answer with a part of the list.
-var errOnePage = errors.New("the answer is a page, and a list was requested")
+// The errors of an answer with a part of the list.
+var (
+	errOnePage = errors.New("the answer is a page, and a list was requested")
+	errShard   = errors.New("the answer is a part of a list: it is one shard")
+)
 
 // A rawList is a list that is being read.
 type rawList[T any] struct {
@@ -130,18 +135,23 @@ func nothingMore(values *json.Decoder) error {
 	return err
 }
 
-// A boundedReader reads no more bytes than are left.
+// A boundedReader reads no more bytes than are left. After an error, it reads nothing: a
+// json.Decoder forgets an error that comes with the last bytes, and reads again.
 type boundedReader struct {
 	from io.Reader
 	left int
+	err  error
 }
 
 // Read implements io.Reader.
-func (r *boundedReader) Read(p []byte) (int, error) {
-	if r.left == 0 {
+func (r *boundedReader) Read(p []byte) (n int, err error) {
+	switch {
+	case r.err != nil:
+		return 0, r.err
+	case r.left == 0:
 		return 0, errLargeObject
 	}
-	n, err := r.from.Read(p[:min(len(p), r.left)])
+	n, r.err = r.from.Read(p[:min(len(p), r.left)])
 	r.left -= n
-	return n, err
+	return n, r.err
 }

@@ -97,6 +97,8 @@ func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
 		"a list of nothing":        say(`{"items":null,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
 		"an object for its list":   say(`{"items":{"a":"b"},"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
 		"a number for its list":    say(`{"items":1,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`),
+		"a shard":                  say(strings.Replace(wholeBlocks, `"resourceVersion"`, `"shardInfo":{"selector":"a"},"resourceVersion"`, 1)),
+		"too long for a proxy":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
 		"an array":                 say(`[` + wholeBlocks + `]`),
 		"no JSON":                  say(`<html>`),
 		"nothing":                  say(``),
@@ -115,6 +117,24 @@ func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
 			equal(t, "blocks", got, blockItems)
 			equal(t, "the last requests", s.asked[len(s.asked)-2:], []string{firstPage, secondPage})
 		})
+	}
+}
+
+// With a client that remembers, the version is asked for once, and lists are read by pages after
+// one that broke off.
+func TestClientRemembersHowLongListsAreRead(t *testing.T) {
+	for whole, want := range map[string][]string{
+		wholeBlocks:      {firstPage, "/version", wholeAnswer, firstPage, wholeAnswer},
+		wholeBlocks[:40]: {firstPage, "/version", wholeAnswer, firstPage, secondPage, firstPage, secondPage},
+	} {
+		s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, whole) }}
+		client := kube.Remember(s.client(t))
+		for range 2 {
+			got, err := blocksAt(t, client)
+			equal(t, "error", err, nil)
+			equal(t, "blocks", got, blockItems)
+		}
+		equal(t, "requests", s.asked, want)
 	}
 }
 
