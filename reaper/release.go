@@ -9,6 +9,7 @@ import (
 
 	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 )
 
 // errNoAnswer says that a backend broke its contract.
@@ -57,43 +58,47 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		limit = l.Limit
 	}
 	pace := newPace(max(1, r.Concurrency), limit)
-	releasePools := func(pools [][]int, atOnce int) {
-		var g errgroup.Group
-		g.SetLimit(atOnce)
-		for _, pool := range pools {
-			send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
-			g.Go(func() error {
-				for batch := range slices.Chunk(pool, MaxBatch) {
-					r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
-					settled.add(len(batch))
-				}
-				return nil
-			})
+	var g errgroup.Group
+	g.SetLimit(max(1, r.Concurrency))
+	room := semaphore.NewWeighted(largePool)
+	for _, pool := range plan.largestFirst(pools) {
+		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
+		takes := int64(min(plan.size(pool), largePool))
+		if limit != nil && takes < largePool {
+			takes = 1 // the backend limits its requests
 		}
-		_ = g.Wait() // every failure is already in the report
+		if room.Acquire(ctx, takes) != nil {
+			takes = 0 // ctx has ended, and so nothing is written
+		}
+		g.Go(func() error {
+			defer room.Release(takes)
+			for batch := range slices.Chunk(pool, MaxBatch) {
+				r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
+				settled.add(len(batch))
+			}
+			return nil
+		})
 	}
-	small, large := plan.bySize(pools)
-	releasePools(large, 1)
-	releasePools(small, max(1, r.Concurrency))
+	_ = g.Wait() // every failure is already in the report
 }
 
-// largePool is how many allocations a pool has at least that is released alone. For each
-// write, the API server decodes, checks and encodes the whole pool: one of 4,000 allocations
-// takes half a second of its processor time. Several at the same time would leave none to
-// other clients.
+// largePool is how many allocations all pools have at most that are released at the same time,
+// unless one alone has more. For each write, the API server decodes, checks and encodes the
+// whole pool: one of 4,000 allocations takes half a second of its processor time. Several at
+// the same time would leave none to other clients.
 const largePool = 500
 
-// bySize tells large pools from others, each by the indices of its orphans.
-func (p Plan) bySize(pools [][]int) (small, large [][]int) {
-	for _, pool := range pools {
-		d := p.decisions[pool[0]]
-		if len(d.facts.pool(d.Allocation).Allocations) < largePool {
-			small = append(small, pool)
-		} else {
-			large = append(large, pool)
-		}
-	}
-	return small, large
+// size returns how many allocations the pool of some orphans has, which are given by their
+// indices.
+func (p Plan) size(pool []int) int {
+	d := p.decisions[pool[0]]
+	return len(d.facts.pool(d.Allocation).Allocations)
+}
+
+// largestFirst returns the pools with the largest ones first, each by the indices of its
+// orphans. Pools of one size stay in their order.
+func (p Plan) largestFirst(pools [][]int) [][]int {
+	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.size(b) - p.size(a) })
 }
 
 // byPool groups indices by pool. The pools are in the order of their first index, and

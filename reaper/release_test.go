@@ -193,21 +193,31 @@ func TestPoolsAreReleasedInBatchesConcurrently(t *testing.T) {
 func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
 	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
 		name := fmt.Sprintf("pools at a time with concurrency %d", concurrency)
-		equal(t, name, poolsAtATime(t, concurrency, 10, 1), want)
+		equal(t, name, poolsAtATime(t, concurrency, 10, 1, false), want)
 	}
 }
 
-// A write of a large pool costs the API server so much that two would leave it nothing for
-// other clients.
-func TestLargePoolsAreReleasedOneAtATime(t *testing.T) {
-	for size, want := range map[int]int{499: 3, 500: 1} {
-		equal(t, fmt.Sprintf("pools of %d at a time", size), poolsAtATime(t, 3, 4, size), want)
+// A write of a pool costs the API server as much as the pool is large. Many at the same time
+// would leave it nothing for other clients.
+func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
+	for size, want := range map[int]int{100: 4, 125: 4, 126: 3, 250: 2, 251: 1, 500: 1, 501: 1} {
+		equal(t, fmt.Sprintf("pools of %d at a time", size), poolsAtATime(t, 4, 5, size, false), want)
+	}
+	for size, want := range map[int]int{499: 4, 500: 1} {
+		name := fmt.Sprintf("pools of %d at a time of a backend that limits its requests", size)
+		equal(t, name, poolsAtATime(t, 4, 5, size, true), want)
 	}
 }
+
+// limitedWrapped is a wrapped store that limits its requests.
+type limitedWrapped struct{ wrapped }
+
+// Limit implements reaper.Limiter.
+func (limitedWrapped) Limit(int) {}
 
 // poolsAtATime releases pools of a size, and returns how many there were at most at the same
 // time.
-func poolsAtATime(t *testing.T, concurrency, number, size int) (most int) {
+func poolsAtATime(t *testing.T, concurrency, number, size int, limiter bool) (most int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var pools []reaper.Pool
@@ -230,6 +240,9 @@ func poolsAtATime(t *testing.T, concurrency, number, size int) (most int) {
 			return make([]error, len(ws))
 		}}
 		h := newHarness(s)
+		if limiter {
+			h = newHarness(limitedWrapped{s})
+		}
 		h.pods.Add(reaper.Pod{Ref: other})
 		one := 1.0
 		h.policy.Limits.MaxFraction = &one
