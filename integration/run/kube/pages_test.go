@@ -109,8 +109,8 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 		return err
 	}))
 	byPages, requests := f.listed(false)
-	if len(byPages) != len(names) || len(requests) < 3 {
-		t.Errorf("%d pods by %d requests, want %d by 3", len(byPages), len(requests), len(names))
+	if len(byPages) != len(names) || len(requests) != 2 { // the second page may have ten times as many
+		t.Errorf("%d pods by %d requests, want %d by 2", len(byPages), len(requests), len(names))
 	}
 	atOnce, _ := f.listed(true)
 	if diff := cmp.Diff(byPages, atOnce, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
