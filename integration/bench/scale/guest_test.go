@@ -29,7 +29,8 @@ func TestMostAtOnceCountsWhatOverlaps(t *testing.T) {
 
 func TestAuditLogHasTheTimesOfRequests(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.log")
-	text := `{"kind":"Event","requestReceivedTimestamp":"2026-01-01T00:00:00.000001Z","stageTimestamp":"2026-01-01T00:00:01.000000Z"}` + "\n"
+	text := `{"kind":"Event","verb":"watch","requestReceivedTimestamp":"2026-01-01T00:00:00Z","stageTimestamp":"2026-01-01T00:00:09Z"}` + "\n" +
+		`{"kind":"Event","verb":"get","requestReceivedTimestamp":"2026-01-01T00:00:00.000001Z","stageTimestamp":"2026-01-01T00:00:01.000000Z"}` + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

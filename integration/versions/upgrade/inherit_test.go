@@ -99,7 +99,7 @@ func (s *scene) wantWaiting(r report, l legacy, grace time.Duration) {
 		switch {
 		case !waits:
 			s.Errorf("%s does not wait any more", place)
-		case !e.FirstSeen.Equal(at) || !e.Due.Equal(at.Add(grace)):
+		case !stored(*e.FirstSeen).Equal(at) || !stored(*e.Due).Equal(at.Add(grace)):
 			s.Errorf("%s is ownerless since %v and due at %v, want %v and %v", place, e.FirstSeen, e.Due, at, at.Add(grace))
 		}
 	}

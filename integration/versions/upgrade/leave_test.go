@@ -56,7 +56,7 @@ func (s *scene) leave(p program) legacy {
 	last := s.run(p, reap.ExitDone, terms(day, day, day))
 	l.Held = slices.Sorted(maps.Keys(last.where(restored)))
 	for place, e := range last.where(suspected) {
-		l.Waiting[place] = *e.FirstSeen
+		l.Waiting[place] = stored(*e.FirstSeen)
 	}
 	if len(l.Held) != holds || len(l.Waiting) != waits || last.Summary.Released > 0 {
 		s.Fatalf("held are %q, %v wait, and %d were released, want %d, %d and none", l.Held, l.Waiting, last.Summary.Released, holds, waits)
