@@ -38,9 +38,18 @@ func (m *manner) atOnce(ctx context.Context, client rest.Interface) bool {
 	return !m.byPages.Load()
 }
 
-// brokeOff notes that an answer with a whole list broke off, as it does when it takes longer
-// than a request may. The next list is read by pages.
-func (m *manner) brokeOff() { m.byPages.Store(true) }
+// settled reports whether a request for a whole list was answered, or failed as requests for
+// its pages would. Otherwise the answer broke off, as it does when it takes longer than a request
+// may: this list and the next ones are read by pages.
+func (m *manner) settled(ctx context.Context, err error) bool {
+	var silent silentError
+	if err == nil || ctx.Err() != nil || errors.Is(err, reaper.ErrRefused) || errors.As(err, &silent) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return true
+	}
+	m.byPages.Store(true)
+	return false
+}
 
 // Remember returns a client with which ListRaw and ListReduced ask but once how long lists are
 // best read.
@@ -58,12 +67,4 @@ func mannerOf(client rest.Interface) *manner {
 		return &r.manner
 	}
 	return new(manner)
-}
-
-// failsByPages reports whether an error of a request for a whole list would be one of requests
-// for its pages, too.
-func failsByPages(err error) bool {
-	var silent silentError
-	return errors.Is(err, reaper.ErrRefused) || errors.As(err, &silent) ||
-		apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }

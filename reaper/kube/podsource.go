@@ -40,10 +40,9 @@ func (c *Cluster) listPods(ctx context.Context) (podPage, error) {
 	}
 	if c.lists.atOnce(ctx, c.raw) {
 		list, err := readAtOnce(ctx, request())
-		if err == nil || ctx.Err() != nil || failsByPages(err) {
+		if c.lists.settled(ctx, err) {
 			return list, err
 		}
-		c.lists.brokeOff()
 	}
 	var all podPage
 	var err error

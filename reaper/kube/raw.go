@@ -76,10 +76,9 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 		return all, err
 	}
 	all, err = readWhole(ctx, request(), reduce)
-	if err == nil || ctx.Err() != nil || failsByPages(err) {
+	if lists.settled(ctx, err) {
 		return all, err
 	}
-	lists.brokeOff()
 	return Pages(ctx, pageSize, page)
 }
 
@@ -96,17 +95,27 @@ func rawPage[T any](data []byte, reduce func(json.RawMessage) T) (metav1.ListInt
 	if err := Decode(data, &page); err != nil {
 		return nil, nil, fmt.Errorf("decode: %w", err)
 	}
-	switch {
-	case page.Metadata.ShardInfo != nil:
-		return nil, nil, errShard
-	case page.Items == nil && page.Metadata.ResourceVersion != "" && page.Kind != metadataList:
-		return nil, nil, errNoItems
+	if err := checkList(page.Kind, page.Metadata, page.Items != nil); err != nil {
+		return nil, nil, err
 	}
 	reduced := make([]T, len(page.Items))
 	for i, item := range page.Items {
 		reduced[i] = reduce(item)
 	}
 	return &page.Metadata, reduced, nil
+}
+
+// checkList returns an error unless an answer is a list, or a page of one.
+func checkList(kind string, meta metav1.ListMeta, hasItems bool) error {
+	switch {
+	case meta.ResourceVersion == "":
+		return errNoList
+	case !hasItems && kind != metadataList:
+		return errNoItems
+	case meta.ShardInfo != nil:
+		return errShard
+	}
+	return nil
 }
 
 // errNoItems is the error of an answer that is an object.

@@ -40,17 +40,14 @@ func readRawList[T any](from io.Reader, reduce func(json.RawMessage) T) ([]T, er
 	if err == nil {
 		err = nothingMore(values)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
-	case list.meta.ResourceVersion == "":
-		return nil, errNoList
-	case list.items == nil && list.kind != metadataList:
-		return nil, errNoItems
-	case list.meta.Continue != "":
+	}
+	if err := checkList(list.kind, list.meta, list.items != nil); err != nil {
+		return nil, err
+	}
+	if list.meta.Continue != "" {
 		return nil, errOnePage
-	case list.meta.ShardInfo != nil:
-		return nil, errShard
 	}
 	return list.items, nil
 }

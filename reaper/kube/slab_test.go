@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// What is kept stays as it was, whatever is kept after it, or changed beside it.
+// What is kept stays as it was, also when more is kept after it, or changed beside it.
 func TestSlabKeepsValuesAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values kube.Slab[int]
