@@ -26,17 +26,16 @@ func (r *Ruling) plain() bool {
 
 // ruling returns a ruling that is equal to this one. Only plain ones are shared.
 func (s *sharing) ruling(r Ruling) *Ruling {
-	var key plainRuling
-	if r.plain() {
-		key = plainRuling{r.Rule, r.Evidence[0]}
-		if have := s.rulings[key]; have != nil {
-			return have
-		}
+	if !r.plain() {
+		own := r // only what is kept costs memory
+		return &own
 	}
-	own := r // only what is kept costs memory
-	if r.plain() {
-		s.rulings[key] = &own
+	key := plainRuling{r.Rule, r.Evidence[0]}
+	if have := s.rulings[key]; have != nil {
+		return have
 	}
+	own := r
+	s.rulings[key] = &own
 	return &own
 }
 

@@ -125,7 +125,10 @@ func overlappingPools(reservations iter.Seq[reservation], pools map[string]pools
 				pool = r.named(beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = on.text(group)
-				by.protect(&pool, at, func(a reaper.Allocation) json.RawMessage { return json.RawMessage(specIn(a.Token)) })
+				by.protect(&pool, at, func(a reaper.Allocation) json.RawMessage {
+					listed, _ := readToken(a.Token) // token made it
+					return listed.Spec
+				})
 			} else {
 				err = &reaper.PoolError{Pool: r.pool, Err: err}
 			}

@@ -34,13 +34,6 @@ func readToken(text string) (object, error) {
 	return o, nil
 }
 
-// specIn returns the spec that a token has.
-func specIn(token string) string {
-	_, version, _ := strings.Cut(token, "/")
-	_, spec, _ := strings.Cut(version, "/")
-	return spec
-}
-
 // setTombstone puts the tombstone into the object as it was listed, and returns the
 // object as it is then. If the object already has a tombstone for the same owner,
 // it returns that.
