@@ -45,6 +45,7 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 		{"it ends within a minute", func(p *reaper.Pod) { p.Deadline = noon.Add(-time.Minute) }, booted("b1"), nodes{booted("b1")}, false},
 		{"it is not deleted", func(p *reaper.Pod) { p.Deadline = time.Time{} }, booted("b1"), nodes{booted("b1")}, false},
 		{"its kubelet has ended it", func(p *reaper.Pod) { p.Finished = true }, booted("b1"), nodes{booted("b1")}, false},
+		{"it hung while its node was not ready", nil, reaper.Node{Name: "n1", Boot: "b1"}, nodes{booted("b1")}, false},
 		{"its node is back since a minute", nil, reaper.Node{Name: "n1", Ready: true, Boot: "b1", Since: noon.Add(-time.Minute)}, nodes{booted("b1")}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -167,6 +168,8 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 		change(&two[1])
 		return two
 	}
+	elsewhere := tries(0, 0, 20*time.Minute)[2]
+	elsewhere.Owner.Node = "n9"
 	for _, tt := range []struct {
 		name string
 		as   []reaper.Allocation
@@ -175,6 +178,7 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 		goes string // the keys, of those that go after the grace period
 	}{
 		{"three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), "12"},
+		{"the third is on another node", append(tries(time.Hour, 40*time.Minute), elsewhere), nil, ready("n1"), "1"},
 		{"one try", tries(time.Hour), nil, ready("n1"), ""},
 		{"its node is not ready", tries(time.Hour, 30*time.Minute), nil, notReady("n1"), ""},
 		{"the pod is up", tries(time.Hour, 30*time.Minute), func(p *reaper.Pod) {
@@ -246,7 +250,7 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 		{"the mirror of a static pod", nil, func(p *reaper.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
 		{"without a time", func(a *reaper.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
 		{"sandboxes adopt allocations", func(a *reaper.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false }, nil, ready("n1"), ""},
-		{"the pod is on a node that is not ready", nil, nil, notReady("n1"), ""},
+		{"the pod is on a node that is not ready", func(a *reaper.Allocation) { a.Owner.Node = "n2" }, nil, notReady("n1"), ""},
 		{"the pod hides an address", nil, func(p *reaper.Pod) { p.Starting = false }, ready("n1"), ""},
 		{"the pod shows it", nil, func(p *reaper.Pod) { p.Addresses = append(p.Addresses, ip2) }, ready("n1"), ""},
 	} {
@@ -261,7 +265,7 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(as...)}, "calico"})
 			zero := policy.Duration{}
 			w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
-			w.cluster([]reaper.Pod{pod}, tt.node)
+			w.cluster([]reaper.Pod{pod}, tt.node, ready("n2"))
 			w.run(t)
 			w.now = noon.Add(inFlight - time.Second)
 			equal(t, "goes before an ADD can be over", orphans(w.run(t), reaper.PodReplaced), "")
