@@ -132,16 +132,17 @@ func (c cache) find(network string, of attachment) (cached, error) {
 }
 
 // explain adds to an allocation what the entries of its container say: its pod, and evidence
-// that keeps it. It reports whether there is an entry. Without one, its ADD never ended.
+// that keeps it. It reports whether there is an entry.
 func explain(entries []place, a *reaper.Allocation) bool {
 	var files, namespaces []string
-	decoded := false
+	attached, decoded := false, false
 	for _, at := range entries {
 		e, err := at.read(a.Owner.Sandbox)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		files = append(files, at.in.path+"/"+at.name)
+		attached = attached || !strings.HasSuffix(at.name, "-lo")
 		if err != nil {
 			a.Protected = cmp.Or(a.Protected, fmt.Sprintf("libcni's cache may say that it is young, and could not be read: %v", err))
 			continue
@@ -166,7 +167,9 @@ func explain(entries []place, a *reaper.Allocation) bool {
 			a.Foreign = cmp.Or(a.Foreign, "libcni's cache names no pod for its container: another program made it")
 		}
 	}
-	if len(files) > 0 {
+	// Without an entry other than that of loopback, no ADD of a network ended, and the sandbox
+	// was never ready.
+	if attached {
 		a.Protected = cmp.Or(a.Protected, inNamespaces(namespaces, files))
 	}
 	return len(files) > 0

@@ -114,19 +114,22 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 	const exists, gone, unknown = `"ip netns delete here"`, "", "names no network namespace that can be looked at"
 	for _, tt := range []struct {
 		name, dir, network, more string
-		beside                   string // the content of another entry of the container
+		beside                   string // the content of other entries of the container
 		want                     string
 	}{
 		{"it exists", "results", "a", `"netns": "NETNS/here"`, "", exists},
 		{"it is gone", "results", "a", `"netns": "NETNS/gone"`, "", gone},
 		{"libcni before 1.2, and it exists", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/here"}]}`, "", exists},
 		{"libcni before 1.2, and it is gone", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/gone"}]}`, "", gone},
-		{"loopback of containerd before 2", "results", "cni-loopback", `"result": {"interfaces": [{"sandbox": "NETNS/here"}]}`, "", exists},
+		{"loopback's, of containerd before 2", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, `{"kind": "cniCacheV1", "containerId": "ID",
+			"networkName": "NETWORK", "ifName": "lo", "result": {"interfaces": [{"sandbox": "NETNS/here"}]}}`, exists},
+		{"loopback's alone: no other ADD ended", "", "", "", `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo",
+			"netns": "NETNS/here", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`, gone},
 		{"Multus, by the runtime's entry", "results", "multus-cni-network", `"netns": "NETNS/here"`, "", exists},
 		{"Multus, by its own", "multus/results", "a", `"netns": "NETNS/here"`, "", exists},
-		{"one of two", "results", "a", `"netns": "NETNS/gone"`, `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "z", "ifName": "lo", "netns": "NETNS/here"}`, exists},
-		{"beside a broken entry", "results", "b", `"netns": "NETNS/here"`, "x", exists},
-		{"gone beside a broken entry", "results", "b", `"netns": "NETNS/gone"`, "x", gone},
+		{"one of many", "results", "a", `"netns": "NETNS/gone"`, `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo", "netns": "NETNS/here"}`, exists},
+		{"beside broken entries", "results", "b", `"netns": "NETNS/here"`, "x", exists},
+		{"gone beside broken entries", "results", "b", `"netns": "NETNS/gone"`, "x", gone},
 		{"none", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, "", unknown},
 		{"no path", "results", "a", `"result": {"interfaces": [{"sandbox": "0"}]}`, "", unknown},
 		{"by a process", "results", "a", `"netns": "/proc/1/ns/net", "result": {"interfaces": [{"sandbox": "/proc/1/ns/net"}]}`, "", unknown},
@@ -139,9 +142,13 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			n.write("netns/here", "")
 			place := strings.NewReplacer("NETNS", n.path("netns"), "ID", id)
 			name, content := entry(tt.network, tt.more)
-			n.write("cache/"+tt.dir+"/"+name, place.Replace(content))
-			if tt.beside != "" {
-				n.write("cache/results/z-"+id+"-lo", place.Replace(tt.beside))
+			if tt.network != "" {
+				n.write("cache/"+tt.dir+"/"+name, place.Replace(content))
+			}
+			for i := range 8 { // the folder has them in any order
+				if network := fmt.Sprint(i); tt.beside != "" {
+					n.write("cache/results/"+network+"-"+id+"-lo", strings.ReplaceAll(place.Replace(tt.beside), "NETWORK", network))
+				}
 			}
 			pools, errs := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
@@ -190,9 +197,11 @@ func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 // The entry of another attachment, and one that cannot be decoded, name no pod. Their time
 // counts nevertheless.
 func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
+	const args = `"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]`
 	for name, content := range map[string]string{
-		"no JSON": "x", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`, "another container": `{"kind": "cniCacheV1",
-			"containerId": "other", "ifName": "eth0", "networkName": "a", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`,
+		"no JSON": "x", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`,
+		"another container": `{"kind": "cniCacheV1", "containerId": "other", "ifName": "eth0", "networkName": "a", ` + args + `}`,
+		"another network":   `{"kind": "cniCacheV1", "containerId": "` + id + `", "ifName": "eth0", "networkName": "b", ` + args + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -201,7 +210,7 @@ func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 			n.write("cache/results/a-"+id+"-eth0", content)
 			pools, _ := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if a.Owner.Pod != (reaper.PodRef{}) || time.Since(a.Created) > 30*time.Minute {
+			if a.Owner.Pod != (reaper.PodRef{}) || a.Protected == "" || time.Since(a.Created) > 30*time.Minute {
 				t.Errorf("it is listed as %+v", a)
 			}
 		})
