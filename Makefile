@@ -103,7 +103,7 @@ publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to
 	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper_$(VERSION)_image.tar' '$(IMAGE)'
 
 .PHONY: assets
-assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 10 minutes)
+assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 15 minutes)
 
 $(BIN)/etcd: $(TOOLS)/etcd/go.mod $(TOOLS)/etcd/go.sum
 	$(call build_tool,etcd,go.etcd.io/etcd/server/v3)
@@ -200,6 +200,8 @@ test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included
 	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
+	@[ "$$(id -u)" = 0 ] && command -v containerd >/dev/null && command -v runc >/dev/null || \
+		echo '*** NOT ROOT, OR NO CONTAINERD AND RUNC: sandboxes that containerd loses ARE NOT TESTED ***' >&2
 	@$(race_flags); \
 	for module in $(MODULES); do \
 		echo "go test $$race -short $(TESTFLAGS) ./...   # in $$module"; \

@@ -43,13 +43,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		cached, err := openCache(b.settings.CacheDir)
-		if err != nil {
-			yield(reaper.Pool{}, err)
-			return
-		}
-		defer cached.close()
-		l := listing{Backend: b, places: p, cache: cached, yield: yield, sizes: make(map[string]int)}
+		l := listing{Backend: b, places: p, yield: yield, sizes: make(map[string]int)}
 		if err := l.all(ctx); err != nil && !errors.Is(err, errLeft) {
 			yield(reaper.Pool{}, err)
 		}
@@ -70,7 +64,6 @@ var errLeft = errors.New("the listing was left")
 type listing struct {
 	*Backend
 	places places
-	cache  *cache
 	yield  func(reaper.Pool, error) bool
 	found  bool           // a data folder exists
 	sizes  map[string]int // see Backend
@@ -197,17 +190,36 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (reape
 		}
 		leases = leases || a.IP.IsValid()
 		a.Protected = pool.Protected
-		if l.cache.explain(network, &a) {
-			l.sizes[a.Group]++
-		}
 		pool.Allocations = append(pool.Allocations, a)
 		return nil
 	})
 	if err != nil || !leases && pool.Protected != "" {
 		return reaper.Pool{}, err
 	}
+	if err := l.explain(ctx, pool.Allocations); err != nil {
+		return reaper.Pool{}, err
+	}
 	pool.Allocations = sorted(pool.Allocations)
 	return pool, nil
+}
+
+// explain adds what libcni's cache knows to the allocations, which were read before.
+func (l *listing) explain(ctx context.Context, all []reaper.Allocation) error {
+	known, err := openCache(l.settings.CacheDir)
+	if err != nil {
+		return err
+	}
+	defer known.close()
+	entries, err := known.places(ctx)
+	if err != nil {
+		return err
+	}
+	for i, a := range all {
+		if explain(entries[a.Owner.Sandbox], &all[i]) {
+			l.sizes[a.Group]++
+		}
+	}
+	return nil
 }
 
 // sorted returns the allocations in the order of their addresses. A folder that changes

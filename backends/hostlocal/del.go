@@ -32,9 +32,9 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, b.settings.CacheDir, newExec())
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, newExec())
 	runtime := &libcni.RuntimeConf{
-		ContainerID: e.ContainerID, NetNS: e.namespace(), IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
+		ContainerID: e.ContainerID, NetNS: append(e.namespaces(), "")[0], IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
 	}
 	list, err := libcni.NetworkConfFromBytes(e.Config)
 	if err != nil || list.Name != e.NetworkName {

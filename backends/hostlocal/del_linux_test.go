@@ -96,23 +96,21 @@ func (n *node) left() []string {
 // had. If it fails, the files go nevertheless.
 func TestReleaseCallsDEL(t *testing.T) {
 	for _, tt := range []struct {
-		name, plugin, netns string
-		called              string // by the plugin; empty: it was not called
-		remembered          bool   // libcni's entry stays
+		name, plugin, cache string
+		called, remembered  bool // the plugin was called, and libcni's entry stays
 	}{
-		{"a plugin", "host-local", "", "DEL eth0 \"\"\n", false},
-		{"a namespace by its path", "host-local", "/run/netns/cni-1", "DEL eth0 \"/run/netns/cni-1\"\n", false},
-		{"a namespace by the number of a process", "host-local", "/proc/17/ns/net", "DEL eth0 \"\"\n", false},
-		{"a plugin that fails halfway", "half", "", "DEL eth0 \"\"\n", true},
-		{"a plugin that fails", "broken", "", "DEL eth0 \"\"\n", true},
-		{"no plugin", "", "", "", true},
+		{"a plugin", "host-local", "results", true, false},
+		{"a delegate of Multus", "host-local", "multus/results", true, false},
+		{"a plugin that fails halfway", "half", "results", true, true},
+		{"a plugin that fails", "broken", "results", true, true},
+		{"no plugin", "", "results", false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
 			if tt.plugin != "" {
 				n.withPlugin(tt.plugin)
 			}
-			n.netns = tt.netns
+			n.cache = "cache/" + tt.cache
 			leaked := n.leak(id)
 			n.write("networks/a/10.97.0.2", "another\r\neth0")
 			b := n.Backend()
@@ -122,8 +120,12 @@ func TestReleaseCallsDEL(t *testing.T) {
 					t.Errorf("answer %d: %v", i+1, err)
 				}
 			}
+			var want string
+			if tt.called {
+				want = fmt.Sprintf("DEL eth0 %q\n", n.netns)
+			}
 			called, _ := os.ReadFile(n.path("called"))
-			if diff := cmp.Diff(tt.called, string(called)); diff != "" {
+			if diff := cmp.Diff(want, string(called)); diff != "" {
 				t.Errorf("the plugin was called with (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {

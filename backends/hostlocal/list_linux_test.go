@@ -103,20 +103,63 @@ func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
 	}
 }
 
-// Promise 1. The runtime may have lost a sandbox whose network namespace exists.
-func TestNetworkNamespaceThatExistsKeeps(t *testing.T) {
-	for name, want := range map[string]string{"cni-1": "ip netns delete cni-1", "cni-2": "", "file/cni-3": ""} {
-		t.Run(name, func(t *testing.T) {
+// Promise 1. The runtime may have lost a sandbox whose network namespace exists, whatever
+// network and folder of the cache it is known from. Promise 2. So it may if nobody can look.
+func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
+	// entry is the name and the content of an entry with more fields.
+	entry := func(network, more string) (string, string) {
+		return network + "-" + id + "-eth0", fmt.Sprintf(`{"kind": "cniCacheV1", "containerId": %q, "ifName": "eth0", "networkName": %q,
+			"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]], %s}`, id, network, more)
+	}
+	const exists, gone, unknown = `"ip netns delete here"`, "", "names no network namespace that can be looked at"
+	for _, tt := range []struct {
+		name, dir, network, more string
+		beside                   string // the content of other entries of the container
+		want                     string
+	}{
+		{"it exists", "results", "a", `"netns": "NETNS/here"`, "", exists},
+		{"it is gone", "results", "a", `"netns": "NETNS/gone"`, "", gone},
+		{"libcni before 1.2, and it exists", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/here"}]}`, "", exists},
+		{"libcni before 1.2, and it is gone", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/gone"}]}`, "", gone},
+		{"loopback's, of containerd before 2", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, `{"kind": "cniCacheV1", "containerId": "ID",
+			"networkName": "NETWORK", "ifName": "lo", "result": {"interfaces": [{"sandbox": "NETNS/here"}]}}`, exists},
+		{"loopback's alone: no other ADD ended", "", "", "", `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo",
+			"netns": "NETNS/here", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`, gone},
+		{"Multus, by the runtime's entry", "results", "multus-cni-network", `"netns": "NETNS/here"`, "", exists},
+		{"Multus, by its own", "multus/results", "a", `"netns": "NETNS/here"`, "", exists},
+		{"one of many", "results", "a", `"netns": "NETNS/gone"`, `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo", "netns": "NETNS/here"}`, exists},
+		{"beside broken entries", "results", "b", `"netns": "NETNS/here"`, "x", exists},
+		{"gone beside broken entries", "results", "b", `"netns": "NETNS/gone"`, "x", gone},
+		{"none", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, "", unknown},
+		{"no path", "results", "a", `"result": {"interfaces": [{"sandbox": "0"}]}`, "", unknown},
+		{"by a process", "results", "a", `"netns": "/proc/1/ns/net", "result": {"interfaces": [{"sandbox": "/proc/1/ns/net"}]}`, "", unknown},
+		{"a folder that is not here", "results", "a", `"netns": "NETNS/absent/cni-1"`, "", "absent/cni-1 does not exist here"},
+		{"a folder that is a file", "results", "a", `"netns": "NETNS/here/cni-1"`, "", "may exist: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
 			n.write("networks/a/10.97.0.1", id+"\r\neth0")
-			n.write("netns/cni-1", "")
-			n.write("netns/file", "")
-			n.netns = n.path("netns/" + name)
-			n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}))
-			pools, _ := n.list()
+			n.write("netns/here", "")
+			place := strings.NewReplacer("NETNS", n.path("netns"), "ID", id)
+			name, content := entry(tt.network, tt.more)
+			if tt.network != "" {
+				n.write("cache/"+tt.dir+"/"+name, place.Replace(content))
+			}
+			for i := range 8 { // the folder has them in any order
+				if network := fmt.Sprint(i); tt.beside != "" {
+					n.write("cache/results/"+network+"-"+id+"-lo", strings.ReplaceAll(place.Replace(tt.beside), "NETWORK", network))
+				}
+			}
+			pools, errs := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if (a.Protected != "") != (want != "") || !strings.Contains(a.Protected, want) {
-				t.Errorf("it is protected by %q, want %q", a.Protected, want)
+			if (a.Protected != "") != (tt.want != "") || !strings.Contains(a.Protected, tt.want) || len(errs) > 0 {
+				t.Errorf("it is protected by %q, want %q; errors %v", a.Protected, tt.want, errs)
+			}
+			if tt.want == unknown && !strings.Contains(a.Protected, "remove "+n.path("cache/"+tt.dir+"/"+name)) {
+				t.Errorf("%q does not say which entry to remove", a.Protected)
+			}
+			if want := (reaper.PodRef{Namespace: "ns", Name: "pod"}); a.Owner.Pod != want || a.Foreign != "" {
+				t.Errorf("it is of %v and foreign because %q, want of %v", a.Owner.Pod, a.Foreign, want)
 			}
 		})
 	}
@@ -154,9 +197,11 @@ func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 // The entry of another attachment, and one that cannot be decoded, name no pod. Their time
 // counts nevertheless.
 func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
+	const args = `"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]`
 	for name, content := range map[string]string{
-		"no JSON": "x", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`, "another container": `{"kind": "cniCacheV1",
-			"containerId": "other", "ifName": "eth0", "networkName": "a", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`,
+		"no JSON": "x", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`,
+		"another container": `{"kind": "cniCacheV1", "containerId": "other", "ifName": "eth0", "networkName": "a", ` + args + `}`,
+		"another network":   `{"kind": "cniCacheV1", "containerId": "` + id + `", "ifName": "eth0", "networkName": "b", ` + args + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -165,7 +210,7 @@ func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 			n.write("cache/results/a-"+id+"-eth0", content)
 			pools, _ := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if a.Owner.Pod != (reaper.PodRef{}) || time.Since(a.Created) > 30*time.Minute {
+			if a.Owner.Pod != (reaper.PodRef{}) || a.Protected == "" || time.Since(a.Created) > 30*time.Minute {
 				t.Errorf("it is listed as %+v", a)
 			}
 		})

@@ -29,16 +29,20 @@ type node struct {
 	// since is how long ago the plugin made what it makes.
 	since time.Duration
 
-	netns string // the network namespace of what it makes; empty: none
+	netns string // the network namespace of what it makes: one that is gone
+	cache string // the folder of its entries in libcni's cache
 	bin   string // the plugin of what it makes; empty: one that the node lacks
 }
 
 func newNode(t *testing.T) *node {
-	n := &node{T: t, root: t.TempDir(), since: time.Hour}
+	n := &node{T: t, root: t.TempDir(), since: time.Hour, cache: "cache/results"}
 	n.write("net.d/10-pods.conflist", `{"name": "pods", "cniVersion": "1.0.0", "plugins": [{"type": "ptp", "ipam": {"type": "host-local",
 		"dataDir": "`+n.path("networks")+`", "ranges": [[{"subnet": "10.1.0.0/27"}], [{"subnet": "fd00::/64"}]]}}]}`)
 	n.makeDir("networks")
 	n.makeDir("cache/results")
+	n.makeDir("cache/multus/results")
+	n.makeDir("netns")
+	n.netns = n.path("netns/gone")
 	n.makeDir("bin")
 	return n
 }
@@ -155,8 +159,8 @@ func (n *node) remember(network string, owner reaper.Owner) error {
 }
 
 // entry returns the name of the file in libcni's cache.
-func (*node) entry(network string, owner reaper.Owner) string {
-	return filepath.Join("cache", "results", network+"-"+owner.Sandbox+"-"+owner.Interface)
+func (n *node) entry(network string, owner reaper.Owner) string {
+	return filepath.Join(n.cache, network+"-"+owner.Sandbox+"-"+owner.Interface)
 }
 
 // Free implements backendtest.Store. As the plugin does, it reads every file.

@@ -95,7 +95,7 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 
 // delFor returns the DEL of the attachment of a group. It reports false if a warrant is
 // missing for one of its allocations, which DEL would release too.
-func (r *releasing) delFor(known *cache, group string, indices []int) (func(context.Context) error, bool) {
+func (r *releasing) delFor(known cache, group string, indices []int) (func(context.Context) error, bool) {
 	if r.sizeOf(group) != len(indices) {
 		return nil, false
 	}

@@ -61,7 +61,7 @@ func newNode(t testing.TB, spans ...span) *node {
 		t.Fatal(err)
 	}
 	n := &node{TB: t, root: t.TempDir(), bin: filepath.Dir(plugin), found: filepath.Dir(plugin), spans: map[string][]span{}}
-	for _, dir := range []string{confDir, dataDir, cacheDir} {
+	for _, dir := range []string{confDir, dataDir, cacheDir, "netns"} {
 		n.must(os.MkdirAll(n.path(dir), 0o755))
 	}
 	if len(spans) == 0 {

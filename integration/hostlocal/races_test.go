@@ -65,7 +65,6 @@ func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 				case age == 0:
 					w.must(os.RemoveAll(file))
 				case age > 0:
-					w.must(os.MkdirAll(w.path("netns"), 0o755))
 					f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
 					w.must(err)
 					w.must(f.Close())

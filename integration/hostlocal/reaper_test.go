@@ -21,16 +21,18 @@ import (
 // A world is a node with a container runtime that speaks the CRI, and the reaper's binary.
 type world struct {
 	*node
-	runtime *critest.Runtime
-	state   string   // the folder of the reaper's state
-	trust   []string // networks that the policy names
+	runtime  *critest.Runtime
+	endpoint string   // of the runtime
+	state    string   // the folder of the reaper's state
+	trust    []string // networks that the policy names
+	more     string   // more of the policy
 }
 
 // newWorld returns a node as newNode does. Its runtime has a sandbox that needs no address.
 func newWorld(t testing.TB, spans ...span) *world {
 	t.Helper()
 	w := &world{node: newNode(t, spans...), runtime: critest.Start(t)}
-	w.state = w.path(stateDir)
+	w.state, w.endpoint = w.path(stateDir), w.runtime.Endpoint()
 	w.list(sandbox("on-the-network-of-the-node"))
 	return w
 }
@@ -66,7 +68,7 @@ minAge: 0s
 limits: {maxFraction: 1}
 journal: {restoreHold: 0s}
 backends: {hostlocal: %s}
-`, text)
+%s`, text, w.more)
 	file := w.path("policy.yaml")
 	if there, err := os.ReadFile(file); err != nil || !bytes.Equal(there, policy) {
 		w.must(os.WriteFile(file, policy, 0o600))
@@ -77,7 +79,7 @@ backends: {hostlocal: %s}
 // args are the arguments of a command of the node.
 func (w *world) args(command ...string) []string {
 	return append(append([]string{"node"}, command...),
-		"--state-dir", w.state, "--runtime-endpoint", w.runtime.Endpoint(), "--policy", w.policy(), "-o", "json")
+		"--state-dir", w.state, "--runtime-endpoint", w.endpoint, "--policy", w.policy(), "-o", "json")
 }
 
 // start starts a run.

@@ -40,6 +40,9 @@ $(KIND_PLUGINS): FOLDER ?= main
 $(KIND_PLUGINS): $(TOOLS)/cniplugins/go.mod $(TOOLS)/cniplugins/go.sum
 	$(call build_tool,cniplugins,github.com/containernetworking/plugins/plugins/$(FOLDER)/$(@F))
 
+# A containerd of its own makes sandboxes in integration/hostlocal.
+assets: $(KIND_CONTAINERD) $(KIND_BIN)/pause $(KIND_BIN)/runc-bounded $(KIND_CNI)/multus $(KIND_PLUGINS)
+
 # Ours; go decides what is out of date. runc-bounded lies in the folder runtime.
 .PHONY: $(KIND_OURS)
 $(KIND_OURS):

@@ -1,0 +1,66 @@
+package hostlocal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// namespaces returns the paths of the network namespace of the attachment, without those that
+// name it by a process: Linux may have given the number of that process to another one since.
+// libcni before 1.2 has it in the result alone, and not every plugin puts a path there.
+func (e cached) namespaces() []string {
+	all := []string{e.NetNS}
+	for _, one := range e.Result.Interfaces {
+		all = append(all, one.Sandbox)
+	}
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !strings.HasPrefix(name, "/") || strings.HasPrefix(name, "/proc/")
+	})
+}
+
+// inNamespaces says that the network namespace of a container exists, or may exist; empty if
+// it does not. A runtime that stops a sandbox removes its namespace, after DEL. So where it
+// exists and the runtime does not have the sandbox, the runtime may have lost a sandbox that
+// runs: containerd leaves out those that it cannot load when it starts.
+func inNamespaces(paths, files []string) string {
+	remove := ": if no process of its pod is left, remove " + strings.Join(files, " ")
+	if len(paths) == 0 {
+		return "libcni's cache names no network namespace that can be looked at, so something may still run in it" + remove
+	}
+	for _, name := range slices.Compact(paths) {
+		switch exists, err := namespaceExists(name); {
+		case err != nil:
+			return fmt.Sprintf("its network namespace may exist: %v", err) + remove
+		case exists:
+			return fmt.Sprintf("its network namespace %s exists, so something may still run in it: if \"ip netns pids %s\" prints nothing, "+
+				"\"ip netns delete %[2]s\"", name, path.Base(name))
+		}
+	}
+	return ""
+}
+
+// namespaceExists reports whether there is a network namespace at the path. It is an error if
+// its folder is not here: in a pod, it may not be mounted.
+func namespaceExists(name string) (bool, error) {
+	paths := []string{name}
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "/var"), "/run/"); ok {
+		paths = []string{"/run/" + rest, "/var/run/" + rest} // one folder, but not in a container
+	}
+	looked := false
+	for _, one := range paths {
+		if _, err := os.Lstat(one); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+		_, err := os.Stat(path.Dir(one))
+		looked = looked || err == nil
+	}
+	if !looked {
+		return false, fmt.Errorf("the folder of %s does not exist here: if this is a pod, mount it", name)
+	}
+	return false, nil
+}
