@@ -106,6 +106,8 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(corev1.ServiceAccount)
 	case "v1 ConfigMap":
 		object = new(corev1.ConfigMap)
+	case "v1 ResourceQuota":
+		object = new(corev1.ResourceQuota)
 	case "batch/v1 CronJob":
 		object = new(batchv1.CronJob)
 	case "batch/v1 Job":

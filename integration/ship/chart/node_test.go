@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -40,7 +41,7 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 			k := kustomization{[]string{"cronjob"}, append([]string{"node"}, tt.components...)}
 			want := nodeOnly(t, decode(t, k.build(t)))
 			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
-			if diff := cmp.Diff(want, got); diff != "" || len(got) < 4 {
+			if diff := cmp.Diff(want, got); diff != "" || len(got) < 5 {
 				t.Errorf("%d objects (-kustomize +helm):\n%s", len(got), diff)
 			}
 		})
@@ -86,9 +87,10 @@ node:
   confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d
   metricsFolder: /var/lib/node_exporter
   seLinuxType: spc_t
-  nodeSelector: {kubernetes.io/os: linux}
+  nodeSelector: {pool: a}
   tolerations: []
-priorityClassName: system-node-critical
+  priorityClassName: ""
+priorityClassName: of-jobs
 podLabels: {team: net}
 `
 	objects := home.objects(t, text)
@@ -107,9 +109,10 @@ podLabels: {team: net}
 		{"confDir", mounts["conf"], "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
 		{"metricsFolder", mounts["metrics"], "/var/lib/node_exporter"},
 		{"seLinuxType", pod.SecurityContext.SELinuxOptions, &corev1.SELinuxOptions{Type: "spc_t"}},
-		{"nodeSelector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "linux"}},
+		{"nodeSelector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "linux", "pool": "a"}},
 		{"tolerations", len(pod.Tolerations), 0},
-		{"priorityClassName", pod.PriorityClassName, "system-node-critical"},
+		{"priorityClassName", pod.PriorityClassName, ""},
+		{"quotas", len(objects["ResourceQuota ip-reaper-node/ip-reaper-node"].Object), 0},
 		{"label", set.Spec.Template.Labels["team"], "net"},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
@@ -143,8 +146,8 @@ func TestWrongNodeValuesAreRefused(t *testing.T) {
 	}
 }
 
-// The API server takes the DaemonSet. Its namespace admits the pod that it makes, and one
-// that is restricted does not.
+// The API server takes the DaemonSet. Its namespace admits the pod that it makes, and its
+// priority class. One that is restricted does not, nor does one without the quota.
 func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 	c := cluster.StartT(t)
 	to := target{"a.b", c.Namespace(t)}
@@ -169,8 +172,19 @@ func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 		_, err := c.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	if err := admit(of); err != nil {
-		t.Errorf("the namespace of the DaemonSet: %v", err)
+	quotas := c.Kube.CoreV1().ResourceQuotas(of)
+	quota, err := quotas.Get(t.Context(), "a.b-ip-reaper-node", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As the controller of quotas does.
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+	if _, err := quotas.UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.AwaitT(t, "the namespace of the DaemonSet admits its pod", func() bool { return admit(of) == nil })
+	if err := admit(c.Namespace(t)); err == nil || !strings.Contains(err.Error(), "insufficient quota to match these scopes") {
+		t.Errorf("a namespace without a quota: %v, want that the class is refused", err)
 	}
 	if err := admit(to.namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
 		t.Errorf("the namespace of the release: %v, want that Pod Security refuses it", err)

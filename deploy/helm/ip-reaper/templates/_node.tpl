@@ -33,12 +33,25 @@ enableServiceLinks: false
 # localhost, too.
 hostNetwork: true
 dnsPolicy: Default
-{{- range $field := list "imagePullSecrets" "priorityClassName" }}
-{{- with get $values $field }}
-{{ toYaml (dict $field .) }}
+{{- with $values.imagePullSecrets }}
+{{ toYaml (dict "imagePullSecrets" .) }}
 {{- end }}
-{{- end }}
-{{- range $field := list "nodeSelector" "tolerations" }}
+nodeSelector:
+  {{- merge (dict "kubernetes.io/os" "linux") $values.node.nodeSelector | toYaml | nindent 2 }}
+# Virtual nodes have no container runtime. They are tainted, which keeps no pod away that
+# tolerates every taint.
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - key: type
+          operator: NotIn
+          values: [virtual-kubelet]
+        - key: eks.amazonaws.com/compute-type
+          operator: NotIn
+          values: [fargate]
+{{- range $field := list "priorityClassName" "tolerations" }}
 {{- with get $values.node $field }}
 {{ toYaml (dict $field .) }}
 {{- end }}
