@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"strings"
 	"testing"
 
@@ -48,32 +49,44 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 	}
 }
 
-// CRI-O's socket takes the place of containerd's, in Kustomize and in the chart.
+// In Kustomize and in the chart, the runtime of a platform takes the place of containerd, and
+// its network configurations are where the program looks.
 func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
-	kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-crio"}}.build(t))
-	chart := home.objects(t, "node: {enabled: true, runtimeSocket: /run/crio/crio.sock}")
-	for name, objects := range map[string]map[string]unstructured.Unstructured{"kustomize": kustomize, "chart": chart} {
-		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
-		var mounts, folders []string
-		for _, m := range pod.Containers[0].VolumeMounts {
-			if m.Name == "runtime" {
-				mounts = append(mounts, m.MountPath)
+	for _, tt := range []struct{ component, socket, confDir string }{
+		{"node-crio", "/run/crio/crio.sock", "/etc/cni/net.d"},
+		{"node-rke2", "/run/k3s/containerd/containerd.sock", "/etc/cni/net.d"},
+		{"node-k3s", "/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
+		{"node-k0s", "/run/k0s/containerd.sock", "/etc/cni/net.d"},
+		{"node-microk8s", "/var/snap/microk8s/common/run/containerd.sock", "/var/snap/microk8s/current/args/cni-network"},
+	} {
+		kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", tt.component}}.build(t))
+		chart := home.objects(t, fmt.Sprintf("node: {enabled: true, runtimeSocket: %s, confDir: %s}", tt.socket, tt.confDir))
+		for name, objects := range map[string]map[string]unstructured.Unstructured{tt.component: kustomize, "chart": chart} {
+			pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+			got := make(map[string]string)
+			for _, v := range pod.Volumes {
+				if v.Name == "runtime" || v.Name == "conf" {
+					got[v.HostPath.Path] = string(*v.HostPath.Type)
+				}
 			}
-		}
-		for _, v := range pod.Volumes {
-			if v.Name == "runtime" {
-				folders = append(folders, v.HostPath.Path)
+			for _, m := range pod.Containers[0].VolumeMounts {
+				if m.Name == "runtime" || m.Name == "conf" {
+					got[m.Name] += m.MountPath
+				}
 			}
-		}
-		var endpoint string
-		for _, e := range pod.Containers[0].Env {
-			if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
-				endpoint = e.Value
+			for _, e := range pod.Containers[0].Env {
+				if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
+					got[e.Name] = e.Value
+				}
 			}
-		}
-		want := []string{"/run/crio"}
-		if !cmp.Equal(want, mounts) || !cmp.Equal(want, folders) || endpoint != "unix:///run/crio/crio.sock" {
-			t.Errorf("%s: mounts %v of %v, endpoint %s", name, mounts, folders, endpoint)
+			folder := path.Dir(tt.socket)
+			want := map[string]string{
+				folder: "Directory", tt.confDir: "DirectoryOrCreate",
+				"runtime": folder, "conf": "/etc/cni/net.d", "CONTAINER_RUNTIME_ENDPOINT": "unix://" + tt.socket,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", name, tt.socket, diff)
+			}
 		}
 	}
 }
@@ -98,8 +111,10 @@ podLabels: {team: net}
 	pod := set.Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
 	mounts := make(map[string]string)
-	for _, m := range pod.Containers[0].VolumeMounts {
-		mounts[m.Name] = m.MountPath
+	for _, v := range pod.Volumes {
+		if v.HostPath != nil {
+			mounts[v.Name] = v.HostPath.Path
+		}
 	}
 	for _, tt := range []struct {
 		field     string

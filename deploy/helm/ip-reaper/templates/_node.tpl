@@ -20,7 +20,8 @@ The policy of the DaemonSet.
 {{- end }}
 
 {{/*
-The pod of the DaemonSet. Each folder has the path that it has on the node.
+The pod of the DaemonSet. Each folder has the path that it has on the node, but for the network
+configurations.
 */}}
 {{- define "ip-reaper.nodePod" -}}
 {{- $values := .Values -}}
@@ -131,9 +132,10 @@ containers:
   - name: cni
     mountPath: /var/lib/cni
     mountPropagation: HostToContainer
-  # Which networks are the container runtime's, and where their data folders are.
+  # Which networks are the container runtime's, and where their data folders are. This is
+  # where the program looks, wherever the node has them.
   - name: conf
-    mountPath: {{ $values.node.confDir }}
+    mountPath: /etc/cni/net.d
     readOnly: true
   # Whether the network namespace of a sandbox still exists.
   - name: netns
