@@ -50,18 +50,27 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 }
 
 // In Kustomize and in the chart, the runtime of a platform takes the place of containerd, and
-// its network configurations are where the program looks.
+// its network configurations are where the program looks. The pod gets the folder of the socket,
+// and never all of /run.
 func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
 	for _, tt := range []struct{ component, socket, confDir string }{
 		{"node-crio", "/run/crio/crio.sock", "/etc/cni/net.d"},
 		{"node-rke2", "/run/k3s/containerd/containerd.sock", "/etc/cni/net.d"},
 		{"node-k3s", "/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
 		{"node-k0s", "/run/k0s/containerd.sock", "/etc/cni/net.d"},
+		{"", "/var/run/cri-dockerd.sock", "/etc/cni/net.d"}, // of the chart only
 		{"node-microk8s", "/var/snap/microk8s/common/run/containerd.sock", "/var/snap/microk8s/current/args/cni-network"},
 	} {
-		kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", tt.component}}.build(t))
-		chart := home.objects(t, fmt.Sprintf("node: {enabled: true, runtimeSocket: %s, confDir: %s}", tt.socket, tt.confDir))
-		for name, objects := range map[string]map[string]unstructured.Unstructured{tt.component: kustomize, "chart": chart} {
+		rendered := map[string]map[string]unstructured.Unstructured{
+			"chart": home.objects(t, fmt.Sprintf("node: {enabled: true, runtimeSocket: %s, confDir: %s}", tt.socket, tt.confDir)),
+		}
+		folder, kind := path.Dir(tt.socket), "Directory"
+		if tt.component == "" {
+			folder, kind = tt.socket, "Socket"
+		} else {
+			rendered[tt.component] = decode(t, kustomization{[]string{"cronjob"}, []string{"node", tt.component}}.build(t))
+		}
+		for name, objects := range rendered {
 			pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
 			got := make(map[string]string)
 			for _, v := range pod.Volumes {
@@ -79,9 +88,8 @@ func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
 					got[e.Name] = e.Value
 				}
 			}
-			folder := path.Dir(tt.socket)
 			want := map[string]string{
-				folder: "Directory", tt.confDir: "DirectoryOrCreate",
+				folder: kind, tt.confDir: "DirectoryOrCreate",
 				"runtime": folder, "conf": "/etc/cni/net.d", "CONTAINER_RUNTIME_ENDPOINT": "unix://" + tt.socket,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -27,6 +27,10 @@ configurations.
 {{- $values := .Values -}}
 {{- $name := printf "%s-node" (include "ip-reaper.fullname" .) -}}
 {{- $runtime := dir .Values.node.runtimeSocket -}}
+{{- $shared := has $runtime (list "/run" "/var/run") -}}
+{{- if $shared -}}
+  {{- $runtime = .Values.node.runtimeSocket -}}
+{{- end -}}
 serviceAccountName: {{ $name }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
@@ -142,8 +146,12 @@ containers:
     mountPath: /var/run/netns
     readOnly: true
     mountPropagation: HostToContainer
+  {{- if $shared }}
+  # The socket alone: the folder has much else. If it is made anew, so must be the pod.
+  {{- else }}
   # The folder, not the socket: a runtime that restarts makes another socket. What is
   # unmounted in it is unmounted here too.
+  {{- end }}
   - name: runtime
     mountPath: {{ $runtime }}
     readOnly: true
@@ -180,7 +188,7 @@ volumes:
 - name: runtime
   hostPath:
     path: {{ $runtime }}
-    type: Directory
+    type: {{ ternary "Socket" "Directory" $shared }}
 {{- range $i, $folder := $values.node.dataDirs }}
 - name: data{{ if $i }}-{{ $i }}{{ end }}
   hostPath:
