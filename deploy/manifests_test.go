@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -114,6 +115,8 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(batchv1.Job)
 	case "apps/v1 DaemonSet":
 		object = new(appsv1.DaemonSet)
+	case "security.openshift.io/v1 SecurityContextConstraints":
+		object = new(unstructured.Unstructured) // integration/ship/chart knows its fields
 	case "networking.k8s.io/v1 NetworkPolicy":
 		object = new(networkingv1.NetworkPolicy)
 	case "scheduling.k8s.io/v1 PriorityClass":

@@ -58,6 +58,7 @@ func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
 		{"node-rke2", "/run/k3s/containerd/containerd.sock", "/etc/cni/net.d"},
 		{"node-k3s", "/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
 		{"node-k0s", "/run/k0s/containerd.sock", "/etc/cni/net.d"},
+		{"node-openshift", "/run/crio/crio.sock", "/etc/kubernetes/cni/net.d"},
 		{"", "/var/run/cri-dockerd.sock", "/etc/cni/net.d"}, // of the chart only
 		{"node-microk8s", "/var/snap/microk8s/common/run/containerd.sock", "/var/snap/microk8s/current/args/cni-network"},
 	} {

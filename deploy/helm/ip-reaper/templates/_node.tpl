@@ -67,7 +67,7 @@ securityContext:
   runAsGroup: 0
   seccompProfile:
     type: RuntimeDefault
-  {{- with $values.node.seLinuxType }}
+  {{- with $values.node.seLinuxType | default (ternary "spc_t" "" (eq (include "ip-reaper.openshift" .) "true")) }}
   seLinuxOptions:
     type: {{ . }}
   {{- end }}
