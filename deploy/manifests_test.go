@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -106,12 +107,16 @@ func decode(doc []byte) (metav1.Object, error) {
 		object = new(corev1.ServiceAccount)
 	case "v1 ConfigMap":
 		object = new(corev1.ConfigMap)
+	case "v1 ResourceQuota":
+		object = new(corev1.ResourceQuota)
 	case "batch/v1 CronJob":
 		object = new(batchv1.CronJob)
 	case "batch/v1 Job":
 		object = new(batchv1.Job)
 	case "apps/v1 DaemonSet":
 		object = new(appsv1.DaemonSet)
+	case "security.openshift.io/v1 SecurityContextConstraints":
+		object = new(unstructured.Unstructured) // integration/ship/chart knows its fields
 	case "networking.k8s.io/v1 NetworkPolicy":
 		object = new(networkingv1.NetworkPolicy)
 	case "scheduling.k8s.io/v1 PriorityClass":

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // nodeObjects reads the objects of a component of the DaemonSet, by kind and name.
@@ -103,9 +105,40 @@ func TestNodePodKnowsItself(t *testing.T) {
 	}
 }
 
-// A pod that frees addresses can start where there is none, and on every node.
+// A pod that frees addresses can start where there is none, and on every node that is one:
+// also on a full one, and on none of those that a provider makes up.
 func TestNodePodStartsOnEveryNodeWithoutAnAddress(t *testing.T) {
 	pod := daemonSet(t).Spec
+	quota := find[*corev1.ResourceQuota](t, nodeObjects(t, "node"), "ip-reaper-node").Spec
+	allowed := quota.ScopeSelector.MatchExpressions[0]
+	if pod.PriorityClassName != "system-node-critical" || allowed.ScopeName != corev1.ResourceQuotaScopePriorityClass || !slices.Contains(allowed.Values, pod.PriorityClassName) {
+		t.Errorf("the priority class is %q, and that of %v is allowed", pod.PriorityClassName, allowed)
+	}
+	on := labels.SelectorFromSet(pod.NodeSelector)
+	for _, e := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions {
+		also, err := labels.NewRequirement(e.Key, selection.Operator(strings.ToLower(string(e.Operator))), e.Values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on = on.Add(*also)
+	}
+	for _, tt := range []struct {
+		label, value string
+		want         bool
+	}{
+		{"kubernetes.io/hostname", "worker-2", true},
+		{"type", "gpu", true},
+		{"eks.amazonaws.com/compute-type", "auto", true}, // a machine
+		{"kubernetes.io/os", "windows", false},
+		{"type", "virtual-kubelet", false},
+		{"eks.amazonaws.com/compute-type", "fargate", false},
+	} {
+		node := labels.Set{"kubernetes.io/os": "linux"}
+		node[tt.label] = tt.value
+		if got := on.Matches(node); got != tt.want {
+			t.Errorf("it runs on a node with %s=%s: %t", tt.label, tt.value, got)
+		}
+	}
 	if !pod.HostNetwork {
 		t.Error("the pod waits for an address")
 	}
@@ -165,6 +198,7 @@ func TestNodeJobIsThePodOfTheDaemonSet(t *testing.T) {
 		t.Errorf("nodeName %q, restartPolicy %q", got.NodeName, got.RestartPolicy)
 	}
 	got.NodeName, got.RestartPolicy = "", ""
+	want.NodeSelector, want.Affinity = nil, nil // for a scheduler
 	if args := got.Containers[0].Args; args[0] != "node" || slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--every") }) {
 		t.Errorf("arguments %v, want one run", args)
 	}

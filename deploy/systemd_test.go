@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,7 +57,8 @@ func TestSystemdUnitsAreValid(t *testing.T) {
 	}
 }
 
-// The program loops in a pod only: a timer starts the service.
+// The program loops in a pod only: a timer starts the service. At a boot, it is started after
+// the container runtime.
 func TestSystemdServiceRunsOnce(t *testing.T) {
 	text, err := os.ReadFile("systemd/ip-reaper-node.service")
 	if err != nil {
@@ -65,6 +67,19 @@ func TestSystemdServiceRunsOnce(t *testing.T) {
 	for _, want := range []string{"Type=oneshot\n", "NoNewPrivileges=yes\n", "ProtectSystem=strict\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the service does not have %q", want)
+		}
+	}
+	after := ""
+	for line := range strings.Lines(string(text)) {
+		if units, ok := strings.CutPrefix(line, "After="); ok {
+			after += units
+		}
+	}
+	for _, runtime := range []string{
+		"containerd", "crio", "cri-docker", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "k0scontroller", "k0sworker", "snap.microk8s.daemon-containerd",
+	} {
+		if !slices.Contains(strings.Fields(after), runtime+".service") {
+			t.Errorf("the service may start before %s", runtime)
 		}
 	}
 	if strings.Contains(string(text), "--every") {

@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
 )
 
@@ -119,6 +121,15 @@ func TestCommandsOnANodeDoWhatThePageSays(t *testing.T) {
 	}
 	if ran < 9 {
 		t.Errorf("%d commands ran", ran)
+	}
+}
+
+// Without a flag, the program finds the socket of each platform that the page has.
+func TestSocketsOfThePageAreFound(t *testing.T) {
+	for _, row := range rows(t, "docs/node.md", "platform") {
+		if socket := strings.Trim(row[1], "`"); !slices.Contains(cri.Sockets(), socket) {
+			t.Errorf("%s: %s is not among those that are looked for", row[0], socket)
+		}
 	}
 }
 

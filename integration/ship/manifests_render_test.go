@@ -49,7 +49,9 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
 	}
-	onNodes := []string{"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node"}
+	onNodes := []string{
+		"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ResourceQuota ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node",
+	}
 	for name, tt := range map[string]struct {
 		folder string
 		want   []string

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/cri"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -57,6 +58,7 @@ type ioStreams struct {
 	stdoutTerminal bool // stdout is one
 
 	backends []plugin.Plugin
+	kubelets []string // see cri.Cluster
 
 	// sleep waits for the next run of --every. It returns an error if ctx ends first. nil
 	// stands for the function sleep.
@@ -75,7 +77,10 @@ const garbage = 40
 // Main runs the program with these backends and the arguments of the process, and
 // returns its exit code. The order of the backends is that in which they release:
 // see plugin.Plugin.
-func Main(plugins []plugin.Plugin) int {
+func Main(plugins []plugin.Plugin) int { return mainOn(cri.KubeletPods(), plugins) }
+
+// mainOn is Main on a node whose kubelets have their pods in these folders.
+func mainOn(kubelets []string, plugins []plugin.Plugin) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
@@ -94,6 +99,7 @@ func Main(plugins []plugin.Plugin) int {
 		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 
 		backends: plugins,
+		kubelets: kubelets,
 	}
 	if err := plugin.Check(plugins); err != nil {
 		printError(w, err)

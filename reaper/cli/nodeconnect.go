@@ -56,7 +56,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 		return connection{}, err
 	}
 	logger.Info("node", "name", name, "stateDir", c.stateDir, "runtime", endpoint, "pods", f.pods)
-	c.cluster = cri.Cluster(runtime, pods, w.env(podUIDVariable))
+	c.cluster = cri.Cluster(runtime, pods, w.env(podUIDVariable), w.kubelets)
 	c.close = func() { _ = errors.Join(journals.Close(), runtime.Close()) }
 	return c, nil
 }

@@ -21,9 +21,11 @@ import (
 //
 // self is the UID of the pod in which the program runs; empty if it runs in none. A runtime
 // that does not have the sandbox of that pod is not the kubelet's, and an API server that has
-// no pod of any sandbox was asked for another node: then the list of sandboxes fails.
-func Cluster(runtime *Client, pods reaper.Cluster, self string) reaper.Runtime {
-	n := &node{Cluster: pods, client: runtime, self: self}
+// no pod of any sandbox was asked for another node: then the list of sandboxes fails. So it
+// does if neither a pod nor an API server vouches for the runtime, and it has no sandbox of
+// any pod that is in the folders of a kubelet, which are such as KubeletPods returns.
+func Cluster(runtime *Client, pods reaper.Cluster, self string, kubelets []string) reaper.Runtime {
+	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets}
 	if pods == nil {
 		n.Cluster = noServer{}
 	}
@@ -34,8 +36,9 @@ func Cluster(runtime *Client, pods reaper.Cluster, self string) reaper.Runtime {
 // than those of reaper.Cluster: what follows the pods of a cluster knows no sandboxes.
 type node struct {
 	reaper.Cluster
-	client *Client
-	self   string
+	client   *Client
+	self     string
+	kubelets []string
 
 	mu     sync.Mutex
 	listed map[string]bool // the names and the UIDs of the pods, as last listed; nil without an API server
@@ -67,6 +70,11 @@ func (n *node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 	if n.self != "" && !slices.ContainsFunc(sandboxes, isSelf) {
 		return nil, reaper.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.Endpoint(), n.self),
 			"name the socket of the kubelet's runtime with --runtime-endpoint")
+	}
+	if _, alone := n.Cluster.(noServer); alone && n.self == "" {
+		if err := n.checkKubelet(sandboxes); err != nil {
+			return nil, err
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

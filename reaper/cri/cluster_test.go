@@ -3,6 +3,8 @@ package cri
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 	pods := &backendtest.Pods{}
 	web := reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
 	pods.Add(web)
-	c := Cluster(open(t, runtime.Endpoint()), pods, "")
+	c := Cluster(open(t, runtime.Endpoint()), pods, "", nil)
 	sandboxes, err := c.Sandboxes(t.Context())
 	if err != nil || len(sandboxes) != 1 {
 		t.Errorf("Sandboxes = %v, %v, want one", sandboxes, err)
@@ -35,7 +37,7 @@ func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 func TestNodeWithoutAnAPIServer(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
-	c := Cluster(open(t, runtime.Endpoint()), nil, "")
+	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
 	census, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{StatefulSets: true, Nodes: true})
 	if err != nil || census.Size() != 0 {
 		t.Errorf("TakeCensus = %d pods, %v, want none", census.Size(), err)
@@ -54,7 +56,7 @@ func TestNodeWithoutAnAPIServer(t *testing.T) {
 // Promise 9: a runtime that cannot be asked ends the census.
 func TestCensusNeedsTheRuntime(t *testing.T) {
 	runtime := critest.Start(t)
-	c := Cluster(open(t, runtime.Endpoint()), nil, "")
+	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
 	runtime.OnList(func(context.Context) error { return errors.New("busy") })
 	if _, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{}); err == nil {
 		t.Error("a census was taken without the sandboxes")
@@ -86,10 +88,59 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 				all.Add(tt.pods...)
 				pods = all
 			}
-			_, err := reaper.TakeCensus(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self), reaper.Scope{})
+			_, err := reaper.TakeCensus(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self, nil), reaper.Scope{})
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("TakeCensus = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Promise 1: without a pod and an API server, the folder of the kubelet says whose the runtime
+// is, if it has any pods.
+func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
+	own := sandbox(1, false)
+	vouching := &backendtest.Pods{}
+	vouching.Add(reaper.Pod{Ref: own.Pod, UID: own.UID})
+	for _, tt := range []struct {
+		name      string
+		uids      []string // folders of the kubelet's pods
+		sandboxes []reaper.Sandbox
+		pods      reaper.Cluster
+		self      string
+		refused   bool
+	}{
+		{"one of its pods has a sandbox", []string{"other", own.UID}, []reaper.Sandbox{own, sandbox(2, true)}, nil, "", false},
+		{"none of its pods has one", []string{"other", "uid"}, []reaper.Sandbox{own, sandbox(2, true)}, nil, "", true},
+		{"it has no pods", nil, []reaper.Sandbox{own}, nil, "", false},
+		{"there are no sandboxes", []string{"other"}, nil, nil, "", false},
+		{"the own pod vouches", []string{"other"}, []reaper.Sandbox{own}, nil, own.UID, false},
+		{"the API server vouches", []string{"other"}, []reaper.Sandbox{own}, vouching, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runtime := critest.Start(t)
+			runtime.Add(tt.sandboxes...)
+			folder := t.TempDir()
+			for _, uid := range tt.uids {
+				if err := os.Mkdir(filepath.Join(folder, uid), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kubelets := []string{filepath.Join(folder, "none"), folder}
+			_, err := Cluster(open(t, runtime.Endpoint()), tt.pods, tt.self, kubelets).Sandboxes(t.Context())
+			input := (*reaper.InputError)(nil)
+			if refused := errors.As(err, &input); refused != tt.refused || !refused && err != nil {
+				t.Errorf("Sandboxes: %v, want that it is refused: %t", err, tt.refused)
+			}
+		})
+	}
+}
+
+// Promise 2: a folder that cannot be read may have the pods that prove the runtime wrong.
+func TestKubeletThatCannotBeReadIsAnError(t *testing.T) {
+	runtime := critest.Start(t)
+	runtime.Add(sandbox(1, true))
+	if _, err := Cluster(open(t, runtime.Endpoint()), nil, "", []string{put(t, "pods", "")}).Sandboxes(t.Context()); err == nil {
+		t.Error("the sandboxes are believed")
 	}
 }

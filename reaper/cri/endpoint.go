@@ -27,9 +27,12 @@ const (
 const maxConfig = 64 << 10
 
 // Sockets returns the sockets that runtimes listen on if no one is named: those that crictl
-// tries.
+// tries, and those of the containerd of k3s and RKE2, of k0s, and of microk8s.
 func Sockets() []string {
-	return []string{"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/var/run/cri-dockerd.sock"}
+	return []string{
+		"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/var/run/cri-dockerd.sock",
+		"/run/k3s/containerd/containerd.sock", "/run/k0s/containerd.sock", "/var/snap/microk8s/common/run/containerd.sock",
+	}
 }
 
 // Endpoint returns the endpoint of the node's container runtime, such as

@@ -3,6 +3,7 @@ package chart_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,7 +17,13 @@ import (
 	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 )
 
-func TestMain(m *testing.M) { kit.Main(m, kit.Options{}) }
+func TestMain(m *testing.M) {
+	limits, err := filepath.Abs(filepath.Join("testdata", "admission.yaml"))
+	if err != nil {
+		panic(err)
+	}
+	kit.Main(m, kit.Options{Flags: map[string]string{"admission-control-config-file": limits}})
+}
 
 // apply installs manifests as helm does, by server-side apply, until the test is over.
 func apply(t *testing.T, c *cluster.Cluster, manifests string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -40,39 +42,60 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 			k := kustomization{[]string{"cronjob"}, append([]string{"node"}, tt.components...)}
 			want := nodeOnly(t, decode(t, k.build(t)))
 			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
-			if diff := cmp.Diff(want, got); diff != "" || len(got) < 4 {
+			if diff := cmp.Diff(want, got); diff != "" || len(got) < 5 {
 				t.Errorf("%d objects (-kustomize +helm):\n%s", len(got), diff)
 			}
 		})
 	}
 }
 
-// CRI-O's socket takes the place of containerd's, in Kustomize and in the chart.
+// In Kustomize and in the chart, the runtime of a platform takes the place of containerd, and
+// its network configurations are where the program looks. The pod gets the folder of the socket,
+// and never all of /run.
 func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
-	kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-crio"}}.build(t))
-	chart := home.objects(t, "node: {enabled: true, runtimeSocket: /run/crio/crio.sock}")
-	for name, objects := range map[string]map[string]unstructured.Unstructured{"kustomize": kustomize, "chart": chart} {
-		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
-		var mounts, folders []string
-		for _, m := range pod.Containers[0].VolumeMounts {
-			if m.Name == "runtime" {
-				mounts = append(mounts, m.MountPath)
-			}
+	for _, tt := range []struct{ component, socket, confDir string }{
+		{"node-crio", "/run/crio/crio.sock", "/etc/cni/net.d"},
+		{"node-rke2", "/run/k3s/containerd/containerd.sock", "/etc/cni/net.d"},
+		{"node-k3s", "/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
+		{"node-k0s", "/run/k0s/containerd.sock", "/etc/cni/net.d"},
+		{"node-openshift", "/run/crio/crio.sock", "/etc/kubernetes/cni/net.d"},
+		{"", "/var/run/cri-dockerd.sock", "/etc/cni/net.d"}, // of the chart only
+		{"node-microk8s", "/var/snap/microk8s/common/run/containerd.sock", "/var/snap/microk8s/current/args/cni-network"},
+	} {
+		rendered := map[string]map[string]unstructured.Unstructured{
+			"chart": home.objects(t, fmt.Sprintf("node: {enabled: true, runtimeSocket: %s, confDir: %s}", tt.socket, tt.confDir)),
 		}
-		for _, v := range pod.Volumes {
-			if v.Name == "runtime" {
-				folders = append(folders, v.HostPath.Path)
-			}
+		folder, kind := path.Dir(tt.socket), "Directory"
+		if tt.component == "" {
+			folder, kind = tt.socket, "Socket"
+		} else {
+			rendered[tt.component] = decode(t, kustomization{[]string{"cronjob"}, []string{"node", tt.component}}.build(t))
 		}
-		var endpoint string
-		for _, e := range pod.Containers[0].Env {
-			if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
-				endpoint = e.Value
+		for name, objects := range rendered {
+			pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+			got := make(map[string]string)
+			for _, v := range pod.Volumes {
+				if v.Name == "runtime" || v.Name == "conf" {
+					got[v.HostPath.Path] = string(*v.HostPath.Type)
+				}
 			}
-		}
-		want := []string{"/run/crio"}
-		if !cmp.Equal(want, mounts) || !cmp.Equal(want, folders) || endpoint != "unix:///run/crio/crio.sock" {
-			t.Errorf("%s: mounts %v of %v, endpoint %s", name, mounts, folders, endpoint)
+			for _, m := range pod.Containers[0].VolumeMounts {
+				if m.Name == "runtime" || m.Name == "conf" {
+					got[m.Name] += m.MountPath
+				}
+			}
+			for _, e := range pod.Containers[0].Env {
+				if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
+					got[e.Name] = e.Value
+				}
+			}
+			want := map[string]string{
+				folder: kind, tt.confDir: "DirectoryOrCreate",
+				"runtime": folder, "conf": "/etc/cni/net.d", "CONTAINER_RUNTIME_ENDPOINT": "unix://" + tt.socket,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", name, tt.socket, diff)
+			}
 		}
 	}
 }
@@ -86,9 +109,10 @@ node:
   confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d
   metricsFolder: /var/lib/node_exporter
   seLinuxType: spc_t
-  nodeSelector: {kubernetes.io/os: linux}
+  nodeSelector: {pool: a}
   tolerations: []
-priorityClassName: system-node-critical
+  priorityClassName: ""
+priorityClassName: of-jobs
 podLabels: {team: net}
 `
 	objects := home.objects(t, text)
@@ -96,8 +120,10 @@ podLabels: {team: net}
 	pod := set.Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
 	mounts := make(map[string]string)
-	for _, m := range pod.Containers[0].VolumeMounts {
-		mounts[m.Name] = m.MountPath
+	for _, v := range pod.Volumes {
+		if v.HostPath != nil {
+			mounts[v.Name] = v.HostPath.Path
+		}
 	}
 	for _, tt := range []struct {
 		field     string
@@ -107,9 +133,10 @@ podLabels: {team: net}
 		{"confDir", mounts["conf"], "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
 		{"metricsFolder", mounts["metrics"], "/var/lib/node_exporter"},
 		{"seLinuxType", pod.SecurityContext.SELinuxOptions, &corev1.SELinuxOptions{Type: "spc_t"}},
-		{"nodeSelector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "linux"}},
+		{"nodeSelector", pod.NodeSelector, map[string]string{"kubernetes.io/os": "linux", "pool": "a"}},
 		{"tolerations", len(pod.Tolerations), 0},
-		{"priorityClassName", pod.PriorityClassName, "system-node-critical"},
+		{"priorityClassName", pod.PriorityClassName, ""},
+		{"quotas", len(objects["ResourceQuota ip-reaper-node/ip-reaper-node"].Object), 0},
 		{"label", set.Spec.Template.Labels["team"], "net"},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
@@ -143,8 +170,8 @@ func TestWrongNodeValuesAreRefused(t *testing.T) {
 	}
 }
 
-// The API server takes the DaemonSet. Its namespace admits the pod that it makes, and one
-// that is restricted does not.
+// The API server takes the DaemonSet. Its namespace admits the pod that it makes, and its
+// priority class. One that is restricted does not, nor does one without the quota.
 func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 	c := cluster.StartT(t)
 	to := target{"a.b", c.Namespace(t)}
@@ -169,8 +196,19 @@ func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 		_, err := c.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	if err := admit(of); err != nil {
-		t.Errorf("the namespace of the DaemonSet: %v", err)
+	quotas := c.Kube.CoreV1().ResourceQuotas(of)
+	quota, err := quotas.Get(t.Context(), "a.b-ip-reaper-node", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As the controller of quotas does.
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+	if _, err := quotas.UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.AwaitT(t, "the namespace of the DaemonSet admits its pod", func() bool { return admit(of) == nil })
+	if err := admit(c.Namespace(t)); err == nil || !strings.Contains(err.Error(), "insufficient quota to match these scopes") {
+		t.Errorf("a namespace without a quota: %v, want that the class is refused", err)
 	}
 	if err := admit(to.namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
 		t.Errorf("the namespace of the release: %v, want that Pod Security refuses it", err)

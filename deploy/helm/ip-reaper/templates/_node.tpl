@@ -20,12 +20,17 @@ The policy of the DaemonSet.
 {{- end }}
 
 {{/*
-The pod of the DaemonSet. Each folder has the path that it has on the node.
+The pod of the DaemonSet. Each folder has the path that it has on the node, but for the network
+configurations.
 */}}
 {{- define "ip-reaper.nodePod" -}}
 {{- $values := .Values -}}
 {{- $name := printf "%s-node" (include "ip-reaper.fullname" .) -}}
 {{- $runtime := dir .Values.node.runtimeSocket -}}
+{{- $shared := has $runtime (list "/run" "/var/run") -}}
+{{- if $shared -}}
+  {{- $runtime = .Values.node.runtimeSocket -}}
+{{- end -}}
 serviceAccountName: {{ $name }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
@@ -33,12 +38,25 @@ enableServiceLinks: false
 # localhost, too.
 hostNetwork: true
 dnsPolicy: Default
-{{- range $field := list "imagePullSecrets" "priorityClassName" }}
-{{- with get $values $field }}
-{{ toYaml (dict $field .) }}
+{{- with $values.imagePullSecrets }}
+{{ toYaml (dict "imagePullSecrets" .) }}
 {{- end }}
-{{- end }}
-{{- range $field := list "nodeSelector" "tolerations" }}
+nodeSelector:
+  {{- merge (dict "kubernetes.io/os" "linux") $values.node.nodeSelector | toYaml | nindent 2 }}
+# Virtual nodes have no container runtime. They are tainted, which keeps no pod away that
+# tolerates every taint.
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - key: type
+          operator: NotIn
+          values: [virtual-kubelet]
+        - key: eks.amazonaws.com/compute-type
+          operator: NotIn
+          values: [fargate]
+{{- range $field := list "priorityClassName" "tolerations" }}
 {{- with get $values.node $field }}
 {{ toYaml (dict $field .) }}
 {{- end }}
@@ -49,7 +67,7 @@ securityContext:
   runAsGroup: 0
   seccompProfile:
     type: RuntimeDefault
-  {{- with $values.node.seLinuxType }}
+  {{- with $values.node.seLinuxType | default (ternary "spc_t" "" (eq (include "ip-reaper.openshift" .) "true")) }}
   seLinuxOptions:
     type: {{ . }}
   {{- end }}
@@ -118,17 +136,22 @@ containers:
   - name: cni
     mountPath: /var/lib/cni
     mountPropagation: HostToContainer
-  # Which networks are the container runtime's, and where their data folders are.
+  # Which networks are the container runtime's, and where their data folders are. This is
+  # where the program looks, wherever the node has them.
   - name: conf
-    mountPath: {{ $values.node.confDir }}
+    mountPath: /etc/cni/net.d
     readOnly: true
   # Whether the network namespace of a sandbox still exists.
   - name: netns
     mountPath: /var/run/netns
     readOnly: true
     mountPropagation: HostToContainer
+  {{- if $shared }}
+  # The socket alone: the folder has much else. If it is made anew, so must be the pod.
+  {{- else }}
   # The folder, not the socket: a runtime that restarts makes another socket. What is
   # unmounted in it is unmounted here too.
+  {{- end }}
   - name: runtime
     mountPath: {{ $runtime }}
     readOnly: true
@@ -165,7 +188,7 @@ volumes:
 - name: runtime
   hostPath:
     path: {{ $runtime }}
-    type: Directory
+    type: {{ ternary "Socket" "Directory" $shared }}
 {{- range $i, $folder := $values.node.dataDirs }}
 - name: data{{ if $i }}-{{ $i }}{{ end }}
   hostPath:
