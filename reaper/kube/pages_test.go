@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,18 @@ func TestPagesOfAnEmptyList(t *testing.T) {
 	})
 	if err != nil || len(got) != 0 {
 		t.Errorf("%v, %v; want nothing", got, err)
+	}
+}
+
+// Promise 2, 3. Pages of several times are no list: what moved between them is on none, or on two.
+func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
+	versions := map[string]string{"": "7", "2": "7", "3": "8"}
+	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
+		next := map[string]string{"": "2", "2": "3", "3": ""}[token]
+		return answerOf(kube.Page[string]{Items: []string{"of page " + token}, Next: next, Version: versions[token]}), nil
+	})
+	if got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
+		t.Errorf("%v, %v; want nothing, and that the versions differ", got, err)
 	}
 }
 
