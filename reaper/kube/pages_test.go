@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,26 @@ func TestPagesEndWithTheirContext(t *testing.T) {
 		}
 		equal(t, "requests", len(b.asked), 2)
 	})
+}
+
+// Promise 7. Only an answer below 500, or no connection, proves that a write was not carried out.
+func TestUnsure(t *testing.T) {
+	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{internal, true}, {apierrors.NewTimeoutError("slow", 1), true}, {errConnection, true}, {context.Canceled, true},
+		{conflict, false}, {tooMany, false}, {forbidden, false}, {invalid, false}, {refused, false},
+	} {
+		got := kube.Unsure(kube.Transient(tt.err))
+		if errors.Is(got, reaper.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
+			t.Errorf("Unsure(%v) = %v, want ErrLost in it: %v", tt.err, got, tt.want)
+		}
+	}
+	if err := kube.Unsure(nil); err != nil {
+		t.Errorf("Unsure(nil) = %v", err)
+	}
 }
 
 func TestTransient(t *testing.T) {
