@@ -113,6 +113,13 @@ type VirtualMachine struct {
 	// migration, although the new pod shows another one.
 	Addresses []netip.Addr
 
+	// Reported is set if Addresses are all that the guest has: its agent reports every
+	// interface, or the guest has ended.
+	Reported bool
+
+	// Created is when the machine was started; zero if it does not say.
+	Created time.Time
+
 	// TooMuch is set if the guest reports more addresses than are read.
 	TooMuch bool
 }
