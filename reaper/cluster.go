@@ -134,9 +134,9 @@ const (
 	Absent
 )
 
-// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is from
-// the API server's store, never from a cache. If a second request would fail in the
-// same way, the error wraps ErrRefused.
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is
+// consistent: it has each write that was made before the call. If a second request would
+// fail in the same way, the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)
