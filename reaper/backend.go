@@ -44,6 +44,7 @@ type Backend interface {
 	//   ErrKept       the backend keeps it for a reason of its own
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
+	//   ErrLost       beside ErrAgain: the release may have been carried out
 	//   ErrUnfinished the store does not hold the allocation any more, but a later
 	//                 run has to remove a rest of it
 	//
@@ -155,6 +156,7 @@ var (
 	ErrKept         = errors.New("kept")
 	ErrNoWarrant    = errors.New("no valid warrant")
 	ErrAgain        = errors.New("not decided")
+	ErrLost         = errors.New("the answer was lost")
 	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
 	ErrPresent      = errors.New("the store holds it already")
 	ErrTaken        = errors.New("its place is taken")

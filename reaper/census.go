@@ -22,6 +22,7 @@ type Census struct {
 	sandboxes sandboxList // of the node, if the run is on one
 
 	machines map[netip.Addr]VirtualMachine // by each address that the guest reports
+	silent   map[PodRef]VirtualMachine     // that do not report all addresses, by the beginning of their pods' names
 	guests   excess                        // the virtual machines that report too much
 
 	fresh map[PodRef]look // overrides the population
@@ -55,8 +56,12 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 
 // withMachines returns the census with a complete list of virtual machines.
 func (c Census) withMachines(machines []VirtualMachine) Census {
-	c.machines = make(map[netip.Addr]VirtualMachine)
+	c.machines, c.silent = make(map[netip.Addr]VirtualMachine), make(map[PodRef]VirtualMachine)
 	for _, m := range machines {
+		ref := PodRef{m.Namespace, launchers(m.Name)}
+		if old, known := c.silent[ref]; !m.Reported && (!known || m.Created.Before(old.Created)) {
+			c.silent[ref] = m
+		}
 		if m.TooMuch {
 			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
 		}
@@ -65,6 +70,27 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 		}
 	}
 	return c
+}
+
+// randomSuffix is how many characters the API server adds to a name that it generates, and
+// maxGenerated how many it keeps of what is before them (k8s.io/apiserver/pkg/storage/names).
+const (
+	randomSuffix = 5
+	maxGenerated = 63 - randomSuffix
+)
+
+// launchers returns the beginning of the names of a virtual machine's pods. KubeVirt lets the API
+// server generate the rest.
+func launchers(machine string) string {
+	name := "virt-launcher-" + machine + "-"
+	return name[:min(len(name), maxGenerated)]
+}
+
+// launched returns the virtual machine that may be of a pod of that name, and that does not report
+// all addresses of its guest.
+func (c Census) launched(pod PodRef) (VirtualMachine, bool) {
+	m, ok := c.silent[PodRef{pod.Namespace, pod.Name[:max(0, len(pod.Name)-randomSuffix)]}]
+	return m, ok
 }
 
 // A Scope says which lists a census has beside those of the pods and the virtual

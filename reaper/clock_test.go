@@ -5,27 +5,41 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // Promise 2, 4. By a clock that is far ahead, every grace period is over.
 func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
+	shorter := func(h *harness) { shortenGrace(h, time.Minute) }
+	younger := func(h *harness) { h.policy.MinAge = &policy.Duration{Duration: time.Minute} }
+	shortest := func(h *harness) { h.policy.GracePeriod = &policy.Duration{Duration: time.Second} }
 	for _, tt := range []struct {
 		name      string
 		clockSkew time.Duration
 		known     bool
 		released  int
+		policy    func(h *harness)
 	}{
-		{"right", 0, true, 2},
-		{"almost right", -time.Minute, true, 2},
-		{"ahead", 61 * time.Second, true, 0},
-		{"far in the future", 40 * 365 * 24 * time.Hour, true, 0},
-		{"behind", -61 * time.Second, true, 0},
-		{"not known", time.Hour, false, 2},
+		{"right", 0, true, 2, nil},
+		{"almost right", -9 * time.Second, true, 2, nil},
+		{"ahead", 10 * time.Second, true, 0, nil},
+		{"far in the future", 40 * 365 * 24 * time.Hour, true, 0, nil},
+		{"behind", -10 * time.Second, true, 0, nil},
+		{"not known", time.Hour, false, 2, nil},
+		{"almost right for a rule", 6 * time.Second, true, 2, shorter},
+		{"ahead for a rule", 7 * time.Second, true, 0, shorter},
+		{"behind for the ages", -7 * time.Second, true, 0, younger},
+		{"as right as the answers tell", -5 * time.Second, true, 2, shortest},
+		{"behind for any policy", -6 * time.Second, true, 0, shortest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, m := waitingHarness(t)
+			if tt.policy != nil {
+				tt.policy(h)
+			}
 			h.run(t)
 			before := contentsOf(t, m)
 			ledger := h.ledgers.text(t)
@@ -56,4 +70,42 @@ func TestDryRunWarnsOfAClockThatIsWrong(t *testing.T) {
 	}
 	warnings := strings.Join(h.run(t).Warnings, "\n")
 	equal(t, "warning of the clock", strings.Count(warnings, "the clock here is "), 1)
+}
+
+// Promise 4. Runs on machines whose clocks differ: a released allocation was ownerless for most of
+// its grace period by the true time, and it does not stay where the clocks are right enough.
+func TestMostOfTheGracePeriodPassesWhereClocksDiffer(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h, _ := waitingHarness(t)
+		grace := time.Duration(rapid.Int64Range(int64(50*time.Second), int64(2*time.Minute)).Draw(rt, "grace"))
+		h.policy.GracePeriod = &policy.Duration{Duration: grace}
+		var skew time.Duration
+		h.change = func(o *reaper.Options) {
+			o.ClockSkew = func() (time.Duration, bool) { return skew.Truncate(time.Second), true }
+		}
+		passed := time.Duration(0)
+		released := func() int {
+			h.now = noon.Add(passed + skew)
+			report, _ := reaper.Run(t.Context(), h.options())
+			return report.Summary.Released
+		}
+		for range rapid.IntRange(1, 8).Draw(rt, "runs") {
+			skew = time.Duration(rapid.Int64Range(int64(-grace), int64(grace)).Draw(rt, "skew"))
+			if released() > 0 {
+				if least := grace*4/5 - 3*time.Second; passed < least { // seconds are cut off three times
+					rt.Fatalf("released after %v, the grace period is %v", passed, grace)
+				}
+				return
+			}
+			passed += time.Duration(rapid.Int64Range(0, int64(grace)).Draw(rt, "later"))
+		}
+		skew = 0
+		for range 3 {
+			if released() > 0 {
+				return
+			}
+			passed += grace * 6 / 5
+		}
+		rt.Fatal("nothing was released in the end")
+	})
 }

@@ -124,6 +124,13 @@ type VirtualMachine struct {
 	// migration, although the new pod shows another one.
 	Addresses []netip.Addr
 
+	// Reported is set if Addresses are all that the guest has: its agent reports every
+	// interface, or the guest has ended.
+	Reported bool
+
+	// Created is when the machine was started; zero if it does not say.
+	Created time.Time
+
 	// TooMuch is set if the guest reports more addresses than are read.
 	TooMuch bool
 }
@@ -138,9 +145,9 @@ const (
 	Absent
 )
 
-// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is from
-// the API server's store, never from a cache. If a second request would fail in the
-// same way, the error wraps ErrRefused.
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is
+// consistent: it has each write that was made before the call. If a second request would
+// fail in the same way, the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)

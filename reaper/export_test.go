@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // Waiting returns how many allocations wait for their grace period.
@@ -62,4 +63,10 @@ func (c Census) OnNode(ids ...string) Census {
 	slices.Sort(ids)
 	c.sandboxes = sandboxList{true, ids}
 	return c
+}
+
+// LookedAt returns the warrant as if its look had begun at another time.
+func (w Warrant) LookedAt(began time.Time) Warrant {
+	w.confirmed = began
+	return w
 }

@@ -18,8 +18,7 @@ type Follower interface {
 	PodsAt(ctx context.Context) ([]Pod, uint64, error)
 
 	// PodsVersion returns a version that the store had during the call. So every change
-	// that was made before the call has this version or a smaller one. The answer is from
-	// the API server's store, never from a cache.
+	// that was made before the call has this version or a smaller one.
 	PodsVersion(ctx context.Context) (uint64, error)
 
 	// WatchPods tells each change of a pod after a version, in the order of the store, and

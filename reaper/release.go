@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	for _, b := range r.Backends {
 		r.releaseBackend(ctx, b, plan, confirmer, settled)
 		r.mend(ctx, b, plan)
+		r.doubtReleases(b, plan)
 	}
 	for _, i := range plan.due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
@@ -165,7 +167,7 @@ func (r *run) releaseBatch(ctx context.Context, pace *pace, send sender, plan Pl
 		if len(undecided) == 0 {
 			return nil
 		}
-		r.begunWith(undecided)
+		r.begunWith(undecided, last)
 		if idle++; len(undecided) < before || slower {
 			idle = 0
 		}
@@ -282,16 +284,42 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)
 }
 
-// begunWith notes allocations, by index, whose release may have begun, and is not decided.
-func (r *run) begunWith(undecided []int) {
+// begunWith notes allocations, by index, whose release may have begun, and why it is not decided.
+// If it may have been carried out, no later reason replaces that.
+func (r *run) begunWith(undecided []int, why []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begun == nil {
-		r.begun = make(map[int]bool)
+		r.begun = make(map[int]error)
 	}
-	for _, i := range undecided {
-		r.begun[i] = true
+	for n, i := range undecided {
+		if !errors.Is(r.begun[i], ErrLost) {
+			r.begun[i] = why[n]
+		}
 	}
+}
+
+// doubtReleases reports as failed what a later attempt of a backend did not find as it was listed,
+// if an earlier one may have released it: its place may have gone to another owner since. The
+// limits count it as released.
+func (r *run) doubtReleases(b Backend, plan Plan) {
+	var doubtful []int
+	because := make(map[int]error)
+	for _, i := range plan.of(b.Name()) {
+		e := &r.report.Entries[i]
+		lost := r.begun[i]
+		if !errors.Is(lost, ErrLost) || e.Outcome == Released || e.Outcome == Failed {
+			continue
+		}
+		e.Leaked = e.Leaked && e.Outcome == Kept // else it has an owner by now
+		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
+		doubtful = append(doubtful, i)
+		r.settle(i, Failed, because[i])
+		if plan.decisions[i].Allocation.holdsAddress() {
+			r.spent++
+		}
+	}
+	r.failPools(plan, doubtful, because, " not known to be released or kept")
 }
 
 // mend gives allocations back to their owners: those whose owner came back during the
@@ -304,7 +332,7 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	}
 	for i, d := range plan.decisions {
 		outcome := r.report.Entries[i].Outcome
-		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i])
+		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
 		left := d.Verdict == Orphaned && !plan.selects(i)
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
 			continue

@@ -15,7 +15,8 @@ import (
 const addWindow = 4 * time.Minute
 
 // replacement returns the address of a later sandbox of the pod, if the store proves that
-// the sandbox is later. The kubelet makes a sandbox of a pod only when the one before is dead.
+// the sandbox is later. For one UID, the kubelet makes a sandbox only when the one before is
+// dead. The sandbox of an earlier pod of that name may still be ending, and ripen waits for it.
 //
 // The pod must also show that sandbox or its address. That alone proves nothing: the owner
 // of a pod may write any annotation on it. A pod whose sandboxes all fail shows none.

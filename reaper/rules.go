@@ -59,7 +59,7 @@ func Rules() []Rule {
 		{PodPresent, InUse, false,
 			"The pod that the allocation names exists.", ofPods(podPresent)},
 		{AddressInUse, InUse, false,
-			"A pod or a virtual machine shows more addresses than are read, and the allocation names a pod of its namespace, or no pod.", tooMuch},
+			"A pod or a virtual machine shows more addresses than are read, and the allocation names a pod of its namespace, or no pod; or a virtual machine of KubeVirt does not report all addresses of its guest, and the allocation names a pod of it that is gone.", mayHaveIt},
 
 		{NodeUnreachable, Held, true,
 			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", ofPods(nodeUnreachable)},

@@ -92,6 +92,29 @@ func machineHasIt(f *Facts, a *Allocation) (Ruling, bool) {
 	return match("reported by "+name, Evidence{name, "its guest reports the address"})
 }
 
+// mayHaveIt matches if something that does not tell all of its addresses may have this one.
+func mayHaveIt(f *Facts, a *Allocation) (Ruling, bool) {
+	if ruling, ok := tooMuch(f, a); ok {
+		return ruling, true
+	}
+	return machineMayHaveIt(f, a)
+}
+
+// machineMayHaveIt matches if the guest of a virtual machine may have taken the address along from
+// a pod that is gone. Without an agent in the guest, KubeVirt knows of no address on a secondary
+// interface. An allocation that is older than the machine is of an earlier one of that name.
+func machineMayHaveIt(f *Facts, a *Allocation) (Ruling, bool) {
+	pod, presence := f.census.pod(a.Owner.Pod)
+	m, ok := f.census.launched(a.Owner.Pod)
+	earlier := !a.Created.IsZero() && m.Created.Sub(a.Created) > maxClockSkew
+	if !ok || earlier || !a.holdsAddress() || presence == Present && !pod.Finished {
+		return noMatch()
+	}
+	name := "virtual machine " + m.Namespace + "/" + m.Name
+	return match(name+" does not report all addresses of its guest: run the guest agent in it, or stop it",
+		Evidence{name, "its guest may have kept the address, and does not report all that it has"})
+}
+
 func sandboxShown(f *Facts, a *Allocation) (Ruling, bool) {
 	if _, shown := f.sandboxClaimant(a); !shown || f.unclaimed {
 		return noMatch()

@@ -104,7 +104,7 @@ type run struct {
 	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
-	begun    map[int]bool // by the entries of the current look: an attempt may have begun its release
+	begun    map[int]error // by the entries of the current look: why a release that may have begun is not decided
 	failures *multierror.Error
 	logged   map[string]bool // the likeness of each failure that the log has as an error
 }

@@ -271,6 +271,44 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// Promise 7. The release took effect, and a waiting pod has the address before the next attempt. So
+// it is not known whether this run released it, and the report does not say that it stays.
+func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		next func(h *harness, m *backendtest.Memory)
+	}{
+		{"the store has another owner", func(_ *harness, m *backendtest.Memory) { _, _ = m.Reserve("a", app("waiting-1")) }},
+		{"its owner is back", func(h *harness, _ *backendtest.Memory) { h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod}) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := backendtest.NewMemory("memory")
+				h := newHarness(m.Backend())
+				h.addPods(t, m, "live-1", "gone-1")
+				lost := false
+				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+					errs := m.Backend().Release(ctx, pool, ws)
+					if lost {
+						return errs
+					}
+					lost = true
+					tt.next(h, m)
+					return []error{fmt.Errorf("%w: %w", reaper.ErrAgain, reaper.ErrLost)}
+				}}
+				report, failures := h.partial(t)
+				e := report.Entries[1]
+				equal(t, "outcome", e.Outcome, reaper.Failed)
+				if !strings.Contains(e.Error, "it may have been released") || len(failures) != 1 {
+					t.Errorf("error %q, failures %q; want that it may have been released", e.Error, failures)
+				}
+				equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1, Failed: 1})
+				equal(t, "leaked", report.Leaked.Total, 0)
+			})
+		})
+	}
+}
+
 // A proxy can answer each request with a page of any size.
 func TestLongErrorIsCutOff(t *testing.T) {
 	page := errors.New("denied: " + strings.Repeat("<p>", 1<<20))

@@ -11,7 +11,8 @@ import (
 const Freshness = 2 * time.Second
 
 // A Warrant is the permission to release one orphan. Only Confirmer.Confirm and Renew
-// make one. It expires after Freshness. The zero Warrant permits nothing.
+// make one. It expires after Freshness, by the monotonic or by the wall clock. The zero
+// Warrant permits nothing.
 type Warrant struct {
 	orphan    Orphan
 	confirmed time.Time // when the second look began
@@ -25,10 +26,17 @@ func (w Warrant) Allocation() (Allocation, error) {
 	if w.confirmed.IsZero() {
 		return Allocation{}, ErrNoWarrant
 	}
-	if age := time.Since(w.confirmed); age > Freshness {
+	if age := ageOf(w.confirmed, time.Now()); age > Freshness {
 		return Allocation{}, expiredError{age.Round(time.Millisecond)}
 	}
 	return w.orphan.Allocation(), nil
+}
+
+// ageOf returns how old a look is, by the clock that ran further. The monotonic clock, which
+// Sub reads, stops while the machine sleeps (golang/go issue 24595), and the wall clock may be
+// set back.
+func ageOf(looked, now time.Time) time.Duration {
+	return max(now.Sub(looked), now.Round(0).Sub(looked.Round(0)))
 }
 
 // An expiredError says how old a warrant is. It wraps ErrAgain.

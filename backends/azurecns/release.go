@@ -134,7 +134,7 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 	s, err := r.cns.state(context.WithoutCancel(ctx))
 	for i, answer := range answers {
 		if err != nil {
-			r.errs[i] = fmt.Errorf("%w: it is unknown whether CNS has released it: %w", reaper.ErrAgain, cmp.Or(answer, err))
+			r.errs[i] = fmt.Errorf("%w: %w, and it is unknown whether CNS has released it: %w", reaper.ErrAgain, reaper.ErrLost, cmp.Or(answer, err))
 			continue
 		}
 		if s.has(r.allocations[i]) {

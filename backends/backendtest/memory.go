@@ -64,7 +64,7 @@ type memoryEntry struct {
 
 // ErrLost is an error for a hook of OnRequest: the request takes effect, and its
 // answer gets lost.
-var ErrLost = errors.New("the answer was lost")
+var ErrLost = reaper.ErrLost
 
 // NewMemory returns an empty store in which a sandbox adopts its pod's entry. The
 // backend has that name.

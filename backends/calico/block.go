@@ -131,13 +131,14 @@ func (b block) address(ordinal int) netip.Addr {
 
 // token returns the token of an allocation: a hash of its sequence number and of its
 // attribute as it is stored, both owners included. A Calico before 3.22.2 writes no sequence
-// number. Then the attribute alone is enough if it has a handle, because a handle
-// names one sandbox. Without both, the token is empty: nothing tells the allocation
-// from the next one of the address.
+// number. Then the attribute alone is enough if its handle names a sandbox, because no two
+// sandboxes have the same one. A handle <namespace>.<pod> of Calico v2 names a pod: with a
+// static address, the attribute of its next sandbox has the same bytes. Without a number and a
+// sandbox, the token is empty: nothing tells the allocation from the next one of the address.
 func (b block) token(ordinal int) string {
 	index := *b.allocations[ordinal]
 	sequence, ok := b.sequences[strconv.Itoa(ordinal)]
-	if handle := b.readable[index].Handle; !ok && (handle == nil || *handle == "") {
+	if a := b.readable[index]; !ok && sandboxOf(a.handle(), a.pod()) == "" {
 		return ""
 	}
 	return tokenOf(sequence, b.attributes[index])

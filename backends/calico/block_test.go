@@ -142,7 +142,7 @@ func TestTokens(t *testing.T) {
 	}
 	for name, other := range map[string]string{
 		"another sequence number": token(`{"handle_id":"net.a","secondary":{"pod":"web-0"}}`, `,"sequenceNumberForAllocation":{"0":42}`),
-		"no sequence number":      token(`{"handle_id":"net.a","secondary":{"pod":"web-0"}}`, ``),
+		"no sequence number":      token(`{"handle_id":"net.`+strings.Repeat("a", 64)+`","secondary":{"pod":"web-0"}}`, ``),
 		"another handle":          token(`{"handle_id":"net.b","secondary":{"pod":"web-0"}}`, numbered),
 		"another owner":           token(`{"handle_id":"net.a","secondary":{"pod":"web-1"}}`, numbered),
 		"an owner to be":          token(`{"handle_id":"net.a","secondary":{"pod":"web-0"},"alternateOwnerAttrs":{"pod":"web-1"}}`, numbered),
@@ -153,7 +153,12 @@ func TestTokens(t *testing.T) {
 			t.Errorf("with %s the token is %q, like %q", name, other, first)
 		}
 	}
-	for _, attribute := range []string{`{"handle_id":null,"secondary":null}`, `{"handle_id":"","secondary":{"pod":"web-0"}}`, `{}`} {
+	for _, attribute := range []string{
+		`{"handle_id":null,"secondary":null}`, `{"handle_id":"","secondary":{"pod":"web-0"}}`, `{}`,
+		`{"handle_id":"default.web-0","secondary":null}`,
+		`{"handle_id":"default.web-0","secondary":{"namespace":"default","pod":"web-0"}}`,
+		`{"handle_id":"net.` + strings.Repeat("a", 64) + `","secondary":{"namespace":"net","pod":"` + strings.Repeat("a", 64) + `"}}`,
+	} {
 		if got := token(attribute, ``); got != "" {
 			t.Errorf("the token of an allocation to %s is %q, want none: it could be any allocation", attribute, got)
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // releaseEmptyHandles deletes the handles without an address that are as they were
@@ -53,7 +54,7 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w rea
 	case errors.Is(err, errGone):
 		return nil
 	}
-	return store.transient(err)
+	return kube.Unsure(store.transient(err))
 }
 
 // restoreEmptyHandles creates the recorded handles without an address again.

@@ -67,7 +67,7 @@ func TestObjectsAreRead(t *testing.T) {
 	a, store := overKubernetes(t, map[string]http.HandlerFunc{
 		"GET " + blockAt: say(document),
 		"GET crd.projectcalico.org/v1/ipamhandles": first(
-			say(`{"metadata":{"resourceVersion":"9","continue":"more"},"items":[{"metadata":{"name":"net.a"},"spec":{"handleID":"net.A"}}]}`),
+			say(`{"metadata":{"resourceVersion":"99","continue":"more"},"items":[{"metadata":{"name":"net.a"},"spec":{"handleID":"net.A"}}]}`),
 			items(`{"metadata":{"name":"net.b","uid":"u","resourceVersion":"8","creationTimestamp":"2026-03-01T12:00:00Z"},"spec":{}}`)),
 	})
 	o, err := store.get(t.Context(), blocks, "10.0.0.0/30")

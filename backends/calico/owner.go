@@ -54,7 +54,7 @@ func (b block) allocation(ordinal int) reaper.Allocation {
 		SandboxOwned: true,
 		NeverAdopted: true,
 		Owner: reaper.Owner{
-			Pod:  reaper.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]},
+			Pod:  a.pod(),
 			Node: a.Active[attrNode],
 		},
 	}
@@ -84,6 +84,11 @@ func (a attribute) handle() string {
 	}
 	id, _, _ := strings.Cut(*a.Handle, "\r")
 	return id
+}
+
+// pod returns the pod that the attributes name; the zero PodRef if they name none.
+func (a attribute) pod() reaper.PodRef {
+	return reaper.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
 }
 
 // sandboxOf returns the sandbox in a handle <network>.<sandbox> of this pod's. It

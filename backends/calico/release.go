@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // maxConflicts is how often one call tries a block that other writers keep
@@ -185,7 +186,7 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 		r.answer(nil)
 		return
 	case err != nil && (len(objects) > 1 || !r.carriedOut(ctx, after, entries)):
-		r.answer(r.store.transient(fmt.Errorf("write block: %w", err)))
+		r.answer(kube.Unsure(r.store.transient(fmt.Errorf("write block: %w", err))))
 		return
 	}
 	for n, c := range changes {

@@ -206,8 +206,9 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 		s.before("get block", newOwner)
 		return errLost
 	})
-	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
-		t.Errorf("Release = %s, want again", got)
+	errs := s.backend.Release(t.Context(), firstBlock, ws)
+	if got := outcomes(errs); got != "again again" || !errors.Is(errs[0], reaper.ErrLost) {
+		t.Errorf("Release = %s: %v, want again, and that the answer was lost", got, errs[0])
 	}
 	before := s.snapshot()
 	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone changed" {

@@ -215,5 +215,5 @@ func (b *Overlapping) finish(ctx context.Context, u *burial) {
 			err = fmt.Errorf("%w; its tombstone stays: %w", err, back)
 		}
 	}
-	u.end(kube.Transient(err))
+	u.end(kube.Unsure(kube.Transient(err)))
 }

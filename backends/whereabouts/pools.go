@@ -178,7 +178,7 @@ func (b *Pools) Release(ctx context.Context, pool string, ws []reaper.Warrant) [
 		err = nil // the entries are gone with the pool
 	}
 	for i := range entries {
-		errs[i] = kube.Transient(err)
+		errs[i] = kube.Unsure(kube.Transient(err))
 	}
 	return errs
 }

@@ -85,9 +85,9 @@ func TestReleaseAnswers(t *testing.T) {
 		{"a proxy knows no such path", plain(http.StatusNotFound), nil, "final final"},
 		{"another object is gone", refuse(apierrors.NewNotFound(poolResources, "other")), nil, "final final"},
 		{"conflict", refuse(apierrors.NewConflict(poolResources, "10.0.0.0-24", errors.New("busy"))), nil, "again again"},
-		{"server broken", broken, nil, "again again"},
-		{"server not ready", refuse(apierrors.NewServiceUnavailable("starting")), nil, "again again"},
-		{"proxy broken", plain(http.StatusBadGateway), nil, "again again"},
+		{"server broken", broken, nil, "lost lost"},
+		{"server not ready", refuse(apierrors.NewServiceUnavailable("starting")), nil, "lost lost"},
+		{"proxy broken", plain(http.StatusBadGateway), nil, "lost lost"},
 		{"forbidden", refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), nil, "final final"},
 		{"patch too large", refuse(apierrors.NewRequestEntityTooLargeError("too large")), nil, "final final"},
 		{"bad request", refuse(apierrors.NewBadRequest("no patch")), nil, "final final"},
@@ -176,8 +176,8 @@ func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
 	a.answer("PATCH "+poolAt, say(leakyPool))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := outcomes(b.Release(ctx, aPool, ws)); got != "again again" {
-		t.Errorf("Release = %s, want again", got)
+	if got := outcomes(b.Release(ctx, aPool, ws)); got != "lost lost" {
+		t.Errorf("Release = %s, want lost", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {
 		t.Errorf("requests %s, want none", calls)
@@ -194,7 +194,7 @@ func outcomes(errs []error) string {
 			word string
 		}{
 			{reaper.ErrReturned, "returned"}, {reaper.ErrChanged, "changed"}, {reaper.ErrKept, "kept"},
-			{reaper.ErrAgain, "again"}, {reaper.ErrNoWarrant, "no-warrant"},
+			{reaper.ErrLost, "lost"}, {reaper.ErrAgain, "again"}, {reaper.ErrNoWarrant, "no-warrant"},
 		} {
 			if errors.Is(err, known.err) {
 				word = known.word

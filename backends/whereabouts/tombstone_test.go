@@ -329,7 +329,7 @@ func TestDeletionAnswers(t *testing.T) {
 		{"gone already", overlappingNotFound, "gone"},
 		{"a proxy knows no such path", plain(http.StatusNotFound), "final"},
 		{"written meanwhile", overlappingConflict, "again"},
-		{"server broken", broken, "again"},
+		{"server broken", broken, "lost"},
 		{"forbidden", overlappingForbidden, "final"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

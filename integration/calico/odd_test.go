@@ -109,8 +109,8 @@ func TestOddAllocations(t *testing.T) {
 				return odd("k8s-pod-network.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 			}},
 
-			// As before 3.22.2: only the handle, which names one sandbox, tells
-			// an allocation from the next.
+			// As before 3.22.2: only a handle that names one sandbox tells an
+			// allocation from the next.
 			{name: "no sequence number", want: gone, set: func(s *fixture, pod string) []string {
 				_, ip := s.leak(pod)
 				s.forget(ip)
@@ -118,6 +118,11 @@ func TestOddAllocations(t *testing.T) {
 			}},
 			{name: "neither sequence number nor handle", want: "held NoToken kept", set: func(s *fixture, pod string) []string {
 				ip := odd("", of("pod", pod, "namespace", shop, "node", node))(s, pod)
+				s.forget(netip.MustParseAddr(ip[0]))
+				return ip
+			}},
+			{name: "no sequence number, and the handle of a pod", want: "held NoToken kept", set: func(s *fixture, pod string) []string {
+				ip := odd("shop.POD", of("pod", pod, "namespace", shop, "node", node))(s, pod)
 				s.forget(netip.MustParseAddr(ip[0]))
 				return ip
 			}},

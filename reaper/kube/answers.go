@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -32,6 +33,23 @@ func Transient(err error) error {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return &reaper.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
 }
+
+// Unsure makes the error of a write that releases wrap reaper.ErrLost too, if it wraps
+// reaper.ErrAgain and the write may have been carried out. An answer of the API server below 500
+// says that it was not, and so does a connection that was refused.
+func Unsure(err error) error {
+	var status apierrors.APIStatus
+	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError || utilnet.IsConnectionRefused(err)
+	if refused || !errors.Is(err, reaper.ErrAgain) {
+		return err
+	}
+	return lostError{err}
+}
+
+// A lostError is that of a write that may have been carried out.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() []error { return []error{reaper.ErrLost, e.error} }
 
 // Gone reports whether the API server itself answered that it does not have the object.
 // A 404 of a proxy, or of a server that does not know the resource, proves nothing:
@@ -59,7 +77,7 @@ func Listed(err error, resource, group string) error {
 
 // Deleted returns what a release answers after it deleted an object on the condition
 // that it was unchanged: nil where the object is gone, an error that wraps
-// reaper.ErrChanged where it is another one now, and otherwise Transient's.
+// reaper.ErrChanged where it is another one now, and otherwise that of Unsure.
 func Deleted(err error, resource, name string) error {
 	switch {
 	case Gone(err, resource, name):
@@ -67,7 +85,7 @@ func Deleted(err error, resource, name string) error {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", reaper.ErrChanged, err)
 	}
-	return Transient(err)
+	return Unsure(Transient(err))
 }
 
 // A refusedError is an answer that the same request would get again.

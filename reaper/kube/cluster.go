@@ -22,7 +22,8 @@ const pageSize = 500
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
 // implements reaper.Follower. Every read is a quorum read: requests have no
-// resourceVersion, and nothing is cached. Only a watch goes on from a resourceVersion.
+// resourceVersion, so that the API server answers from its store, or from a cache that is
+// as new. Only a watch goes on from a resourceVersion.
 type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are

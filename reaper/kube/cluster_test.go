@@ -320,6 +320,7 @@ func TestListsAreWholeOrAnError(t *testing.T) {
 		"empty object":               say(`{}`),
 		"empty answer":               func(http.ResponseWriter, *http.Request) {},
 		"expires for ever":           inJSON.refuse(apierrors.NewResourceExpired("old")),
+		"a page of another version":  inJSON.say(&corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "100"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

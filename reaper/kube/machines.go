@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -40,23 +42,40 @@ func readMachine(item json.RawMessage) reaper.VirtualMachine {
 		Metadata struct {
 			Namespace string `json:"namespace"`
 			Name      string `json:"name"`
+			Created   string `json:"creationTimestamp"`
 		} `json:"metadata"`
 		Status struct {
+			Phase      string `json:"phase"`
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
 			Interfaces []struct {
-				IP  string   `json:"ipAddress"`
-				IPs []string `json:"ipAddresses"`
+				IP         string   `json:"ipAddress"`
+				IPs        []string `json:"ipAddresses"`
+				InfoSource string   `json:"infoSource"`
 			} `json:"interfaces"`
 		} `json:"status"`
 	}
 	_ = json.Unmarshal(item, &vmi) // it reads on after a value of a wrong type
 	m := reaper.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
+	m.Created, _ = time.Parse(time.RFC3339, vmi.Metadata.Created)
+	for _, c := range vmi.Status.Conditions {
+		m.Reported = m.Reported || c.Type == "AgentConnected" && c.Status == "True"
+	}
+	m.Reported = m.Reported && len(vmi.Status.Interfaces) > 0
 	var s showing
 	for _, i := range vmi.Status.Interfaces {
 		for _, text := range i.IPs {
 			s.add(text)
 		}
 		s.add(i.IP)
+		// Other sources are "domain" and "multus-status": they know the interface, and not what the
+		// guest makes of it. An agent that just connected has not told the addresses yet.
+		m.Reported = m.Reported && strings.Contains(i.InfoSource, "guest-agent") && i.IP != ""
 	}
+	// Not Failed: KubeVirt says that also of a machine on a node which it does not reach.
+	m.Reported = m.Reported || vmi.Status.Phase == "Succeeded"
 	m.Addresses, m.TooMuch = s.addresses, s.tooMuch
 	return m
 }

@@ -19,8 +19,9 @@ const MaxPage = 8 << 20
 
 // A Page is a part of a list.
 type Page[T any] struct {
-	Items []T
-	Next  string // the token of the next page; empty after the last page
+	Items   []T
+	Next    string // the token of the next page; empty after the last page
+	Version string // of the list, the same on each page
 }
 
 // An Answer has a page that is not decoded yet.
@@ -54,7 +55,8 @@ const maxGrowth = 10
 // are read again with fewer. A token does not depend on the number of objects.
 //
 // If the API server answers 410 Expired, Pages reads the list again from the first page,
-// because the pages before belong to another time. It retries transient errors.
+// because the pages before belong to another time. It retries transient errors. If two pages
+// have different versions, they are not of one list, and Pages fails.
 func Pages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
@@ -69,9 +71,14 @@ func Pages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, err
 // would be so, too.
 var errLargeObject = refusedError{fmt.Errorf("an answer with one object has more than %d MiB", MaxPage>>20)}
 
+// errMixed says that a list is of several times. A conforming API server reads the pages behind
+// the first one at its resourceVersion.
+var errMixed = refusedError{errors.New("the pages of the list have different resourceVersions")}
+
 // readPages reads the pages once, from the first to the last.
 func readPages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
 	var all []T
+	var version string // of the first page
 	next := ahead[T]{request: request}
 	defer next.stop()
 	limit, token := first, ""
@@ -100,6 +107,10 @@ func readPages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T,
 		case answer.Bytes > MaxPage:
 			limit = max(1, limit/4)
 			continue
+		case token == "":
+			version = page.Version
+		case page.Version != version:
+			return nil, errMixed
 		}
 		all = append(all, page.Items...)
 		if page.Next == "" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +110,18 @@ func TestPagesOfAnEmptyList(t *testing.T) {
 	}
 }
 
+// Promise 2, 3. Pages of several times are no list: what moved between them is on none, or on two.
+func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
+	versions := map[string]string{"": "7", "2": "7", "3": "8"}
+	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
+		next := map[string]string{"": "2", "2": "3", "3": ""}[token]
+		return answerOf(kube.Page[string]{Items: []string{"of page " + token}, Next: next, Version: versions[token]}), nil
+	})
+	if got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
+		t.Errorf("%v, %v; want nothing, and that the versions differ", got, err)
+	}
+}
+
 func TestEmptyPageIsNotTheEnd(t *testing.T) {
 	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
 		if token == "" {
@@ -130,6 +144,26 @@ func TestPagesEndWithTheirContext(t *testing.T) {
 		}
 		equal(t, "requests", len(b.asked), 2)
 	})
+}
+
+// Promise 7. Only an answer below 500, or no connection, proves that a write was not carried out.
+func TestUnsure(t *testing.T) {
+	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{internal, true}, {apierrors.NewTimeoutError("slow", 1), true}, {errConnection, true}, {context.Canceled, true},
+		{conflict, false}, {tooMany, false}, {forbidden, false}, {invalid, false}, {refused, false},
+	} {
+		got := kube.Unsure(kube.Transient(tt.err))
+		if errors.Is(got, reaper.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
+			t.Errorf("Unsure(%v) = %v, want ErrLost in it: %v", tt.err, got, tt.want)
+		}
+	}
+	if err := kube.Unsure(nil); err != nil {
+		t.Errorf("Unsure(nil) = %v", err)
+	}
 }
 
 func TestTransient(t *testing.T) {

@@ -156,7 +156,7 @@ func pageOf[T any](request func() *rest.Request, decode func([]byte) (metav1.Lis
 			case meta.GetResourceVersion() == "":
 				return Page[T]{}, errNoList
 			}
-			return Page[T]{items, meta.GetContinue()}, nil
+			return Page[T]{items, meta.GetContinue(), meta.GetResourceVersion()}, nil
 		}}, nil
 	}
 }

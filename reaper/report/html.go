@@ -88,7 +88,8 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 
 // stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
 // protected, released, failed or other. The letters due, waiting, held with protected,
-// and released add up to the counts of reaper.Leaked; a failed release is due there.
+// and released add up to the counts of reaper.Leaked; a failed release is due there,
+// unless another owner has the address by now.
 func stateOf(e reaper.Entry) byte {
 	switch {
 	case e.Outcome == reaper.Released:

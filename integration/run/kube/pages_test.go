@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,13 +21,22 @@ import (
 )
 
 // listed lists all pods as the program does, and returns those of the test's namespace. The
-// API server is asked for its version only to list them at once.
+// API server is asked for its version only to list them at once. Before each page, something is
+// written, so that the version of the cluster is another one than that of the list.
 func (f *fixture) listed(atOnce bool) (pods []reaper.Pod, requests []string) {
 	f.Helper()
 	client, p := f.watched()
 	if !atOnce {
 		p.Before(proxy.On("GET /version"), proxy.Always(proxy.Forbidden()))
 	}
+	p.Before(proxy.On("list pods"), func(ctx context.Context, _ proxy.Request) proxy.Action {
+		_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "written-"}}, metav1.CreateOptions{})
+		if err != nil {
+			f.Error(err)
+		}
+		return proxy.Pass()
+	})
 	raw, err := kube.RawClient(p.Config(f.Config))
 	f.must(err)
 	all, err := kube.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
