@@ -98,6 +98,7 @@ func TestSecondLookOnNodeListsTheSandboxes(t *testing.T) {
 	}{
 		{"the sandbox is still gone", func(*backendtest.Pods) {}, nil},
 		{"the sandbox is there", func(p *backendtest.Pods) { p.AddSandboxes(reaper.Sandbox{ID: "s1"}) }, reaper.ErrReturned},
+		{"there is no sandbox any more", func(p *backendtest.Pods) { p.Remove(reaper.PodRef{}) }, reaper.ErrAgain},
 		{"a pod shows the address", func(p *backendtest.Pods) { p.Add(showing(other, ip1)) }, reaper.ErrReturned},
 		{"the runtime does not answer", func(p *backendtest.Pods) {
 			p.OnCall(func(call string) error {
