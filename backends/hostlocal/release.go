@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// lockWait is how long a release waits for the locks of a network. It leaves a warrant time
+// lockWait is how long a release waits for the lock of a network. It leaves a warrant time
 // for the write.
 const lockWait = reaper.Freshness / 2
 
@@ -27,7 +27,7 @@ type releasing struct {
 }
 
 // Release implements reaper.Backend. It first removes the files of the allocations whose
-// attachment libcni does not know, under the plugin's locks. Then it calls the DEL of the
+// attachment libcni does not know, under the plugin's lock. Then it calls the DEL of the
 // plugins for each other attachment, which also cleans what else they made, and removes the
 // file if DEL did not.
 func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
@@ -124,7 +124,7 @@ func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
 	return data.open(path.Base(pool))
 }
 
-// remove removes the files of some warrants under the plugin's locks.
+// remove removes the files of some warrants under the plugin's lock.
 func (r *releasing) remove(ctx context.Context, indices []int) {
 	if len(indices) == 0 {
 		return
@@ -144,8 +144,8 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	_ = r.d.sync()
 }
 
-// unlocked reports whether the locks can be had now, and answers for the attachments if
-// not. Each DEL would wait for a plugin that hangs with them until delTimeout.
+// unlocked reports whether the lock can be had now, and answers for the attachments if
+// not. Each DEL would wait for a plugin that hangs with it until delTimeout.
 func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 	if len(attached) == 0 {
 		return true

@@ -26,9 +26,9 @@ func (n *node) allocations(keys ...string) []reaper.Allocation {
 	return all
 }
 
-// While another program holds either lock, nothing is released, and the answer is to try
-// again.
-func TestReleaseWaitsForBothLocks(t *testing.T) {
+// While a plugin holds its lock, nothing is released, and the answer is to try again. Where no
+// plugin made the file, that is the folder too, also after a release made the file.
+func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 	for name, take := range map[string]func(n *node) (unlock func()){
 		"the file of plugins since 0.7": func(n *node) func() {
 			m, err := filemutex.New(n.path("networks/a/lock"))
@@ -58,6 +58,12 @@ func TestReleaseWaitsForBothLocks(t *testing.T) {
 			errs = b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
 			if errs[0] != nil || len(n.left()) != 0 {
 				t.Errorf("the answer is %v, and left are %v", errs[0], n.left())
+			}
+			n.write("networks/a/10.97.0.1", id)
+			defer take(n)()
+			errs = b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
+			if !errors.Is(errs[0], reaper.ErrAgain) {
+				t.Errorf("the answer after a release is %v", errs[0])
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// restoreWait is how long a restore waits for the locks of a network.
+// restoreWait is how long a restore waits for the lock of a network.
 const restoreWait = 5 * time.Second
 
 // A restoration is one call of Restore or Compare.
