@@ -198,8 +198,12 @@ func (r *releasing) holds(a reaper.Allocation) (bool, error) {
 
 // owner says for people whose file it is.
 func (f file) owner() string {
-	if _, of, err := f.lease(); err == nil {
+	switch _, of, err := f.lease(); {
+	case err != nil:
+		return "it is no lease any more"
+	case of.id == "":
+		return "it is an empty file"
+	default:
 		return "it is now of sandbox " + of.id
 	}
-	return "it is no lease any more"
 }

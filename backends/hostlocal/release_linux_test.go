@@ -69,6 +69,25 @@ func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 	}
 }
 
+// Promise 1. An empty file is released if it is still empty under the lock: an ADD that was at
+// work has written it.
+func TestEmptyFileIsReadAgainUnderTheLock(t *testing.T) {
+	n := newNode(t)
+	n.write("networks/a/10.97.0.1", "")
+	n.write("networks/a/10.97.0.2", "")
+	b, pool := n.Backend(), n.path("networks/a")
+	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1", "10.97.0.2")...)
+	at := time.Now().Add(-n.since)
+	n.must(os.WriteFile(n.path("networks/a/10.97.0.2"), []byte(id), 0o600))
+	n.must(os.Chtimes(n.path("networks/a/10.97.0.2"), at, at))
+	if errs := b.Release(t.Context(), pool, ws); errs[0] != nil || !errors.Is(errs[1], reaper.ErrChanged) {
+		t.Errorf("the answers are %v, want nil and ErrChanged", errs)
+	}
+	if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
 // Promise 5. Nothing but a release or a restore makes the lock of a network.
 func TestReadingMakesNoLock(t *testing.T) {
 	n := newNode(t)

@@ -88,7 +88,7 @@ func (r *restoration) decode(pool string, rs []reaper.Record) {
 		names[f.name] = true
 		_, of, _ := f.lease()
 		n, ok := at[of]
-		if !ok {
+		if !ok || of.id == "" { // an empty file has no siblings
 			n = len(r.groups)
 			at[of], r.groups = n, append(r.groups, nil)
 		}
