@@ -45,7 +45,7 @@ type Backend interface {
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
 	//   ErrUnfinished the store does not hold the allocation any more, but a later
-	//                 run has to remove a rest of it
+	//                 run has to remove a rest of it, or somebody who reads the error
 	//
 	// An error may wrap one of them. Every other error is final for this run.
 	//

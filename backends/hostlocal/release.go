@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -28,8 +29,8 @@ type releasing struct {
 
 // Release implements reaper.Backend. It first removes the files of the allocations whose
 // attachment libcni does not know, under the plugin's lock. Then it calls the DEL of the
-// plugins for each other attachment, which also cleans what else they made, and removes the
-// file if DEL did not.
+// plugins for each other attachment, as many at a time as Limit says. That also cleans what else
+// they made. It removes the file if DEL did not.
 func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	r := &releasing{
 		Backend: b, network: path.Base(pool),
@@ -50,9 +51,11 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	if !r.unlocked(ctx, attached) {
 		return r.errs
 	}
+	var dels sync.WaitGroup
 	for _, one := range attached {
-		r.detach(ctx, one)
+		dels.Go(func() { r.detach(ctx, one) })
 	}
+	dels.Wait()
 	return r.errs
 }
 
