@@ -75,6 +75,7 @@ func meet(dir string) bool {
 	defer func() { _ = os.Remove(busy) }()
 	for end := time.Now().Add(delTimeout / 2); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if all, _ := filepath.Glob(filepath.Join(dir, "container-*")); len(all) == 3 {
+			time.Sleep(100 * time.Millisecond) // so that another of its container would meet it
 			return true
 		}
 	}
@@ -173,7 +174,7 @@ func TestDELsRunSideBySide(t *testing.T) {
 		n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: of.id, Interface: of.ifname}))
 	}
 	b := New(n.settings())
-	b.Limit(3)
+	b.Limit(4)
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations(keys...)...)
 	for i, err := range b.Release(t.Context(), n.path("networks/a"), ws) {
 		if err != nil {
