@@ -108,6 +108,10 @@ type Allocation struct {
 	// pod that shows the address. The sandbox may be the beginning of an ID.
 	ByRuntime bool
 
+	// Blank is set for an allocation on the node whose ADD broke off before it wrote an owner.
+	// The store's own lock proves at the release that no ADD is at work on it.
+	Blank bool
+
 	// Interrupted is set for an allocation whose release was cut short by a crash.
 	// Its owner is the one from before the release. It does not wait for a grace
 	// period: the run that began the release had proved that it was over.

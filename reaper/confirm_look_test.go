@@ -69,6 +69,18 @@ func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
 	equal(t, "calls", calls, []string{"get pod default/app-0", "list pods"})
 }
 
+// Promise 2. The limit for an empty census holds at the second look too.
+func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
+	a := allocations(1)[0]
+	a.Owner = reaper.Owner{Sandbox: "another"}
+	pods := &backendtest.Pods{}
+	pods.Add(reaper.Pod{Ref: other})
+	look := newSecondLook(t, pods, a)
+	pods.Remove(other)
+	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+	refused(t, ws[0], errs[0], reaper.ErrAgain)
+}
+
 // Promise 4. A list is shared only for so long that there is time left for the write.
 func TestListOfPodsIsSharedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

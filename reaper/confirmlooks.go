@@ -109,7 +109,8 @@ func (c *Confirmer) shared(ctx context.Context) (Census, error) {
 	return l.census, l.err
 }
 
-// list lists all pods, and on a node all sandboxes. It gives up after maxList.
+// list lists all pods, and on a node all sandboxes. It gives up after maxList, and believes no
+// list that is empty since the census.
 func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxList, errSlow)
 	defer cancel()
@@ -126,7 +127,7 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 	if err != nil {
 		return Census{}, lookError(ctx, err)
 	}
-	return c.census.relisted(began, pods, sandboxes), nil
+	return c.census.relisted(began, pods, sandboxes), c.census.emptied(len(pods), len(sandboxes.ids))
 }
 
 // read reads the owners of the orphans that need no list, one by one. Each look has its

@@ -296,6 +296,21 @@ func TestFollowerListsAgainIfItsVersionHasExpired(t *testing.T) {
 	})
 }
 
+// Promise 2. An empty list is not believed where the census had pods.
+func TestFollowerDoesNotBelieveAnEmptyList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newFollowed()
+		l := newFollowedLook(t, cluster, 1)
+		for i := range 10 {
+			cluster.pods.Remove(reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)})
+		}
+		cluster.writeElse()
+		cluster.fail(func(f *faults) { f.forgets = 1 })
+		ws, errs := l.confirmer.Confirm(t.Context(), l.orphans[:1])
+		refused(t, ws[0], errs[0], reaper.ErrAgain)
+	})
+}
+
 // Promise 4. It does not list for ever.
 func TestFollowerListsAFewTimesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (f *follower) relist(ctx context.Context) {
 	f.stalls = time.Time{}
 	f.mu.Unlock()
 	pods, version, err := f.cluster.PodsAt(ctx)
-	if err != nil {
+	if err = cmp.Or(err, f.census.emptied(len(pods), 0)); err != nil {
 		f.fail(fmt.Errorf("list pods: %w", err))
 		return
 	}

@@ -118,6 +118,19 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	return refusals
 }
 
+// emptied returns an error if a later list has nothing, and this census something. The limit
+// for an empty census holds at each look: a container runtime that begins anew may list
+// nothing for a moment. The error wraps ErrAgain.
+func (c Census) emptied(pods, sandboxes int) error {
+	switch {
+	case sandboxes == 0 && len(c.sandboxes.ids) > 0:
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noSandboxes, len(c.sandboxes.ids))
+	case pods == 0 && c.Size() > 0:
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noPods, c.Size())
+	}
+	return nil
+}
+
 // exceeds reports whether the plan is over limits.maxFraction, however small it is.
 func (p Plan) exceeds(limits policy.Limits) bool {
 	planned, all := p.addresses()

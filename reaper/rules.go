@@ -97,7 +97,7 @@ func Rules() []Rule {
 		{SandboxAbsent, Orphaned, true,
 			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", ofPods(sandboxAbsent)},
 		{SandboxAbsent, Orphaned, true,
-			"On a node: the container runtime does not have the sandbox that the allocation names.", sandboxGone},
+			"On a node: the container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one.", sandboxGone},
 		{PodAbsent, Orphaned, true,
 			"The pod does not exist.", ofPods(podAbsent)},
 	}

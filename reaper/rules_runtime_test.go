@@ -23,6 +23,8 @@ func lease() reaper.Allocation {
 func TestDecisionOnNode(t *testing.T) {
 	gone := decision{reaper.Suspected, reaper.SandboxAbsent, ""}
 	present := decision{reaper.InUse, reaper.SandboxPresent, ""}
+	brokeOff := decision{reaper.Suspected, reaper.SandboxAbsent, "an ADD broke off before it wrote an owner"}
+	blank := func(a *reaper.Allocation) { a.Owner, a.Blank = reaper.Owner{}, true }
 	for _, tt := range []struct {
 		name      string
 		lease     func(*reaper.Allocation)
@@ -50,6 +52,16 @@ func TestDecisionOnNode(t *testing.T) {
 		{name: "a pod hides its address", sandboxes: []string{"s2"}, pods: []reaper.Pod{{Ref: other, AddressUnknown: true}}, want: gone},
 		{name: "it cannot be understood", lease: func(a *reaper.Allocation) { a.Unreadable = "it is empty" }, sandboxes: []string{"s2"},
 			want: decision{reaper.Held, reaper.Unreadable, "it is empty"}},
+		{name: "an ADD broke off before it named a sandbox", lease: blank, sandboxes: []string{"s2"}, want: brokeOff},
+		{name: "the same, and the policy is for other pods", lease: blank, sandboxes: []string{"s2"},
+			policy: func(p *policy.Policy) { p.Namespaces.Include = []string{"shop"} }, want: brokeOff},
+		{name: "the same, and a rule holds pods", lease: blank, sandboxes: []string{"s2"},
+			policy: func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Hold: true}}
+			}, want: brokeOff},
+		{name: "the same, and the sandboxes were not read", lease: blank, want: decision{reaper.Held, reaper.NoCensus, ""}},
+		{name: "the same, and a pod shows the address", lease: blank, sandboxes: []string{"s2"}, pods: []reaper.Pod{showing(other, ip1)},
+			want: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
 		{name: "something protects it", lease: func(a *reaper.Allocation) { a.Protected = "not of the runtime" }, sandboxes: []string{"s2"},
 			want: decision{reaper.Held, reaper.Protected, "not of the runtime"}},
 		{name: "it is younger than a sandbox that is being made", lease: func(a *reaper.Allocation) { a.Created = noon.Add(-9 * time.Minute) },
@@ -71,21 +83,35 @@ func TestDecisionOnNode(t *testing.T) {
 	}
 }
 
+// What an ADD left behind is leaked at once, and goes when it is older than an ADD can take.
+func TestBlankLeaseWaitsForItsAge(t *testing.T) {
+	a := lease()
+	a.Owner, a.Blank, a.Created = reaper.Owner{}, true, noon.Add(-4*time.Minute)
+	s := situation{pools: []reaper.Pool{poolOf(a)}, sandboxes: []string{"s2"}}
+	s.policy = func(p *policy.Policy) { p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{} }
+	s.ledger = s.seen(t, noon)
+	for at, want := range map[time.Duration]reaper.Verdict{
+		0: reaper.Suspected, 6*time.Minute - time.Second: reaper.Suspected, 6 * time.Minute: reaper.Orphaned,
+	} {
+		equal(t, at.String(), s.judge(t, noon.Add(at))[0].Verdict, want)
+	}
+}
+
 // Promise 1. Whose age is not known, or is in the future, waits as one that was just made.
 func TestLeaseWithoutAnAgeIsYoung(t *testing.T) {
 	for name, created := range map[string]time.Time{"unknown": {}, "in the future": noon.Add(24 * time.Hour)} {
-		t.Run(name, func(t *testing.T) {
+		for _, blank := range []bool{false, true} {
 			a := lease()
-			a.Created = created
+			a.Created, a.Blank = created, blank
 			s := situation{pools: []reaper.Pool{poolOf(a)}, sandboxes: []string{"s2"}}
 			s.policy = func(p *policy.Policy) { p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{} }
 			s.ledger = s.seen(t, noon)
 			for at, want := range map[time.Duration]reaper.Verdict{
 				0: reaper.Suspected, 10*time.Minute - time.Second: reaper.Suspected, 10*time.Minute + time.Second: reaper.Orphaned,
 			} {
-				equal(t, at.String(), s.judge(t, noon.Add(at))[0].Verdict, want)
+				equal(t, fmt.Sprint(name, " ", blank, " ", at), s.judge(t, noon.Add(at))[0].Verdict, want)
 			}
-		})
+		}
 	}
 }
 
@@ -98,6 +124,7 @@ func TestSecondLookOnNodeListsTheSandboxes(t *testing.T) {
 	}{
 		{"the sandbox is still gone", func(*backendtest.Pods) {}, nil},
 		{"the sandbox is there", func(p *backendtest.Pods) { p.AddSandboxes(reaper.Sandbox{ID: "s1"}) }, reaper.ErrReturned},
+		{"there is no sandbox any more", func(p *backendtest.Pods) { p.Remove(reaper.PodRef{}) }, reaper.ErrAgain},
 		{"a pod shows the address", func(p *backendtest.Pods) { p.Add(showing(other, ip1)) }, reaper.ErrReturned},
 		{"the runtime does not answer", func(p *backendtest.Pods) {
 			p.OnCall(func(call string) error {

@@ -54,10 +54,10 @@ func noToken(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 // tooYoung begins the grace period, which counts from now on. An allocation of the future
-// has a wrong clock, and ripen waits for it.
+// has a wrong clock, and ripen waits for it. So does sandboxGone for one that is blank.
 func tooYoung(f *Facts, a *Allocation) (Ruling, bool) {
 	minAge, age := f.minAge(a), f.now.Sub(a.Created)
-	if a.Interrupted || a.Created.IsZero() || age < 0 || age >= minAge {
+	if a.Interrupted || a.Blank || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
 	gone := !f.present(a) // else a pod that lives may have it, and only look replaced

@@ -20,7 +20,7 @@ func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
-	if a.ByRuntime && a.Owner.Sandbox == "" {
+	if a.ByRuntime && a.Owner.Sandbox == "" && !a.Blank {
 		return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
 	}
 	if !a.holdsAddress() || a.ByRuntime || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {

@@ -28,20 +28,29 @@ func (f *Facts) minAge(a *Allocation) time.Duration {
 }
 
 func sandboxPresent(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.ByRuntime || !f.census.sandboxes.has(a.Owner.Sandbox) {
+	if !a.ByRuntime || a.Blank || !f.census.sandboxes.has(a.Owner.Sandbox) {
 		return noMatch()
 	}
 	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})
 }
 
 // sandboxGone waits as if an allocation without a time had been made when a run first saw it.
+// One that is blank leaked as soon as its ADD broke off, and waits until it is older than an ADD
+// can take.
 func sandboxGone(f *Facts, a *Allocation) (Ruling, bool) {
 	if !a.ByRuntime {
 		return noMatch()
 	}
 	var least time.Duration
-	if a.Created.IsZero() {
+	switch {
+	case a.Created.IsZero():
 		least = f.minAge(a)
+	case a.Blank && !a.Created.After(f.now):
+		least = a.Created.Add(f.minAge(a)).Sub(f.since(a))
+	}
+	if a.Blank {
+		const says = "an ADD broke off before it wrote an owner"
+		return f.ripen(a, least, says, Evidence{fromStore, says})
 	}
 	return f.ripen(a, least, "", Evidence{fromRuntime, "it does not have the sandbox " + a.Owner.Sandbox})
 }

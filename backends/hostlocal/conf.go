@@ -25,6 +25,8 @@ type conf struct {
 		PodmanLabels json.RawMessage `json:"podman_labels"`
 	} `json:"args"`
 
+	Enabled json.RawMessage `json:"enabled"` // of egress-cni: a text
+
 	Delegate        *conf    `json:"delegate"`        // of flannel
 	Delegates       []conf   `json:"delegates"`       // of Multus
 	ClusterNetwork  string   `json:"clusterNetwork"`  // of Multus: a name or a file
@@ -98,6 +100,7 @@ type network struct {
 	name    string
 	dataDir string // empty if the configuration does not say it
 	ranges  []span // of host-local
+	idle    bool   // the configuration says that no address is given from there
 }
 
 // networks returns the networks of a configuration, with those to which it delegates.
@@ -118,6 +121,7 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 	own := network{name: name}
 	if c.IPAM.Type == hostLocal {
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
+		own.idle = c.idle()
 	}
 	all := []network{own}
 	for _, p := range c.Plugins {
@@ -142,6 +146,10 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 	}
 	return all
 }
+
+// idle reports whether the plugin is in the list and does nothing. The list of the VPC CNI of AWS
+// always has egress-cni, which never calls host-local where it is not enabled.
+func (c conf) idle() bool { return c.Type == "egress-cni" && string(c.Enabled) == `"false"` }
 
 // spans returns the ranges of the older form and of the present one.
 func (p ipam) spans() []span {

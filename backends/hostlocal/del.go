@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
@@ -15,7 +16,7 @@ import (
 )
 
 // delTimeout is how long the DEL of one attachment may take. The plugins wait for the locks
-// of iptables.
+// of iptables. A plugin that takes longer is not called again.
 const delTimeout = 30 * time.Second
 
 // A detachment is an attachment for which the node's plugins can be called, with the
@@ -32,7 +33,7 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, newExec())
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, newExec(&b.hung))
 	runtime := &libcni.RuntimeConf{
 		ContainerID: e.ContainerID, NetNS: append(e.namespaces(), "")[0], IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
 	}
@@ -69,10 +70,39 @@ func (b *Backend) hasPlugins(c *types.PluginConf) bool {
 	return c.Type != ""
 }
 
+// turn waits until a DEL of the container may begin. The plugins of one container are never
+// called at the same time: CNI forbids that (SPEC.md, "Lifecycle & Ordering").
+func (b *Backend) turn(container string) (done func()) {
+	value, _ := b.containers.LoadOrStore(container, new(sync.Mutex))
+	one, _ := value.(*sync.Mutex)
+	one.Lock()
+	b.mu.Lock()
+	slots := b.slots
+	b.mu.Unlock()
+	slots <- struct{}{}
+	return func() {
+		<-slots
+		one.Unlock()
+	}
+}
+
+// A leftError says that a lease is gone, and that its DEL failed. It wraps
+// reaper.ErrUnfinished; no later run can call the DEL again.
+type leftError struct{ why error }
+
+// Error says why DEL failed.
+func (e *leftError) Error() string {
+	return "released, but its DEL failed, and may have left interfaces and rules behind: " + e.why.Error()
+}
+
+// Unwrap returns reaper.ErrUnfinished.
+func (*leftError) Unwrap() error { return reaper.ErrUnfinished }
+
 // detach releases the allocations of one attachment by its DEL. It takes no lock: the
 // plugin does. A DEL takes longer than a warrant is valid, so each gets fresh warrants. If
 // DEL fails, the files are removed nevertheless: their sandbox does not exist.
 func (r *releasing) detach(ctx context.Context, of detachment) {
+	defer r.turn(r.as[of.indices[0]].Owner.Sandbox)()
 	var left []int
 	for _, i := range r.renew(ctx, of.indices) {
 		if there, err := r.holds(r.as[i]); !there {
@@ -86,7 +116,7 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 	}
 	timed, cancel := context.WithTimeout(ctx, delTimeout)
 	defer cancel()
-	_ = of.del(timed)
+	failed := of.del(timed)
 	var stay []int
 	for _, i := range left {
 		there, err := r.holds(r.as[i])
@@ -99,6 +129,11 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 		r.errs[i] = err
 	}
 	r.remove(ctx, r.renew(ctx, stay))
+	for _, i := range left {
+		if failed != nil && r.errs[i] == nil {
+			r.errs[i] = &leftError{failed}
+		}
+	}
 }
 
 // renew gets fresh warrants. It returns none of the indices unless it got all: what is of

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,7 +26,8 @@ func TestMain(m *testing.M) {
 }
 
 // runPlugin is a CNI plugin that frees addresses on DEL as host-local does. The plugin "half"
-// frees one of them and fails, and "broken" frees none.
+// frees one of them and fails, and "broken" frees none. "meet" waits for the plugins of two other
+// containers, and fails beside another one of its own.
 func runPlugin() int {
 	data, err := io.ReadAll(os.Stdin)
 	var c struct{ Name, DataDir string }
@@ -41,6 +44,9 @@ func runPlugin() int {
 		return 3
 	}
 	name := filepath.Base(os.Args[0])
+	if name == "meet" && !meet(filepath.Join(c.DataDir, "..")) {
+		return 4
+	}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -56,6 +62,24 @@ func runPlugin() int {
 		return 1
 	}
 	return 0
+}
+
+// meet waits until three containers were here. It reports false if it is not alone with its
+// container, or if they do not come.
+func meet(dir string) bool {
+	id := os.Getenv("CNI_CONTAINERID")
+	busy := filepath.Join(dir, "busy-"+id)
+	if os.Mkdir(busy, 0o700) != nil || os.WriteFile(filepath.Join(dir, "container-"+id), nil, 0o600) != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(busy) }()
+	for end := time.Now().Add(delTimeout / 2); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if all, _ := filepath.Glob(filepath.Join(dir, "container-*")); len(all) == 3 {
+			time.Sleep(100 * time.Millisecond) // so that another of its container would meet it
+			return true
+		}
+	}
+	return false
 }
 
 // withPlugin gives the node a plugin, which its attachments name.
@@ -93,7 +117,7 @@ func (n *node) left() []string {
 }
 
 // The plugins' own DEL releases what libcni knows, with the namespace that the attachment
-// had. If it fails, the files go nevertheless.
+// had. If it fails, the files go nevertheless, and the answer says so.
 func TestReleaseCallsDEL(t *testing.T) {
 	for _, tt := range []struct {
 		name, plugin, cache string
@@ -115,9 +139,10 @@ func TestReleaseCallsDEL(t *testing.T) {
 			n.write("networks/a/10.97.0.2", "another\r\neth0")
 			b := n.Backend()
 			ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
+			fails := tt.called != "" && tt.remembered
 			for i, err := range b.Release(t.Context(), leaked[0].Pool, ws) {
-				if err != nil {
-					t.Errorf("answer %d: %v", i+1, err)
+				if errors.Is(err, reaper.ErrUnfinished) != fails || !fails && err != nil {
+					t.Errorf("answer %d: %v, want ErrUnfinished: %v", i+1, err, fails)
 				}
 			}
 			var want string
@@ -136,6 +161,27 @@ func TestReleaseCallsDEL(t *testing.T) {
 				t.Errorf("libcni has the entry: %v, want %v", remembered, tt.remembered)
 			}
 		})
+	}
+}
+
+// DELs of different containers run at the same time, and those of one container do not.
+func TestDELsRunSideBySide(t *testing.T) {
+	n := newNode(t)
+	n.withPlugin("meet")
+	var keys []string
+	for i, of := range []attachment{{"a", "eth0"}, {"a", "net1"}, {"b", "eth0"}, {"c", "eth0"}} {
+		of.id = strings.Repeat(of.id, len(id))
+		keys = append(keys, fmt.Sprint("10.97.0.", i+1))
+		n.write("networks/a/"+keys[i], of.String())
+		n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: of.id, Interface: of.ifname}))
+	}
+	b := New(n.settings())
+	b.Limit(4)
+	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations(keys...)...)
+	for i, err := range b.Release(t.Context(), n.path("networks/a"), ws) {
+		if err != nil {
+			t.Errorf("answer %d: %v", i+1, err)
+		}
 	}
 }
 

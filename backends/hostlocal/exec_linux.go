@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,12 +33,15 @@ const busyTries = 6
 type pluginExec struct {
 	version.PluginDecoder
 
+	// hung has the paths of plugins that did not end in time. They are not called again.
+	hung *sync.Map
+
 	// pause waits before a plugin whose file is being written is started again. It returns an
 	// error if ctx ends first.
 	pause func(ctx context.Context) error
 }
 
-func newExec() invoke.Exec { return &pluginExec{pause: pauseSecond} }
+func newExec(hung *sync.Map) invoke.Exec { return &pluginExec{hung: hung, pause: pauseSecond} }
 
 // FindInPath implements invoke.Exec.
 func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
@@ -45,10 +49,16 @@ func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
 }
 
 // ExecPlugin implements invoke.Exec. When ctx ends, it kills the plugin with all processes of
-// its group.
+// its group. A plugin that one deadline ended is not started again.
 func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	if _, hung := e.hung.Load(path); hung {
+		return nil, fmt.Errorf("plugin %s did not end in time before, and is not called again", path)
+	}
 	for try := 1; ; try++ {
 		answer, err := execute(ctx, path, stdin, environ)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			e.hung.Store(path, true)
+		}
 		if try == busyTries || !errors.Is(err, syscall.ETXTBSY) {
 			return answer, err
 		}

@@ -8,8 +8,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,12 +89,31 @@ func TestPluginThatIsCalledOffEndsWithItsProcesses(t *testing.T) {
 		said += line
 		stop()
 	})
-	if answer, err := newExec().ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
+	if answer, err := newExec(new(sync.Map)).ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
 		t.Errorf("the answer of a plugin that was called off is %q", answer)
 	}
 	<-ended
 	if said != "started" {
 		t.Errorf("the plugin said %q, want only that it started", said)
+	}
+}
+
+// A plugin that does not end in time is started once in a run.
+func TestPluginThatHangsIsNotCalledAgain(t *testing.T) {
+	n := newNode(t)
+	n.script("echo started >&3\nsleep 20")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	ended := n.processes(func(string) {})
+	var hung sync.Map
+	if answer, err := newExec(&hung).ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
+		t.Errorf("the answer of a plugin that hangs is %q", answer)
+	}
+	<-ended
+	n.must(os.Remove(n.path("processes"))) // a second start would fail otherwise than by this error
+	_, err := newExec(&hung).ExecPlugin(t.Context(), n.path("bin/script"), nil, os.Environ())
+	if err == nil || !strings.Contains(err.Error(), "is not called again") {
+		t.Errorf("the second call: %v", err)
 	}
 }
 
@@ -107,7 +128,7 @@ func TestAnswersOfPlugins(t *testing.T) {
 			n := newNode(t)
 			n.script(tt.script)
 			ended := n.processes(func(string) {})
-			answer, err := newExec().ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
+			answer, err := newExec(new(sync.Map)).ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
 			<-ended
 			if string(answer) != tt.want {
 				t.Errorf("the answer is %q, want %q", answer, tt.want)
@@ -128,7 +149,7 @@ func TestPluginThatIsBeingWrittenIsCalledAgain(t *testing.T) {
 		writer, err := os.OpenFile(n.path("bin/script"), os.O_WRONLY, 0)
 		n.must(err)
 		pauses := 0
-		e := pluginExec{pause: func(context.Context) error {
+		e := pluginExec{hung: new(sync.Map), pause: func(context.Context) error {
 			if pauses++; complete {
 				return writer.Close()
 			}

@@ -4,6 +4,7 @@ package hostlocal
 
 import (
 	"context"
+	"sync"
 
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/version"
@@ -11,7 +12,7 @@ import (
 
 type pluginExec struct{ version.PluginDecoder }
 
-func newExec() invoke.Exec { return &pluginExec{} }
+func newExec(*sync.Map) invoke.Exec { return &pluginExec{} }
 
 func (*pluginExec) FindInPath(string, []string) (string, error) { return "", errNotLinux }
 

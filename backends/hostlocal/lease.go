@@ -73,13 +73,11 @@ func (a attachment) String() string {
 	return a.id + lineBreak + a.ifname
 }
 
-var errEmpty = errors.New("the file is empty: an ADD is going on, or its write failed")
-
 // readAttachment decodes the content of a lease. The plugin ignores space around it.
 func readAttachment(content []byte) (attachment, error) {
 	text := strings.TrimSpace(string(content))
 	if text == "" {
-		return attachment{}, errEmpty
+		return attachment{}, errors.New("the file has nothing but space")
 	}
 	id, ifname, two := strings.Cut(text, lineBreak)
 	switch {
@@ -101,7 +99,9 @@ func isInterface(name string) bool {
 	})
 }
 
-// lease decodes a file as a lease. The error says why it is none.
+// lease decodes a file as a lease. The error says why it is none. The plugin makes a file and
+// then writes it, under its lock. So a file that is empty names no attachment: either its ADD is
+// at work, or it broke off (https://github.com/containernetworking/plugins/issues/498).
 func (f file) lease() (netip.Addr, attachment, error) {
 	ip := addressOf(f.name)
 	switch {
@@ -109,6 +109,8 @@ func (f file) lease() (netip.Addr, attachment, error) {
 		return ip, attachment{}, fmt.Errorf("it is not a regular file, but %s", kindOf(f.mode))
 	case !ip.IsValid():
 		return ip, attachment{}, errors.New("its name is no address in the form that the plugin writes")
+	case f.size == 0:
+		return ip, attachment{}, nil
 	case f.size > maxLease:
 		return ip, attachment{}, fmt.Errorf("the file has %d bytes, and the plugin writes at most %d", f.size, maxLease)
 	}
@@ -157,7 +159,11 @@ func (f file) allocation(folder string) reaper.Allocation {
 		a.Unreadable = err.Error()
 		return a
 	}
-	a.Token, a.SandboxOwned, a.NeverAdopted = f.token(), true, true
+	if a.Token = f.token(); of.id == "" {
+		a.Blank = true
+		return a
+	}
+	a.SandboxOwned, a.NeverAdopted = true, true
 	a.Group = Name + " " + folder + " " + of.id + " " + of.ifname
 	begin := len(a.Group) - len(of.ifname) - 1
 	if !sandboxID.MatchString(of.id) {

@@ -28,7 +28,8 @@ type places struct {
 	// none, and then why says so.
 	loaded, why string
 
-	// wanted are the data folders that the loaded configuration names, with their networks.
+	// wanted are the data folders that the loaded configuration names, with their networks, but
+	// for those that are idle.
 	wanted map[string]string
 
 	broken []*reaper.ObjectError // configurations that could not be decoded
@@ -66,7 +67,7 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 				case stranger != "":
 					p.foreign[folder] = stranger
 				case c.file == p.loaded:
-					if n.dataDir != "" {
+					if n.dataDir != "" && !n.idle {
 						p.wanted[dir] = n.name
 					}
 					p.own[folder] = n.merged(p.own[folder])

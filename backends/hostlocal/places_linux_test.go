@@ -110,3 +110,23 @@ func TestDataFolderWithTwoNames(t *testing.T) {
 		t.Errorf("%d pools, errors %v, %+v", len(pools), errs, pool)
 	}
 }
+
+// Promise 11. A data folder that the loaded configuration names must be there: in a pod, it may
+// not be mounted. That of a plugin which is not enabled never exists, and is listed if it does.
+func TestDataFolderThatIsMissing(t *testing.T) {
+	for enabled, missing := range map[string]bool{`"true"`: true, `"false"`: false, `false`: true, `null`: true} {
+		n := newNode(t)
+		n.write("net.d/10-aws.conflist", `{"name": "aws-cni", "plugins": [{"type": "aws-cni"}, {"type": "egress-cni", "enabled": `+enabled+`,
+			"ipam": {"type": "host-local", "ranges": [[{"subnet": "fd00::ac:00/118"}]], "dataDir": "`+n.path("egress-v6-ipam")+`"}}, {"type": "portmap"}]}`)
+		n.must(os.Remove(n.path("net.d/10-pods.conflist")))
+		var broken *reaper.PoolError
+		if _, errs := n.list(); missing != (len(errs) == 1 && errors.As(errs[0], &broken)) || !missing && len(errs) > 0 {
+			t.Errorf("enabled: %s: the errors are %v, want one: %v", enabled, errs, missing)
+		}
+		n.write("egress-v6-ipam/aws-cni/fd00::ac:2", id)
+		pools, errs := n.list()
+		if pool := pools[n.path("egress-v6-ipam/aws-cni")]; len(errs) != 0 || len(pool.Allocations) != 1 || pool.Protected != "" {
+			t.Errorf("enabled: %s: with the folder, there are the errors %v and %+v", enabled, errs, pool)
+		}
+	}
+}

@@ -8,11 +8,12 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// lockWait is how long a release waits for the locks of a network. It leaves a warrant time
+// lockWait is how long a release waits for the lock of a network. It leaves a warrant time
 // for the write.
 const lockWait = reaper.Freshness / 2
 
@@ -27,9 +28,9 @@ type releasing struct {
 }
 
 // Release implements reaper.Backend. It first removes the files of the allocations whose
-// attachment libcni does not know, under the plugin's locks. Then it calls the DEL of the
-// plugins for each other attachment, which also cleans what else they made, and removes the
-// file if DEL did not.
+// attachment libcni does not know, under the plugin's lock. Then it calls the DEL of the
+// plugins for each other attachment, as many at a time as Limit says. That also cleans what else
+// they made. It removes the file if DEL did not.
 func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	r := &releasing{
 		Backend: b, network: path.Base(pool),
@@ -50,9 +51,11 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	if !r.unlocked(ctx, attached) {
 		return r.errs
 	}
+	var dels sync.WaitGroup
 	for _, one := range attached {
-		r.detach(ctx, one)
+		dels.Go(func() { r.detach(ctx, one) })
 	}
+	dels.Wait()
 	return r.errs
 }
 
@@ -124,7 +127,7 @@ func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
 	return data.open(path.Base(pool))
 }
 
-// remove removes the files of some warrants under the plugin's locks.
+// remove removes the files of some warrants under the plugin's lock.
 func (r *releasing) remove(ctx context.Context, indices []int) {
 	if len(indices) == 0 {
 		return
@@ -144,8 +147,8 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	_ = r.d.sync()
 }
 
-// unlocked reports whether the locks can be had now, and answers for the attachments if
-// not. Each DEL would wait for a plugin that hangs with them until delTimeout.
+// unlocked reports whether the lock can be had now, and answers for the attachments if
+// not. Each DEL would wait for a plugin that hangs with it until delTimeout.
 func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 	if len(attached) == 0 {
 		return true
@@ -198,8 +201,12 @@ func (r *releasing) holds(a reaper.Allocation) (bool, error) {
 
 // owner says for people whose file it is.
 func (f file) owner() string {
-	if _, of, err := f.lease(); err == nil {
+	switch _, of, err := f.lease(); {
+	case err != nil:
+		return "it is no lease any more"
+	case of.id == "":
+		return "it is an empty file"
+	default:
 		return "it is now of sandbox " + of.id
 	}
-	return "it is no lease any more"
 }

@@ -26,9 +26,9 @@ func (n *node) allocations(keys ...string) []reaper.Allocation {
 	return all
 }
 
-// While another program holds either lock, nothing is released, and the answer is to try
-// again.
-func TestReleaseWaitsForBothLocks(t *testing.T) {
+// While a plugin holds its lock, nothing is released, and the answer is to try again. Where no
+// plugin made the file, that is the folder too, also after a release made the file.
+func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 	for name, take := range map[string]func(n *node) (unlock func()){
 		"the file of plugins since 0.7": func(n *node) func() {
 			m, err := filemutex.New(n.path("networks/a/lock"))
@@ -59,7 +59,32 @@ func TestReleaseWaitsForBothLocks(t *testing.T) {
 			if errs[0] != nil || len(n.left()) != 0 {
 				t.Errorf("the answer is %v, and left are %v", errs[0], n.left())
 			}
+			n.write("networks/a/10.97.0.1", id)
+			defer take(n)()
+			errs = b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
+			if !errors.Is(errs[0], reaper.ErrAgain) {
+				t.Errorf("the answer after a release is %v", errs[0])
+			}
 		})
+	}
+}
+
+// Promise 1. An empty file is released if it is still empty under the lock: an ADD that was at
+// work has written it.
+func TestEmptyFileIsReadAgainUnderTheLock(t *testing.T) {
+	n := newNode(t)
+	n.write("networks/a/10.97.0.1", "")
+	n.write("networks/a/10.97.0.2", "")
+	b, pool := n.Backend(), n.path("networks/a")
+	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1", "10.97.0.2")...)
+	at := time.Now().Add(-n.since)
+	n.must(os.WriteFile(n.path("networks/a/10.97.0.2"), []byte(id), 0o600))
+	n.must(os.Chtimes(n.path("networks/a/10.97.0.2"), at, at))
+	if errs := b.Release(t.Context(), pool, ws); errs[0] != nil || !errors.Is(errs[1], reaper.ErrChanged) {
+		t.Errorf("the answers are %v, want nil and ErrChanged", errs)
+	}
+	if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
 

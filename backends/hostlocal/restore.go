@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// restoreWait is how long a restore waits for the locks of a network.
+// restoreWait is how long a restore waits for the lock of a network.
 const restoreWait = 5 * time.Second
 
 // A restoration is one call of Restore or Compare.
@@ -88,7 +88,7 @@ func (r *restoration) decode(pool string, rs []reaper.Record) {
 		names[f.name] = true
 		_, of, _ := f.lease()
 		n, ok := at[of]
-		if !ok {
+		if !ok || of.id == "" { // an empty file has no siblings
 			n = len(r.groups)
 			at[of], r.groups = n, append(r.groups, nil)
 		}

@@ -77,6 +77,31 @@ func TestGroupIsRestoredWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+// Promise 10. Empty files come back as they were, each for itself.
+func TestEmptyFilesAreRestored(t *testing.T) {
+	n := newNode(t)
+	n.write("networks/a/10.97.0.1", "")
+	n.write("networks/a/10.97.0.2", "")
+	before, err := n.Snapshot()
+	n.must(err)
+	b := New(n.settings())
+	by := n.recorded(b)
+	n.write("networks/a/10.97.0.2", id)
+	pool := n.path("networks/a")
+	rs := []reaper.Record{by["10.97.0.1"], by["10.97.0.2"]}
+	if errs := b.Restore(t.Context(), pool, rs); errs[0] != nil || !errors.Is(errs[1], reaper.ErrTaken) {
+		t.Errorf("the answers are %v, want nil and ErrTaken", errs)
+	}
+	if errs := b.Compare(t.Context(), pool, rs[:1]); !errors.Is(errs[0], reaper.ErrPresent) {
+		t.Errorf("then the answer is %v, want ErrPresent", errs[0])
+	}
+	after, err := n.Snapshot()
+	n.must(err)
+	if name := n.path("networks/a/10.97.0.1"); before[name] == "" || before[name] != after[name] {
+		t.Errorf("it was %s and is %s", before[name], after[name])
+	}
+}
+
 // Promise 6, 10. A journal is a file that people can edit: a record that Record cannot have
 // made changes nothing.
 func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
@@ -96,7 +121,7 @@ func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
 		"another folder":            func(r *reaper.Record) { r.Pool = n.path("networks/a/b") },
 		"a setuid bit":              func(r *reaper.Record) { r.Stored = stored(id, 0o600|os.ModeSetuid, "2026-01-01T00:00:00Z") },
 		"no ID":                     func(r *reaper.Record) { r.Stored = stored("two words", 0o600, "2026-01-01T00:00:00Z") },
-		"no content":                func(r *reaper.Record) { r.Stored = stored("", 0o600, "2026-01-01T00:00:00Z") },
+		"no content but space":      func(r *reaper.Record) { r.Stored = stored("\n", 0o600, "2026-01-01T00:00:00Z") },
 		"too much content": func(r *reaper.Record) {
 			r.Stored = stored(strings.Repeat("x", maxLease+1), 0o600, "2026-01-01T00:00:00Z")
 		},

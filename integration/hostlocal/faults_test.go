@@ -127,6 +127,12 @@ func TestRuntimeThatCannotBeBelievedKeepsEverything(t *testing.T) {
 				return status.Error(codes.Unavailable, "the runtime stops")
 			})
 		}, reap.ExitPartial},
+		{"its second list is empty", func(w *world) {
+			w.onList(secondLook, func() error {
+				w.runtime.Remove(sandbox("on-the-network-of-the-node").Sandbox)
+				return nil
+			})
+		}, reap.ExitPartial},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

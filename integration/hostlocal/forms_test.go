@@ -1,6 +1,7 @@
 package hostlocal_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +41,9 @@ func forms(live, gone reaper.Owner) []form {
 		{"young", "10.1.0.108", gone.Sandbox, 0o644, 9 * time.Minute, young},
 
 		// What a failed write leaves.
-		{"an empty file", "10.1.0.110", "", 0, dead, odd},
-		{"an empty file of IPv6", "fd00:1::6e", "", 0, dead, odd},
+		{"an empty file", "10.1.0.110", "", 0, dead, released},
+		{"an empty file of IPv6", "fd00:1::6e", "", 0, dead, released},
+		{"an empty file that an ADD may write", "10.1.0.113", "", 0, 9 * time.Minute, waiting},
 		{"half an ID and zeros", "10.1.0.111", gone.Sandbox[:7] + "\x00\x00\x00", 0, dead, odd},
 		{"an interface alone", "10.1.0.112", "\r\neth0", 0, dead, odd},
 
@@ -158,5 +160,47 @@ func (w *world) noFiles(add func(name string, f fate)) {
 	w.must(syscall.Mkfifo(w.lease(pods, "10.1.0.144"), 0o600))
 	for _, name := range []string{"10.1.0.140", "10.1.0.142", "fd00:1::8e", "10.1.0.143", "10.1.0.144"} {
 		add(name, odd)
+	}
+}
+
+// A plugin that ends in the midst of an ADD leaves an empty file, and no DEL removes it. When
+// such files fill the range, no ADD succeeds. They wait until they are older than an ADD can
+// take, go, and come back to the byte; with the range free, the plugin works again.
+func TestEmptyFilesThatFillTheRange(t *testing.T) {
+	w := newWorld(t, span{Subnet: "10.1.0.0/28"})
+	w.must(w.del(t.Context(), pods, sandbox("nobody"))) // makes the folder and the lock
+	young, old := map[string]fate{}, map[string]fate{}
+	var paths []string
+	for i := 2; i <= 14; i++ {
+		name := fmt.Sprint("10.1.0.", i)
+		young[name], old[name] = waiting, released
+		paths = append(paths, w.lease(pods, name))
+	}
+	age := func(by time.Duration) {
+		at := time.Now().Add(-by)
+		for _, path := range paths {
+			w.must(os.Chtimes(path, at, at))
+		}
+	}
+	for _, path := range paths {
+		w.must(os.WriteFile(path, nil, 0o600))
+	}
+	if ips, err := w.add(t.Context(), pods, sandbox("next")); err == nil {
+		t.Fatalf("the plugin gives %v of a range that is full", ips)
+	}
+	age(9 * time.Minute)
+	before := w.content()
+	w.wantFates(w.run(0), pods, young)
+	w.wantContent(before)
+
+	age(11 * time.Minute)
+	before = w.content()
+	w.wantFates(w.run(0), pods, old)
+	w.wantContent(before, paths...)
+	w.restore(w.journals()[0], 0)
+	w.wantContent(before)
+	w.wantFates(w.run(0), pods, old)
+	if _, err := w.add(t.Context(), pods, sandbox("next")); err != nil {
+		t.Errorf("the plugin still gives no address: %v", err)
 	}
 }

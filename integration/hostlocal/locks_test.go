@@ -59,6 +59,9 @@ func TestRunGivesUpALockThatAPluginHolds(t *testing.T) {
 			w.spans["other"] = []span{{Subnet: "10.2.0.0/24"}}
 			ips := append(w.leaked(pods, sandbox("web")), w.given(pods, sandbox("attached"), dead)...)
 			others := w.leaked("other", sandbox("web"))
+			if file == "." {
+				w.must(os.Remove(w.lease(pods, "lock"))) // no such plugin makes it
+			}
 			before := w.content()
 			letGo := w.hold(w.lease(pods, file))
 			report := w.run(reap.ExitPartial)
@@ -68,6 +71,32 @@ func TestRunGivesUpALockThatAPluginHolds(t *testing.T) {
 			letGo()
 			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released, ips[1].String(): released})
 		})
+	}
+}
+
+// Any user of the node may open the folder of a network, and lock it. That holds up no release:
+// the plugin does not lock it either, and its own lock is not for all.
+func TestLockOfTheFolderHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	ips := append(w.leaked(pods, sandbox("web")), w.given(pods, sandbox("attached"), dead)...)
+	f, err := os.Open(w.path(dataDir, pods))
+	w.must(err)
+	defer func() { w.must(f.Close()) }()
+	w.must(syscall.Flock(int(f.Fd()), syscall.LOCK_SH))
+	if _, err := w.add(t.Context(), pods, sandbox("live")); err != nil {
+		t.Errorf("the plugin waits for the folder too: %v", err)
+	}
+	w.list(sandbox("live"))
+	fates := w.fates(w.run(0), pods)
+	for _, ip := range ips {
+		if got := fates[ip.String()]; got != released {
+			t.Errorf("%v is %v, want released", ip, got)
+		}
+	}
+	info, err := os.Stat(w.lease(pods, "lock"))
+	w.must(err)
+	if info.Mode()&0o007 != 0 {
+		t.Errorf("the mode of the plugin's lock is %v: all may lock it", info.Mode())
 	}
 }
 
@@ -112,7 +141,7 @@ func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
 }
 
 // stoppedWhileRemoving returns a run that is stopped while it removes so many leases and has
-// the locks. A run that was stopped too late, after the lock of a batch, ends; then another
+// the lock. A run that was stopped too late, after the lock of a batch, ends; then another
 // one begins.
 func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	w.Helper()
@@ -124,13 +153,13 @@ func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 			return errors.Is(err, os.ErrNotExist)
 		})
 		w.must(p.Signal(syscall.SIGSTOP))
-		if isLocked(w.lease(pods, "lock")) && isLocked(w.path(dataDir, pods)) {
+		if isLocked(w.lease(pods, "lock")) {
 			return p
 		}
 		w.must(p.Signal(syscall.SIGCONT))
 		w.end(p, 0)
 	}
-	w.Fatal("the reaper does not have the locks while it removes files")
+	w.Fatal("the reaper does not have the lock while it removes files")
 	return nil
 }
 

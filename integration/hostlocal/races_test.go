@@ -166,6 +166,7 @@ func TestLeaseIsComparedUnderTheLock(t *testing.T) {
 			locked, err := filemutex.New(w.lease(pods, "lock"))
 			w.must(err)
 			defer func() { _ = locked.Close() }()
+			w.must(os.Chmod(w.lease(pods, "lock"), 0o600)) // as if a release made it: then the folder is locked first
 			var looks atomic.Bool
 			w.onList(secondLook, func() error {
 				looks.Store(true)

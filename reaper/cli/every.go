@@ -15,7 +15,7 @@ import (
 
 // addEvery adds --every to a command.
 func (f *runFlags) addEvery(flags *pflag.FlagSet) {
-	flags.DurationVar(&f.every, "every", 0, "run again and again, about this `DURATION` after the end of the last run, until the program is stopped; by default, run once")
+	flags.DurationVar(&f.every, "every", 0, "run again and again, this `DURATION` and up to a tenth more after the end of the last run, until the program is stopped; by default, run once")
 }
 
 // checkEvery returns the mistakes in --every.
@@ -74,6 +74,7 @@ func isUsage(err error) bool {
 	return errors.As(err, &usage) || errors.As(err, &invalid)
 }
 
-// jittered returns a duration that differs by a tenth at most, so that the nodes of a cluster
-// do not run at the same time.
-func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
+// jittered returns a duration that is longer by a tenth at most, so that the nodes of a cluster
+// do not run at the same time. It is never shorter: where the grace period is as long, what one
+// run saw first is due in the next one.
+func jittered(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
