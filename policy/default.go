@@ -36,6 +36,7 @@ func (p *Policy) setDefaults() {
 	p.Evidence.Annotations = cmp.Or(p.Evidence.Annotations, KeepAnnotations)
 	p.Pods.Finished = cmp.Or(p.Pods.Finished, Hold)
 	p.Pods.Superseded = cmp.Or(p.Pods.Superseded, Release)
+	p.Pods.Stuck = cmp.Or(p.Pods.Stuck, Hold)
 	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)
 	p.Nodes.Unreachable = cmp.Or(p.Nodes.Unreachable, Hold)
 	p.Nodes.Unknown = cmp.Or(p.Nodes.Unknown, Hold)

@@ -93,7 +93,7 @@ backends:
   overlapping: {enabled: false}
   whereabouts: {enabled: true}
 evidence: {annotations: own}
-pods: {finished: release, superseded: hold, unnamed: release}
+pods: {finished: release, stuck: release, superseded: hold, unnamed: release}
 nodes: {unreachable: release, unknown: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:

@@ -24,6 +24,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 		Backends:    map[string]policy.Backend{},
 		Pods: policy.Pods{
 			Finished:   policy.Hold,
+			Stuck:      policy.Hold,
 			Superseded: policy.Release,
 			Unnamed:    policy.Hold,
 		},
@@ -98,6 +99,7 @@ func TestEachFieldIsRead(t *testing.T) {
 		},
 		Pods: policy.Pods{
 			Finished:   policy.Release,
+			Stuck:      policy.Release,
 			Superseded: policy.Hold,
 			Unnamed:    policy.Release,
 		},

@@ -98,6 +98,10 @@ type Pods struct {
 	// replaced. Release if absent.
 	Superseded Disposition `json:"superseded,omitzero"`
 
+	// Stuck applies to pods that hung in Terminating on a ready node until they were
+	// deleted by force: their sandboxes may still be running. Hold if absent.
+	Stuck Disposition `json:"stuck,omitzero"`
+
 	// Unnamed applies to entries that name a sandbox and no pod. Hold if absent.
 	Unnamed Disposition `json:"unnamed,omitzero"`
 }

@@ -83,6 +83,7 @@ func drawPolicy(t *rapid.T) policy.Policy {
 		Evidence:    policy.Evidence{Annotations: rapid.SampledFrom([]policy.AnnotationEvidence{policy.KeepAnnotations, policy.OwnAnnotations}).Draw(t, "annotations")},
 		Pods: policy.Pods{
 			Finished:   disposition.Draw(t, "finished"),
+			Stuck:      disposition.Draw(t, "stuck"),
 			Superseded: disposition.Draw(t, "superseded"),
 			Unnamed:    disposition.Draw(t, "unnamed"),
 		},

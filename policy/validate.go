@@ -49,6 +49,7 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validateEnum(p.Evidence.Annotations, field.NewPath("evidence", "annotations"), KeepAnnotations, OwnAnnotations)...)
 	pods := field.NewPath("pods")
 	errs = append(errs, validateEnum(p.Pods.Finished, pods.Child("finished"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Pods.Stuck, pods.Child("stuck"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Superseded, pods.Child("superseded"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)

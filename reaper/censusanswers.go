@@ -131,10 +131,14 @@ func (c Census) unreachable(node string) bool {
 	return ok && !n.Ready && !n.OutOfService
 }
 
-// off reports whether nothing runs on the node any more: it is fenced, or does not exist.
+// fenced reports whether an administrator states that nothing runs on the node any more.
+func (c Census) fenced(node string) bool { return c.nodes[node].OutOfService }
+
+// off reports whether nothing that the store can tell runs on the node any more: it is fenced,
+// or does not exist.
 func (c Census) off(node string) bool {
-	n, exists := c.nodes[node]
-	return n.OutOfService || !exists && node != "" && c.nodes != nil
+	_, exists := c.nodes[node]
+	return c.fenced(node) || !exists && node != "" && c.nodes != nil
 }
 
 // readyAgain returns the node if it is ready. For a node that is not known, it returns the

@@ -13,6 +13,14 @@ type Pod struct {
 	UID  string
 	Node string // empty until it is scheduled
 
+	// Created is when the object was created, by the clock of the API server. It is zero for
+	// the mirror of a static pod: the kubelet creates that again while the sandbox lives.
+	Created time.Time
+
+	// Deadline is when a deletion that is under way should be complete, at the end of its
+	// grace period; zero if there is none.
+	Deadline time.Time
+
 	// Addresses are the addresses that the pod shows: in its status, in Calico's
 	// annotations, and in the Multus network-status of any interface. The first
 	// InStatus of them are from the status. No address is there twice.
@@ -97,6 +105,9 @@ type Node struct {
 
 	// Created is when the node joined; zero if the node does not say.
 	Created time.Time
+
+	// Boot identifies the boot of the machine; empty if the node does not say.
+	Boot string
 
 	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
 	// administrator states that nothing runs on the node any more.

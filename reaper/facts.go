@@ -24,7 +24,8 @@ type Facts struct {
 	// and hides nothing. Then a decision tells what claims of other pods change.
 	unclaimed bool
 
-	owned index // the allocations that prove an owner, of all stores
+	owned  index                  // the allocations that prove an owner, of all stores
+	newest map[PodRef]*Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
 }
 
 // A store is an index of what one backend listed.
@@ -44,7 +45,7 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 	if inv.ended.IsZero() || c.began.Before(inv.ended) {
 		c = Census{}
 	}
-	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings))}
+	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[PodRef]*Allocation)}
 	owned := make([]*Allocation, 0, inv.size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*Pool, len(l.Pools)), nodes: make(map[string]bool)}
@@ -62,6 +63,9 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				}
 				pod, _ := c.listed.named(a.Owner.Pod)
 				s.renames = s.renames || a.Owner.Node != "" && pod.isElsewhere(a)
+				if last := f.newest[pod.Ref]; a.SandboxOwned && a.Owner.Node != "" && a.Owner.Node == pod.Node && pod.Ref == a.Owner.Pod && f.waits(pod) && (last == nil || last.Created.Before(a.Created)) {
+					f.newest[pod.Ref] = a
+				}
 			}
 		}
 		f.stores[l.Backend] = s
@@ -175,10 +179,10 @@ func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 }
 
 // stillThere reports whether the pod that the allocation names exists, and is neither
-// finished, nor replaced by another pod, nor on another node, nor on another sandbox.
+// finished, nor another pod, nor on another node, nor on another sandbox.
 func (f *Facts) stillThere(a *Allocation) bool {
 	_, presence := f.census.pod(a.Owner.Pod)
-	return presence == Present && !f.finished(a) && !f.otherPod(a) && !f.moved(a) && !f.otherSandbox(a)
+	return presence == Present && !f.finished(a) && !f.otherPod(a) && !f.ofEarlierPod(a) && !f.moved(a) && !f.otherSandbox(a)
 }
 
 // named returns the pod that the allocation names, if it exists. Its state may speak
@@ -208,10 +212,29 @@ func (f *Facts) otherPod(a *Allocation) bool {
 	return a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID
 }
 
+// ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
+// an earlier one: where no sandbox adopts the allocation of another.
+//
+// By the slow clock of a node, an allocation of the pod itself may look older. So the pod
+// must be waiting for its address, on a node that can show it, or on none.
+func (f *Facts) ofEarlierPod(a *Allocation) bool {
+	pod, ok := f.named(a)
+	if !ok || !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || f.otherPod(a) || f.moved(a) || !f.waits(pod) || pod.shows(a.IP) {
+		return false
+	}
+	return pod.Created.Sub(a.Created) > maxClockSkew
+}
+
+// waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.
+func (f *Facts) waits(pod Pod) bool {
+	visible := pod.Node == "" || f.census.nodes[pod.Node].Ready && pod.Starting
+	return visible && !pod.Finished && pod.InStatus == 0
+}
+
 // otherSandbox reports whether the named pod has replaced the allocation's sandbox.
 func (f *Facts) otherSandbox(a *Allocation) bool {
 	pod, ok := f.named(a)
-	if !ok || f.otherPod(a) || f.moved(a) || pod.Finished && pod.shows(a.IP) {
+	if !ok || f.otherPod(a) || f.ofEarlierPod(a) || f.moved(a) || pod.Finished && pod.shows(a.IP) {
 		return false
 	}
 	_, ok = f.replacement(a, pod)

@@ -122,6 +122,7 @@ func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
 	if ruling.Verdict == InUse {
 		known.restored = time.Time{} // the restore was right, and is over
 	}
+	known.last = f.hung(located, ruling.Verdict == InUse, known.last)
 	switch {
 	case ruling.plain() && located.Owner.Pod == a.Owner.Pod:
 		located = a // completed finds the rest again

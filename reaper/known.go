@@ -1,12 +1,39 @@
 package reaper
 
-import "time"
+import (
+	"iter"
+	"strings"
+	"time"
+)
 
 // knowledge is what the ledger remembers of an allocation.
 type knowledge struct {
-	node     string        // of its pod; empty if the store names it, or if it is not known
+	last     place         // of its pod; the zero place if the store names the node, or if it is not known
 	grace    time.Duration // of its pod; 0 for the default
 	restored time.Time     // when a restore put it back; zero if none did
+}
+
+// A place is where a run last saw a pod. The zero place is not known.
+type place struct {
+	node string
+
+	// boot is set if the pod hung there: it is the boot of the node then, or "?" if the node
+	// does not tell it.
+	boot string
+}
+
+// String returns the stored form: no name of a node has a slash.
+func (p place) String() string {
+	if p.boot == "" {
+		return p.node
+	}
+	return p.node + "/" + p.boot
+}
+
+// placeOf returns the place of a stored form.
+func placeOf(stored string) place {
+	node, boot, _ := strings.Cut(stored, "/")
+	return place{node, boot}
 }
 
 // locate completes an allocation by what other allocations, the pods and the ledger know
@@ -15,7 +42,7 @@ type knowledge struct {
 // with what it has set there.
 func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 	if !a.provesOwner() {
-		return a, knowledge{node: f.ledger.node(a), restored: f.restoredAt(a)}
+		return a, knowledge{last: f.ledger.last(a), restored: f.restoredAt(a)}
 	}
 	located, siblings := *a, f.siblings(a)
 	if a.Owner.Pod == (PodRef{}) {
@@ -28,9 +55,12 @@ func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 		located.NeverAdopted = located.NeverAdopted || s.NeverAdopted && s.Group != "" && s.Group == a.Group
 	}
 	known := knowledge{grace: f.grace(&located, siblings), restored: f.restoredAt(&located)}
+	known.last = f.ledger.last(a)
 	if a.Owner.Node == "" {
-		known.node = f.node(&located, siblings)
-		located.Owner.Node, located.NodeLearned = known.node, known.node != ""
+		known.last.node = f.node(&located, siblings)
+		located.Owner.Node, located.NodeLearned = known.last.node, known.last.node != ""
+	} else if known.last.node = f.seenOn(a); known.last == (place{node: a.Owner.Node}) {
+		known.last = place{} // the store says the same
 	}
 	if located == *a {
 		return a, known
@@ -85,10 +115,23 @@ func (f *Facts) node(a *Allocation, siblings []*Allocation) string {
 }
 
 // knowsNode reports whether the node of the allocation is known, also if it is gone. It is
-// not known if no node has that name, and the store has names of its own for nodes.
+// not known if no node has that name, the store has names of its own for nodes, and no run
+// saw the pod.
 func (f *Facts) knowsNode(a *Allocation) bool {
 	_, exists := f.census.nodes[a.Owner.Node]
-	return a.Owner.Node != "" && (exists || !f.stores[a.Backend].renames)
+	renamed := !exists && f.stores[a.Backend].renames && f.ledger.last(a).node == ""
+	return a.Owner.Node != "" && !renamed
+}
+
+// nodesOf yields the names of the nodes on which the sandbox may be: the one that the
+// allocation names, and the one on which a run saw the pod, if that is another one.
+func (f *Facts) nodesOf(a *Allocation) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen := f.ledger.last(a).node
+		if yield(a.Owner.Node) && seen != "" && seen != a.Owner.Node {
+			yield(seen)
+		}
+	}
 }
 
 // restoredAt returns when a restore put the allocation back; zero if none did. A time in
@@ -109,7 +152,7 @@ func (f *Facts) restoredAt(a *Allocation) time.Time {
 // An annotation may be false. It does not replace a node on which an earlier pod may still
 // run. It names no node if the store has the pod's status address for another sandbox.
 func (f *Facts) seenOn(a *Allocation) string {
-	known := f.ledger.node(a)
+	known := f.ledger.last(a).node
 	pod, presence := f.census.pod(a.Owner.Pod)
 	switch {
 	case presence != Present || pod.Node == "" || !pod.shows(a.IP):

@@ -10,7 +10,8 @@ import (
 // A Ledger is the memory from run to run:
 //
 //   - since when allocations have been ownerless without a break;
-//   - on which node a pod was last seen, if its store does not name the node;
+//   - on which node a pod was last seen, if its store does not name that node;
+//   - that a pod hung there, and in which boot of the node;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found.
@@ -23,7 +24,7 @@ type Ledger struct {
 	nodes    ledgerTable[uint32] // indices in names, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
 	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
-	names    []string            // of nodes, in ascending order; some may be of no entry
+	names    []string            // of places, in ascending order; some may be of no entry
 	figures  figures
 	doubt    doubt
 }
@@ -81,17 +82,16 @@ func (l Ledger) since(a *Allocation, present bool, now time.Time) time.Time {
 	return at
 }
 
-// node returns the node on which the pod of the allocation was last seen; empty if that
-// is not known.
-func (l Ledger) node(a *Allocation) string {
+// last returns where the pod of the allocation was last seen.
+func (l Ledger) last(a *Allocation) place {
 	if len(l.nodes) == 0 {
-		return ""
+		return place{}
 	}
 	i, ok := l.nodes.find(idKey(a))
 	if !ok {
-		return ""
+		return place{}
 	}
-	return l.names[i]
+	return placeOf(l.names[i])
 }
 
 // grace returns how long the pod of the allocation may take to end; 0 for the default.

@@ -18,7 +18,7 @@ func benchLedger(n int) (Ledger, []Decision) {
 			Token: fmt.Sprintf(`{"id":"%064x","podref":"shop/web-%d","ifname":"net1"}`, i, i),
 		}
 		d.facts, d.Ruling, d.known = &Facts{}, &Ruling{}, &knowledge{}
-		d.known.node = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%5000/250, i%250)
+		d.known.last.node = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%5000/250, i%250)
 		if i%10 == 0 {
 			d.remember, d.FirstSeen = true, time.Unix(1_790_000_000+int64(i), 0).UTC()
 		}
@@ -64,7 +64,7 @@ func BenchmarkLedger(b *testing.B) {
 			"merge":  func() { l.Merge(l) },
 			"equal":  func() { l.Equal(l) },
 			"next":   func() { l.next(decisions, Census{}, benchInventory) },
-			"lookup": func() { i += 7919; l.node(decisions[i%n].Allocation) },
+			"lookup": func() { i += 7919; l.last(decisions[i%n].Allocation) },
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()

@@ -6,30 +6,31 @@ type Reason string
 
 // The reasons. Rules, groups and protections give them; docs/verdicts.md says when.
 const (
-	PodPresent      Reason = "PodPresent"
-	SandboxPresent  Reason = "SandboxPresent"
-	AddressInUse    Reason = "AddressInUse"
-	PodAbsent       Reason = "PodAbsent"
-	PodReplaced     Reason = "PodReplaced"
-	PodMoved        Reason = "PodMoved"
-	SandboxReplaced Reason = "SandboxReplaced"
-	PodFinished     Reason = "PodFinished"
-	SandboxAbsent   Reason = "SandboxAbsent"
-	OutOfScope      Reason = "OutOfScope"
-	RuleHold        Reason = "RuleHold"
-	Retained        Reason = "Retained"
-	Protected       Reason = "Protected"
-	OwnerUnknown    Reason = "OwnerUnknown"
-	NotPodOwned     Reason = "NotPodOwned"
-	NodeUnreachable Reason = "NodeUnreachable"
-	SiblingKept     Reason = "SiblingKept"
-	EmptyHandle     Reason = "EmptyHandle"
-	TooYoung        Reason = "TooYoung"
-	RestoredLately  Reason = "Restored"
-	UnknownField    Reason = "UnknownField"
-	NoToken         Reason = "NoToken"
-	Unreadable      Reason = "Unreadable"
-	NoCensus        Reason = "NoCensus"
+	PodPresent       Reason = "PodPresent"
+	SandboxPresent   Reason = "SandboxPresent"
+	AddressInUse     Reason = "AddressInUse"
+	PodAbsent        Reason = "PodAbsent"
+	PodReplaced      Reason = "PodReplaced"
+	PodMoved         Reason = "PodMoved"
+	SandboxReplaced  Reason = "SandboxReplaced"
+	PodFinished      Reason = "PodFinished"
+	SandboxAbsent    Reason = "SandboxAbsent"
+	OutOfScope       Reason = "OutOfScope"
+	RuleHold         Reason = "RuleHold"
+	Retained         Reason = "Retained"
+	Protected        Reason = "Protected"
+	OwnerUnknown     Reason = "OwnerUnknown"
+	NotPodOwned      Reason = "NotPodOwned"
+	NodeUnreachable  Reason = "NodeUnreachable"
+	TerminationStuck Reason = "TerminationStuck"
+	SiblingKept      Reason = "SiblingKept"
+	EmptyHandle      Reason = "EmptyHandle"
+	TooYoung         Reason = "TooYoung"
+	RestoredLately   Reason = "Restored"
+	UnknownField     Reason = "UnknownField"
+	NoToken          Reason = "NoToken"
+	Unreadable       Reason = "Unreadable"
+	NoCensus         Reason = "NoCensus"
 )
 
 // Reasons returns all reasons.
@@ -37,6 +38,6 @@ func Reasons() []Reason {
 	return []Reason{
 		PodPresent, SandboxPresent, AddressInUse, PodAbsent, PodReplaced, PodMoved, SandboxReplaced, PodFinished,
 		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
-		NotPodOwned, NodeUnreachable, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
+		NotPodOwned, NodeUnreachable, TerminationStuck, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
 	}
 }

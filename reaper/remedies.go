@@ -69,6 +69,8 @@ func remediesOf(r Report, e Entry, command []string) []Remedy {
 	switch e.Reason {
 	case NodeUnreachable:
 		return nodeRemedies(e)
+	case TerminationStuck:
+		return stuckRemedies(e)
 	case PodPresent:
 		return []Remedy{{"it is in use until its pod is deleted", deletePod}}
 	case SandboxPresent:
@@ -123,6 +125,17 @@ func nodeRemedies(e Entry) []Remedy {
 		}
 	}
 	return remedies
+}
+
+// stuckRemedies returns how to look for the sandbox of a pod that hung, and what lets its
+// allocations go.
+func stuckRemedies(e Entry) []Remedy {
+	look := typed("crictl", "pods", "--namespace", named(e.Owner.Namespace), "--name", named(e.Owner.Pod))
+	return []Remedy{
+		{"look on that node whether its sandbox still runs", look},
+		{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew", ""},
+		{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""},
+	}
 }
 
 // said returns the evidence of an entry in one line.

@@ -67,8 +67,8 @@ func (b *ledgerBuilder) remember(d *Decision, before Ledger) {
 			}
 		}
 	}
-	if known.node != "" {
-		b.addNode(idKey(a), known.node)
+	if known.last != (place{}) {
+		b.addNode(idKey(a), known.last.String())
 	}
 	if known.grace > 0 {
 		b.graces.add(placeKey(a), int32((known.grace+time.Second-1)/time.Second))

@@ -15,11 +15,14 @@ import (
 const addWindow = 4 * time.Minute
 
 // replacement returns the address of a later sandbox of the pod, if the store proves that
-// the sandbox is later. The kubelet makes a sandbox only when the one before is dead.
+// the sandbox is later. The kubelet makes a sandbox of a pod only when the one before is dead.
 //
 // The pod must also show that sandbox or its address. That alone proves nothing: the owner
-// of a pod may write any annotation on it.
+// of a pod may write any annotation on it. A pod whose sandboxes all fail shows none.
 func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
+	if last := f.newest[pod.Ref]; last != nil && f.failedBefore(a, last, pod) {
+		return last.IP, true
+	}
 	// Of an allocation without an interface, a network that is left out may have it.
 	if pod.LeavesOut && !a.SandboxOwned && a.Owner.Interface == "" {
 		return netip.Addr{}, false
@@ -33,6 +36,14 @@ func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// failedBefore reports whether the last allocation of a pod that waits for its address proves
+// that an earlier one is of a sandbox that failed: on the same ready node, by their times.
+func (f *Facts) failedBefore(a, last *Allocation, pod Pod) bool {
+	return f.waits(pod) && a.SandboxOwned && !a.Created.IsZero() && a.Owner.Sandbox != "" &&
+		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox &&
+		a.Backend == last.Backend && a.Owner.Node == last.Owner.Node && a.Owner.Node == pod.Node && f.laterByTime(a, last)
 }
 
 // shownInPlace returns the allocations that the pod shows in place of this one.

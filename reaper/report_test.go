@@ -154,7 +154,7 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "orphan",
    "reason": "PodAbsent",
-   "rule": 33,
+   "rule": 35,
    "leaked": true,
    "evidence": [
     {

@@ -64,7 +64,9 @@ func Rules() []Rule {
 		{NodeUnreachable, Held, true,
 			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", ofPods(nodeUnreachable)},
 		{NodeUnreachable, Held, true,
-			"It has no owner, its node is not known, it may be older than the time since which some untainted node is not ready, and `nodes.unknown` is `hold`.", ofPods(nodeUnknown)},
+			"It has no owner, its node is not known, it may be on some node that is not ready and not tainted, and `nodes.unknown` is `hold`.", ofPods(nodeUnknown)},
+		{TerminationStuck, Held, true,
+			"It has no owner, but its pod hung in Terminating until somebody deleted it by force, its node has not been started anew, and `pods.stuck` is `hold`: its sandbox may still be running.", ofPods(terminationStuck)},
 		{Protected, Held, true,
 			"It has no owner, but its address is excluded from its network, or in an IPReservation.", protectedByStore},
 		{OutOfScope, Held, true,
@@ -86,6 +88,8 @@ func Rules() []Rule {
 			"A pod of that name exists, with another UID.", ofPods(when((*Facts).otherPod))},
 		{PodMoved, Orphaned, true,
 			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod.", ofPods(podMoved)},
+		{PodReplaced, Orphaned, true,
+			"A pod of that name exists that shows no address yet, and it is younger than the allocation, which no later sandbox can adopt (Calico): the allocation is of an earlier pod.", ofPods(podAgain)},
 		{SandboxReplaced, Orphaned, true,
 			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `release`.", ofPods(sandboxReplaced)},
 		{EmptyHandle, Orphaned, true,
@@ -103,12 +107,12 @@ func Rules() []Rule {
 // ownerless, if it has one. By these rules the allocation is ownerless, and only the
 // policy or the run keeps it.
 //
-// While a node is unreachable, the sandbox may be running, so the grace period begins
-// again when its kubelet can end it. A restore is an operator's word that the pod may be
+// While a node is unreachable or could not end the pod, the sandbox may be running, so the
+// grace period begins again when that is over. A restore is an operator's word that the pod may be
 // alive.
 func (r *Rule) keepsTime() bool {
 	switch r.Reason {
-	case NodeUnreachable, RestoredLately:
+	case NodeUnreachable, TerminationStuck, RestoredLately:
 		return false
 	case PodFinished, SandboxReplaced:
 		return true

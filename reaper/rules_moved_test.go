@@ -91,7 +91,9 @@ func TestNodeThatIsGoneCountsIfTheStoreNamesOthersAsTheAPIServerDoes(t *testing.
 		pools: []reaper.Pool{poolOf(a, neighbour)}, pods: []reaper.Pod{pod, showing(other, ip2)},
 		nodes: []reaper.Node{ready("n2")}, policy: releaseNow,
 	}
-	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), decision{reaper.Orphaned, reaper.PodMoved, "the pod is on node n2"})
+	s.ledger = s.seen(t, noon)
+	equal(t, "verdict at first", decisionOf(s.judge(t, noon)[0]), decision{reaper.Suspected, reaper.PodMoved, "the pod is on node n2"})
+	equal(t, "verdict", decisionOf(s.judge(t, noon.Add(90*time.Second))[0]), decision{reaper.Orphaned, reaper.PodMoved, "the pod is on node n2"})
 }
 
 // Promise 1, 4. The second look reads the pod: it may have the address by now.

@@ -21,10 +21,21 @@ func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
 	pod, _ := f.named(a)
 	says := "the pod is on node " + pod.Node
 	least := f.addInFlight(a)
-	if !f.census.off(a.Owner.Node) { // the kubelet may still end the earlier pod
+	if !f.census.fenced(a.Owner.Node) { // the kubelet may still end the earlier pod
 		least = max(least, defaultTermination+endMargin)
 	}
 	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
+}
+
+// podAgain waits for the earlier pod to end, and as long as an ADD can take: by the clock of a
+// node that is slow, the allocation may be that of an ADD for the pod itself.
+func podAgain(f *Facts, a *Allocation) (Ruling, bool) {
+	if !f.ofEarlierPod(a) {
+		return noMatch()
+	}
+	pod, _ := f.named(a)
+	says := "the pod was created at " + stamp(pod.Created)
+	return f.ripen(a, max(f.minAge(a), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + stamp(a.Created)})
 }
 
 func sandboxReplaced(f *Facts, a *Allocation) (Ruling, bool) {

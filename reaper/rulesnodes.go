@@ -9,12 +9,16 @@ import (
 )
 
 func nodeUnreachable(f *Facts, a *Allocation) (Ruling, bool) {
-	name := a.Owner.Node
-	if f.policy.Nodes.Unreachable == policy.Release || !f.census.unreachable(name) {
+	if f.policy.Nodes.Unreachable == policy.Release {
 		return noMatch()
 	}
-	evidence := f.census.nodes[name].evidence()
-	return match("node "+name+strings.TrimPrefix(evidence.Says, "it"), evidence)
+	for name := range f.nodesOf(a) {
+		if f.census.unreachable(name) {
+			evidence := f.census.nodes[name].evidence()
+			return match("node "+name+strings.TrimPrefix(evidence.Says, "it"), evidence)
+		}
+	}
+	return noMatch()
 }
 
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is not known
@@ -43,16 +47,12 @@ func nodeUnknown(f *Facts, a *Allocation) (Ruling, bool) {
 
 // mayBeOn reports whether the allocation may be on an unreachable node, by their ages.
 //
-// An allocation that is younger than the moment at which the node controller lost the
-// node is not there: a kubelet that is cut off makes no sandbox whose address reaches the
-// store. A kubelet that says itself that it is not ready may. One that a restore created
-// again is older than it says. And what is older than the node was never there.
+// What is older than the node was never there. What is younger than the silence of the node
+// may be: a kubelet whose certificate has expired still makes sandboxes, since the plugins
+// have kubeconfigs of their own.
 func (f *Facts) mayBeOn(a *Allocation, n Node) bool {
 	known := !a.Created.IsZero() && !a.Created.After(f.now)
-	lost := n.Lost && !n.Since.IsZero() && f.ledger.restoredAt(a).IsZero()
 	switch {
-	case known && lost && a.Created.Sub(n.Since) > maxClockSkew:
-		return false
 	case n.Created.IsZero():
 		return true
 	case known && n.Created.Sub(a.Created) > maxClockSkew, n.Created.Sub(f.since(a)) > maxClockSkew:

@@ -87,7 +87,7 @@ func TestRunReleasesOrphans(t *testing.T) {
 			Evidence: []reaper.Evidence{{Source: "network-status annotation", Says: "the pod shows the address"}},
 		}
 		if decision == reaper.Orphaned {
-			e.FirstSeen, e.Due, e.Leaked, e.Rule = &noon, &noon, true, 33
+			e.FirstSeen, e.Due, e.Leaked, e.Rule = &noon, &noon, true, 35
 			e.Evidence = []reaper.Evidence{{Source: "list of pods", Says: "the pod does not exist"}}
 		}
 		return e

@@ -16,10 +16,15 @@ func goes(t *testing.T, what string, e reaper.Entry) {
 	}
 }
 
-// S1. The node of a pod that would end slowly is fenced, or does not exist any more.
-func TestFencedNodeNeedsNoTimeToEndItsPods(t *testing.T) {
-	for name, nodes := range map[string][]reaper.Node{
-		"fenced": {{Name: "n1", OutOfService: true}, ready("n2")}, "gone": {ready("n2")},
+// S1. The node of a pod that would take a day to end is fenced. Or its object is deleted: then
+// the machine may still run, and its kubelet gets an hour.
+func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes []reaper.Node
+		after time.Duration
+	}{
+		"fenced": {[]reaper.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
+		"gone":   {[]reaper.Node{ready("n2")}, 61 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
@@ -27,10 +32,12 @@ func TestFencedNodeNeedsNoTimeToEndItsPods(t *testing.T) {
 			pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", 24*time.Hour
 			w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
 			w.run(t)
-			w.cluster(nil, nodes...)
+			w.cluster(nil, tt.nodes...)
 			w.run(t)
-			w.now = w.now.Add(time.Hour)
-			goes(t, "after an hour", w.entry(t, "calico"))
+			w.now = w.now.Add(tt.after - time.Minute)
+			kept(t, "a minute before", w.entry(t, "calico"))
+			w.now = w.now.Add(time.Minute)
+			goes(t, "in time", w.entry(t, "calico"))
 		})
 	}
 }
@@ -99,9 +106,13 @@ func TestNodesThatJoinNowAndThenDoNotResetTheTime(t *testing.T) {
 // S9. One node is ready again all the time. The allocation's node is not known.
 func TestNodeThatIsReadyAgainAllTheTime(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
+	pod := showing(web, ip1)
+	pod.TerminationGrace = time.Hour
+	w.cluster([]reaper.Pod{pod}, ready("n1"))
+	w.run(t)
 	for n := range 96 {
 		w.now = w.now.Add(15 * time.Minute)
-		w.cluster(nil, ready("n1"), reaper.Node{Name: "n9", Ready: true, Since: w.now.Add(-30 * time.Second)})
+		w.cluster(nil, ready("n1"), reaper.Node{Name: "n9", Ready: true, Since: w.now.Add(-2 * time.Minute)})
 		e := w.entry(t, "whereabouts")
 		if e.Verdict == reaper.Orphaned {
 			return

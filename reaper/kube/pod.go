@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -29,6 +30,9 @@ const (
 	calicoPodIP       = "cni.projectcalico.org/podIP"
 	calicoPodIPs      = "cni.projectcalico.org/podIPs"
 	calicoContainerID = "cni.projectcalico.org/containerID"
+
+	// The kubelet writes it on the mirror of a static pod.
+	mirror = corev1.MirrorPodAnnotationKey
 )
 
 // podFields are the fields of a pod object that verdicts rest on.
@@ -36,6 +40,10 @@ type podFields struct {
 	namespace, name, uid, node, phase string
 
 	hostNetwork bool
+
+	// In seconds since 1970; 0 if the pod does not say it. By the API's conventions, a
+	// deletionTimestamp is the time of the deletion and its grace period together.
+	created, deadline int64
 
 	// How long the containers may take to end: by the spec, and by a deletion that is
 	// under way. 0 if the pod does not say it.
@@ -51,6 +59,7 @@ type podFields struct {
 type podAnnotations struct {
 	networkStatus, networksStatus, networks      string
 	calicoPodIP, calicoPodIPs, calicoContainerID string
+	isMirror                                     bool
 }
 
 // set sets the value of an annotation. It leaves out the annotations that no verdict
@@ -69,11 +78,14 @@ func (a *podAnnotations) set(key, value []byte) {
 		a.calicoPodIPs = string(value)
 	case calicoContainerID:
 		a.calicoContainerID = string(value)
+	case mirror:
+		a.isMirror = true
 	}
 }
 
 // readPod reduces a pod to the facts that verdicts rest on.
 func readPod(pod *corev1.Pod) reaper.Pod {
+	_, isMirror := pod.Annotations[mirror]
 	f := podFields{
 		namespace:     pod.Namespace,
 		name:          pod.Name,
@@ -81,6 +93,8 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 		node:          pod.Spec.NodeName,
 		phase:         string(pod.Status.Phase),
 		hostNetwork:   pod.Spec.HostNetwork,
+		created:       second(&pod.CreationTimestamp),
+		deadline:      second(pod.DeletionTimestamp),
 		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
 		deletionGrace: value(pod.DeletionGracePeriodSeconds),
 		podIP:         pod.Status.PodIP,
@@ -91,6 +105,7 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 			calicoPodIP:       pod.Annotations[calicoPodIP],
 			calicoPodIPs:      pod.Annotations[calicoPodIPs],
 			calicoContainerID: pod.Annotations[calicoContainerID],
+			isMirror:          isMirror,
 		},
 	}
 	for _, ip := range pod.Status.PodIPs {
@@ -107,8 +122,12 @@ func (f *podFields) reduce(on *shelf) reaper.Pod {
 		Node:     f.node,
 		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
 		Sandbox:  f.annotations.calicoContainerID,
+		Deadline: timeOf(f.deadline),
 
 		TerminationGrace: f.terminationGrace(),
+	}
+	if !f.annotations.isMirror {
+		p.Created = timeOf(f.created)
 	}
 	var s showing
 	s.add(f.podIP)
@@ -140,6 +159,22 @@ func (f *podFields) reduce(on *shelf) reaper.Pod {
 	return p
 }
 
+// second returns the second of a time as the API stores it; 0 for no time.
+func second(t *metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// timeOf returns the time of a second; the zero time for 0.
+func timeOf(second int64) time.Time {
+	if second == 0 {
+		return time.Time{}
+	}
+	return time.Unix(second, 0).UTC()
+}
+
 // isStarting reports whether the status of a pod has no text where an address stands, and
 // Calico's annotations have nothing but addresses. Calico's plugin writes them in the
 // middle of an ADD, before the plugins of other networks are called.
@@ -160,16 +195,30 @@ func (f *podFields) isStarting() bool {
 // maxGrace is the longest grace period that a time.Duration holds, in seconds.
 const maxGrace = math.MaxInt64 / int64(time.Second)
 
+// mirrorGap is how long a static pod may be without its mirror after somebody has deleted that:
+// the kubelet makes it again when it next looks at the pod, which is up to 90 s later
+// (workerResyncIntervalJitterFactor). The sandbox goes on all the time.
+const mirrorGap = 120 // in seconds
+
 // terminationGrace returns the longest grace period for the end of the containers that
-// the pod names: in its spec, or in the deletion that is under way.
+// the pod names: in its spec, or in the deletion that is under way. For the mirror of a static
+// pod, it is at least as long as that may be missing.
 func (f *podFields) terminationGrace() time.Duration {
-	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxGrace)) * time.Second
+	var least int64
+	if f.annotations.isMirror {
+		least = mirrorGap
+	}
+	return time.Duration(min(max(f.grace, f.deletionGrace, least), maxGrace)) * time.Second
 }
+
+// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
+const maxBoot = 64
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a condition
 // Ready is not ready.
 func readNode(node *corev1.Node) reaper.Node {
-	n := reaper.Node{Name: node.Name, Created: node.CreationTimestamp.Time}
+	n := reaper.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
+	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue

@@ -12,11 +12,13 @@ const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
 
 	metaName, metaNamespace, metaUID       = 1, 3, 5
+	metaCreated, metaDeadline              = 8, 9
 	metaDeletionGrace, metaAnnotations     = 10, 12
 	specGrace, specNodeName, specHostNet   = 4, 10, 11
 	statusPhase, statusPodIP, statusPodIPs = 1, 6, 12
 
 	podIPText          = 1
+	timeSeconds        = 1
 	entryKey, entryVal = 1, 2
 )
 
@@ -93,6 +95,10 @@ func (w *wirePod) readMeta(f wireField, kept *shelf) (err error) {
 		w.fields.namespace, err = f.sharedText(kept)
 	case metaUID:
 		w.uid, err = f.content()
+	case metaCreated:
+		err = f.readSecond(&w.fields.created)
+	case metaDeadline:
+		err = f.readSecond(&w.fields.deadline)
 	case metaDeletionGrace:
 		w.fields.deletionGrace, err = f.number64()
 	case metaAnnotations:
@@ -160,6 +166,21 @@ func (w *wirePod) readStatus(f wireField) (err error) {
 		w.fields.podIPs = append(w.fields.podIPs, ip)
 	}
 	return err
+}
+
+// readSecond reads the seconds of the Time that the field is.
+func (f wireField) readSecond(to *int64) error {
+	message, err := f.content()
+	if err != nil {
+		return err
+	}
+	*to = 0
+	return eachField(message, func(f wireField) (err error) {
+		if f.number == timeSeconds {
+			*to, err = f.number64()
+		}
+		return err
+	})
 }
 
 // text returns a copy of the text that the field is.

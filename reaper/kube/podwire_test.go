@@ -39,7 +39,7 @@ func anyText() *rapid.Generator[string] {
 // anyKey are keys of annotations.
 func anyKey() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{
-		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, "", "other", networkStatus + " ",
+		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, mirror, "", "other", networkStatus + " ",
 	})
 }
 
@@ -55,6 +55,7 @@ func anyPod() *rapid.Generator[*corev1.Pod] {
 				Labels:                     rapid.MapOf(anyKey(), anyText()).Draw(t, "labels"),
 				DeletionGracePeriodSeconds: number.Draw(t, "deletion grace"),
 				CreationTimestamp:          metav1.Unix(rapid.Int64Range(0, 1e9).Draw(t, "created"), 0),
+				DeletionTimestamp:          rapid.Ptr(rapid.Custom(func(t *rapid.T) metav1.Time { return metav1.Unix(rapid.Int64Range(-9, 9).Draw(t, "second"), 0) }), true).Draw(t, "deadline"),
 				ManagedFields:              []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: metav1.NewFieldsV1(text("fields"))}},
 			},
 			Spec: corev1.PodSpec{

@@ -1,0 +1,164 @@
+package reaper_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// up reports whether the node exists and is ready.
+func (m *kubeletModel) up(node string) bool { return m.nodes[node] != nil && m.nodes[node].Ready }
+
+// blind reports whether the kubelet of the node has lost the API server, and its plugins have
+// not.
+func (m *kubeletModel) blind(node string) bool {
+	n := m.nodes[node]
+	return n != nil && n.Lost && !n.OutOfService
+}
+
+// newBox returns a new sandbox of the pod.
+func (m *kubeletModel) newBox(pod *kubeletPod) *sandbox {
+	m.made++
+	return &sandbox{id: fmt.Sprint("s", m.made), pod: pod.Ref.Name, node: pod.Node, grace: pod.TerminationGrace}
+}
+
+// putCalico is the ADD of Calico's plugin for a sandbox, with an address of a second network.
+// It returns the address that each store gives to the sandbox.
+func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) netip.Addr {
+	ip := func(store int) netip.Addr {
+		return netip.AddrFrom4([4]byte{10, byte(store), byte(m.made / 250), byte(m.made % 250)})
+	}
+	owner := reaper.Owner{Pod: pod.Ref, Sandbox: box.id}
+	owner.Node = m.alias[pod.Node]
+	m.put(inCalico, reaper.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	second := m.stores[inCalico][fmt.Sprint(m.made)].a
+	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
+	m.put(inCalico, second, box)
+	return ip
+}
+
+// hang deletes the pod; its sandbox cannot be stopped, so the pod stays.
+func (m *kubeletModel) hang(name string) {
+	pod := m.pods[name]
+	if pod == nil || pod.box == nil || pod.box.stuck || !m.up(pod.Node) {
+		return
+	}
+	pod.box.stuck, pod.Deadline = true, m.now.Add(pod.TerminationGrace)
+	m.note("%s hangs in Terminating", name)
+}
+
+// hangs reports whether a run can see that the pod hangs.
+func (m *kubeletModel) hangs(pod *kubeletPod) bool {
+	if !pod.box.stuck || !m.up(pod.Node) {
+		return false
+	}
+	began := m.nodes[pod.Node].Since.Add(pod.TerminationGrace)
+	if began.Before(pod.Deadline) {
+		began = pod.Deadline
+	}
+	return m.now.Sub(began) > time.Minute
+}
+
+// reboot starts the machine of the node anew. Its kubelet ends the pods that were deleted, and
+// makes new sandboxes for the others; no DEL reaches a store.
+func (m *kubeletModel) reboot(node string) {
+	if !m.up(node) {
+		return
+	}
+	m.made++
+	m.nodes[node].Boot = fmt.Sprint("b", m.made)
+	m.note("%s is started anew", node)
+	for _, b := range slices.Clone(m.boxes) {
+		if b.node == node {
+			m.end(b)
+		}
+	}
+	for i := range 2 {
+		name := fmt.Sprint("p-", i)
+		pod := m.pods[name]
+		switch {
+		case pod == nil || pod.Node != node:
+		case !pod.Deadline.IsZero():
+			delete(m.pods, name)
+		case pod.box != nil:
+			pod.box = nil
+			m.add(name)
+		}
+	}
+}
+
+// leave deletes the Node object. If its kubelet hears of it, it ends the pods in their time;
+// otherwise, an administrator has made sure that nothing runs.
+func (m *kubeletModel) leave(node string) {
+	up := m.up(node)
+	if m.nodes[node] == nil {
+		return
+	}
+	m.note("the object of %s is deleted", node)
+	for i := range 2 {
+		if name := fmt.Sprint("p-", i); m.pods[name] != nil && m.pods[name].Node == node {
+			m.forceDelete(name)
+		}
+	}
+	delete(m.nodes, node)
+	m.boxes = slices.DeleteFunc(m.boxes, func(b *sandbox) bool { return b.node == node && (!up || b.stuck) })
+}
+
+// join makes the Node object again.
+func (m *kubeletModel) join(node string) {
+	if m.nodes[node] != nil {
+		return
+	}
+	m.made++
+	m.nodes[node] = &reaper.Node{Name: node, Ready: true, Created: m.now, Since: m.now, Boot: fmt.Sprint("b", m.made)}
+	m.note("%s joins", node)
+}
+
+// lose has the API server lose the kubelet, whose certificate has expired.
+func (m *kubeletModel) lose(node string) {
+	if m.up(node) {
+		m.ready(node, false)
+		m.nodes[node].Lost = true
+	}
+}
+
+// loop makes a sandbox of which a chained plugin fails after Calico's ADD. Calico's DEL fails,
+// too.
+func (m *kubeletModel) loop(name string) {
+	if pod := m.pods[name]; pod != nil && pod.box == nil && m.up(pod.Node) {
+		box := m.newBox(pod)
+		m.putCalico(pod, box)
+		m.note("add %s fails: %s", name, box.id)
+	}
+}
+
+// isReplaced reports whether a dead allocation of Calico should be gone although its pod
+// exists.
+func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
+	if m.known["names differ"] || !m.up(pod.Node) {
+		return false
+	}
+	if pod.box != nil {
+		return pod.shown == pod.box
+	}
+	if pod.InStatus > 0 {
+		return false
+	}
+	again := pod.Created.Sub(e.a.Created) > time.Minute
+	return again || slices.ContainsFunc(m.calico(), func(o *storedEntry) bool {
+		later := o.a.Owner.Pod == pod.Ref && o.a.Created.After(e.a.Created) && o.box != e.box && !o.a.Created.After(m.now)
+		return later && o.a.Owner.Node == pod.Node && e.a.Owner.Node == pod.Node
+	})
+}
+
+// calico returns what Calico has stored.
+func (m *kubeletModel) calico() []*storedEntry {
+	var all []*storedEntry
+	for _, e := range m.stores[inCalico] {
+		all = append(all, e)
+	}
+	return all
+}

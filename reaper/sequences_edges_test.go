@@ -1,0 +1,287 @@
+package reaper_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// hanging returns a pod on n1 that shows an address of Calico, and that should have ended five
+// minutes before noon.
+func hanging() reaper.Pod {
+	pod := showing(web, ip2)
+	pod.Node, pod.Sandbox, pod.InStatus = "n1", "s1", 1
+	pod.Deadline = noon.Add(-5 * time.Minute)
+	return pod
+}
+
+// booted returns a ready node in its nth boot.
+func booted(boot string) reaper.Node {
+	return reaper.Node{Name: "n1", Ready: true, Boot: boot, Since: noon.Add(-24 * time.Hour), Created: noon.Add(-25 * time.Hour)}
+}
+
+// Promise 1. The sandbox of a pod cannot be stopped, so the pod hangs on a ready node until it
+// is deleted by force. The sandbox still runs, until its node is started anew.
+func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
+	type nodes = []reaper.Node
+	for _, tt := range []struct {
+		name  string
+		pod   func(*reaper.Pod)
+		first reaper.Node // while the pod hangs
+		later nodes
+		keeps bool
+	}{
+		{"it hung", nil, booted("b1"), nodes{booted("b1")}, true},
+		{"a pod of that name is on another node", nil, booted("b1"), nodes{booted("b1"), ready("n2")}, true},
+		{"its node does not tell its boot", nil, booted(""), nodes{booted("")}, true},
+		{"its node did not tell its boot", nil, booted(""), nodes{booted("b2")}, true},
+		{"its node tells its boot no more", nil, booted("b1"), nodes{booted("")}, true},
+		{"its node was started anew", nil, booted("b1"), nodes{booted("b2")}, false},
+		{"its node is fenced", nil, booted("b1"), nodes{{Name: "n1", Boot: "b1", OutOfService: true}}, false},
+		{"its node is gone", nil, booted("b1"), nodes{ready("n2")}, false},
+		{"it ends within a minute", func(p *reaper.Pod) { p.Deadline = noon.Add(-time.Minute) }, booted("b1"), nodes{booted("b1")}, false},
+		{"it is not deleted", func(p *reaper.Pod) { p.Deadline = time.Time{} }, booted("b1"), nodes{booted("b1")}, false},
+		{"its kubelet has ended it", func(p *reaper.Pod) { p.Finished = true }, booted("b1"), nodes{booted("b1")}, false},
+		{"its node is back since a minute", nil, reaper.Node{Name: "n1", Ready: true, Boot: "b1", Since: noon.Add(-time.Minute)}, nodes{booted("b1")}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := hanging()
+			if tt.pod != nil {
+				tt.pod(&pod)
+			}
+			for _, stuck := range []policy.Disposition{policy.Hold, policy.Release} {
+				w := newSequence(
+					namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"},
+					namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
+				w.policy.Pods.Stuck = stuck
+				w.cluster([]reaper.Pod{pod}, tt.first)
+				w.run(t)
+				for range 3 { // the second one forgets nothing
+					w.now = w.now.Add(time.Hour)
+					w.cluster(nil, tt.later...)
+					w.run(t)
+				}
+				for _, e := range w.run(t).Entries {
+					keeps := tt.keeps && stuck == policy.Hold
+					if (e.Verdict == reaper.Held) != keeps || keeps != (e.Reason == reaper.TerminationStuck) {
+						t.Errorf("%s with stuck: %s: %s %s (%s)", e.Backend, stuck, e.Verdict, e.Reason, e.Note)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A pod that hung is remembered while its node is away, and forgotten when its kubelet says
+// that it has ended: but not when the collector of the pods of deleted nodes does.
+func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
+	away := booted("b1")
+	away.Ready, away.Since = false, noon
+	ended := finished(hanging())
+	for _, tt := range []struct {
+		name  string
+		pod   reaper.Pod
+		nodes []reaper.Node
+		want  reaper.Reason
+	}{
+		{"its node is away", hanging(), []reaper.Node{away}, reaper.TerminationStuck},
+		{"it has ended", ended, []reaper.Node{booted("b1")}, reaper.PodAbsent},
+		{"it was collected", ended, []reaper.Node{ready("n2")}, reaper.TerminationStuck},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+			w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+			w.run(t)
+			w.cluster([]reaper.Pod{tt.pod}, tt.nodes...)
+			w.run(t)
+			w.now = w.now.Add(time.Hour)
+			w.cluster(nil, booted("b1"))
+			equal(t, "reason", w.entry(t, "calico").Reason, tt.want)
+		})
+	}
+}
+
+// The operator reads where and how to look for the sandbox.
+func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+	w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+	w.run(t)
+	w.cluster(nil, booted("b1"))
+	x, err := reaper.Explain(w.run(t), reaper.Question{Address: ip2.String()}, []string{"ip-reaper", "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := x.Found[0]
+	equal(t, "reason", e.Reason, reaper.TerminationStuck)
+	equal(t, "command", e.Remedies[0].Command, "crictl pods --namespace default --name web")
+	if !strings.Contains(e.Note, "n1") {
+		t.Errorf("the note %q does not name the node", e.Note)
+	}
+}
+
+// Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
+// saw the pod on its node, which is cut off; then the pod is deleted by force.
+func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {
+	for _, stale := range []string{"n1-calico", "n2"} {
+		w := newSequence(namedStore{fixedStore{poolOf(calicoOf(stale))}, "calico"})
+		pod := showing(web, ip2)
+		pod.Node, pod.InStatus = "n1", 1
+		w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
+		w.run(t)
+		for range 3 {
+			w.now = w.now.Add(30 * time.Minute)
+			w.cluster(nil, notReady("n1"), ready("n2"))
+			equal(t, "reason with the name "+stale, w.entry(t, "calico").Reason, reaper.NodeUnreachable)
+		}
+	}
+}
+
+// tries returns an allocation of Calico on n1 for each age, of sandboxes s1, s2, ...
+func tries(ages ...time.Duration) []reaper.Allocation {
+	var all []reaper.Allocation
+	for i, age := range ages {
+		a := calicoOf("n1")
+		id := string(rune('1' + i))
+		a.Key, a.Token, a.Group, a.Owner.Sandbox, a.Created = id, "t"+id, "handle-s"+id, "s"+id, noon.Add(-age)
+		for range i {
+			a.IP = a.IP.Next()
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// waiting returns a pod on n1 that waits for its address.
+func waiting(age time.Duration) reaper.Pod {
+	return reaper.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), AddressUnknown: true, Starting: true}
+}
+
+// Promise 1. Each try to make a sandbox leaks an address. Only the last one may be of a sandbox
+// that lives, or is being made, and what is younger than an ADD can take.
+func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
+	last := func(change func(a *reaper.Allocation)) []reaper.Allocation {
+		two := tries(time.Hour, 30*time.Minute)
+		change(&two[1])
+		return two
+	}
+	for _, tt := range []struct {
+		name string
+		as   []reaper.Allocation
+		pod  func(*reaper.Pod)
+		node reaper.Node
+		goes string // the keys, of those that go after the grace period
+	}{
+		{"three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), "12"},
+		{"one try", tries(time.Hour), nil, ready("n1"), ""},
+		{"its node is not ready", tries(time.Hour, 30*time.Minute), nil, notReady("n1"), ""},
+		{"the pod is up", tries(time.Hour, 30*time.Minute), func(p *reaper.Pod) {
+			*p = showing(web, ip1)
+			p.Node, p.InStatus = "n1", 1
+		}, ready("n1"), ""},
+		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *reaper.Pod) { p.Sandbox = "s1" }, ready("n1"), ""},
+		{"the last has no time", last(func(a *reaper.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), ""},
+		{"the last is of the future", last(func(a *reaper.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), ""},
+		{"the last is on another node", last(func(a *reaper.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), ""},
+		{"both are of one sandbox", last(func(a *reaper.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", last(func(a *reaper.Allocation) { a.SandboxOwned = false }), nil, ready("n1"), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := waiting(2 * time.Hour)
+			if tt.pod != nil {
+				tt.pod(&pod)
+			}
+			w := newSequence(namedStore{fixedStore{poolOf(tt.as...)}, "calico"})
+			w.cluster([]reaper.Pod{pod}, tt.node)
+			w.run(t)
+			w.now = w.now.Add(15 * time.Minute)
+			equal(t, "keys that go", orphans(w.run(t), reaper.SandboxReplaced), tt.goes)
+		})
+	}
+}
+
+// orphans returns the keys of the orphans of a reason, one after the other.
+func orphans(r reaper.Report, reason reaper.Reason) string {
+	var keys string
+	for _, e := range r.Entries {
+		if e.Verdict == reaper.Orphaned && e.Reason == reason {
+			keys += e.Key
+		}
+	}
+	return keys
+}
+
+// No policy shortens the time that an ADD can take, nor that which an earlier pod of the name
+// may take to end.
+func TestEarlierTryWaitsForItsADD(t *testing.T) {
+	w := newSequence(namedStore{fixedStore{poolOf(tries(2*time.Minute, time.Minute)...)}, "calico"})
+	zero := policy.Duration{}
+	w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
+	w.cluster([]reaper.Pod{waiting(time.Hour)}, ready("n1"))
+	w.run(t)
+	w.now = noon.Add(2*time.Minute - time.Second)
+	equal(t, "too early", orphans(w.run(t), reaper.SandboxReplaced), "")
+	w.now = noon.Add(2 * time.Minute)
+	equal(t, "in time", orphans(w.run(t), reaper.SandboxReplaced), "1")
+}
+
+// Promise 1. A pod is made again under its name, and waits: what is older is of an earlier pod,
+// if no sandbox adopts the allocation of another. A slow clock makes the pod's own allocation
+// look old, so it waits for an ADD.
+func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
+	const age = time.Hour
+	for _, tt := range []struct {
+		name string
+		a    func(*reaper.Allocation)
+		pod  func(*reaper.Pod)
+		node reaper.Node
+		goes string
+	}{
+		{"older", nil, nil, ready("n1"), "1"},
+		{"the pod is on no node yet", nil, func(p *reaper.Pod) { p.Node, p.AddressUnknown, p.Starting = "", false, false }, ready("n1"), "1"},
+		{"older by a minute", nil, func(p *reaper.Pod) { p.Created = noon.Add(time.Minute - age) }, ready("n1"), ""},
+		{"younger", nil, func(p *reaper.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
+		{"the mirror of a static pod", nil, func(p *reaper.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
+		{"without a time", func(a *reaper.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", func(a *reaper.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false }, nil, ready("n1"), ""},
+		{"the pod is on a node that is not ready", nil, nil, notReady("n1"), ""},
+		{"the pod hides an address", nil, func(p *reaper.Pod) { p.Starting = false }, ready("n1"), ""},
+		{"the pod shows it", nil, func(p *reaper.Pod) { p.Addresses = append(p.Addresses, ip2) }, ready("n1"), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			as, pod := tries(age), waiting(age/2)
+			if tt.a != nil {
+				tt.a(&as[0])
+			}
+			if tt.pod != nil {
+				tt.pod(&pod)
+			}
+			w := newSequence(namedStore{fixedStore{poolOf(as...)}, "calico"})
+			zero := policy.Duration{}
+			w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
+			w.cluster([]reaper.Pod{pod}, tt.node)
+			w.run(t)
+			w.now = noon.Add(inFlight - time.Second)
+			equal(t, "goes before an ADD can be over", orphans(w.run(t), reaper.PodReplaced), "")
+			w.now = noon.Add(inFlight)
+			equal(t, "goes", orphans(w.run(t), reaper.PodReplaced), tt.goes)
+		})
+	}
+}
+
+// Promise 1. The earlier pod gets its time to end.
+func TestEarlierPodGetsItsTimeToEnd(t *testing.T) {
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+	first := showing(web, ip2)
+	first.Node, first.InStatus, first.TerminationGrace = "n1", 1, time.Hour
+	w.cluster([]reaper.Pod{first}, ready("n1"))
+	w.run(t)
+	w.cluster([]reaper.Pod{waiting(0)}, ready("n1"))
+	w.run(t)
+	w.now = w.now.Add(time.Hour)
+	kept(t, "within its hour", w.entry(t, "calico"))
+	w.now = w.now.Add(time.Minute)
+	goes(t, "after its hour", w.entry(t, "calico"))
+}
