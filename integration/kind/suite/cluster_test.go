@@ -21,10 +21,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// The nodes of the cluster. Pods of the tests run on the workers.
+// The nodes of the cluster. Pods of the tests run on the workers, but for a static one.
 const (
-	workerA = "ip-reaper-e2e-worker"
-	workerB = "ip-reaper-e2e-worker2"
+	controlPlane = "ip-reaper-e2e-control-plane"
+	workerA      = "ip-reaper-e2e-worker"
+	workerB      = "ip-reaper-e2e-worker2"
 )
 
 // A cluster is the kind cluster, from outside.

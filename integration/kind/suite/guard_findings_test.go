@@ -71,7 +71,7 @@ func TestStoresAreReadAsTheirPluginsWriteThem(t *testing.T) {
 	block := map[string]any{
 		"cidr": "10.0.0.8/30", "allocations": []any{int64(0), nil, int64(1), nil},
 		"attributes": []any{
-			map[string]any{"handle_id": "net.s1", "secondary": map[string]any{"namespace": "a", "pod": "web", "node": "node-1"}},
+			map[string]any{"handle_id": "net.s1", "secondary": map[string]any{"namespace": "a", "pod": "web", "node": "node-1", "timestamp": "2026-01-01"}},
 			map[string]any{"handle_id": "ipip-tunnel-addr-node-1", "secondary": map[string]any{"type": "ipipTunnelAddress"}},
 		},
 	}
@@ -79,7 +79,7 @@ func TestStoresAreReadAsTheirPluginsWriteThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []allocation{{calico, netip.MustParseAddr("10.0.0.8"), "a/web", "s1"}}
+	want := []allocation{{calico, netip.MustParseAddr("10.0.0.8"), "a/web", "s1", "2026-01-01"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(allocation{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("block (-want +got):\n%s", diff)
 	}
@@ -90,7 +90,7 @@ func TestStoresAreReadAsTheirPluginsWriteThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = []allocation{{whereabouts, netip.MustParseAddr("10.1.0.3"), "a/web", "s2"}}
+	want = []allocation{{whereabouts, netip.MustParseAddr("10.1.0.3"), "a/web", "s2", ""}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(allocation{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("pool (-want +got):\n%s", diff)
 	}

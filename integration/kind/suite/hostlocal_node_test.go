@@ -48,16 +48,22 @@ func (l lease) same(o lease) bool { return l.ip == o.ip && l.sandbox == o.sandbo
 func (c *cluster) connectPods(node string, n hostNetwork, plugin string) {
 	c.Helper()
 	c.inside(node, "host-local.sh", n.name, n.dataDir, n.subnet, plugin)
-	// containerd watches the folder, and says which configuration it has.
+	for _, name := range []string{n.name, removedPlugin, agentPlugin} {
+		c.configured(node, name, name == n.name || name == plugin)
+	}
+}
+
+// configured waits until the configuration of a node's containerd names a network or a
+// plugin, or until it does not. containerd watches the folder, and says what it has.
+func (c *cluster) configured(node, name string, want bool) {
+	c.Helper()
 	c.eventually(30*time.Second, func(context.Context) (string, error) {
 		info, err := c.command("", "docker", "exec", node, "crictl", "info")
 		if err != nil {
 			return "", err
 		}
-		for _, name := range []string{n.name, removedPlugin, agentPlugin} {
-			if want := name == n.name || name == plugin; strings.Contains(info, name) != want {
-				return fmt.Sprintf("containerd has %s: %t", name, !want), nil
-			}
+		if strings.Contains(info, name) != want {
+			return fmt.Sprintf("containerd has %s: %t", name, !want), nil
 		}
 		return "", nil
 	})

@@ -30,6 +30,7 @@ type allocation struct {
 	ip      netip.Addr
 	pod     string // namespace/name
 	sandbox string // its ID
+	made    string // when, where the store says so; later ones sort behind
 }
 
 func (a allocation) String() string {
@@ -83,7 +84,7 @@ func readBlock(spec map[string]any) ([]allocation, error) {
 		}
 		_, sandbox, _ := strings.Cut(a.Handle, ".")
 		all = append(all, allocation{
-			calico, offset(block.CIDR, ordinal), a.Secondary["namespace"] + "/" + a.Secondary["pod"], sandbox,
+			calico, offset(block.CIDR, ordinal), a.Secondary["namespace"] + "/" + a.Secondary["pod"], sandbox, a.Secondary["timestamp"],
 		})
 	}
 	return all, nil
@@ -107,7 +108,7 @@ func readPool(spec map[string]any) ([]allocation, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, allocation{whereabouts, offset(pool.Range.Masked(), ordinal), a.PodRef, a.ID})
+		all = append(all, allocation{whereabouts, offset(pool.Range.Masked(), ordinal), a.PodRef, a.ID, ""})
 	}
 	return all, nil
 }
