@@ -133,7 +133,7 @@ func stuckRemedies(e Entry) []Remedy {
 	look := typed("crictl", "pods", "--namespace", named(e.Owner.Namespace), "--name", named(e.Owner.Pod))
 	return []Remedy{
 		{"look on that node whether its sandbox still runs", look},
-		{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew", ""},
+		{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew, which ends the hold", ""},
 		{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""},
 	}
 }
