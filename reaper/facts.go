@@ -63,7 +63,7 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				}
 				pod, _ := c.listed.named(a.Owner.Pod)
 				s.renames = s.renames || a.Owner.Node != "" && pod.isElsewhere(a)
-				if last := f.newest[pod.Ref]; a.SandboxOwned && a.Owner.Node != "" && a.Owner.Node == pod.Node && pod.Ref == a.Owner.Pod && f.waits(pod) && (last == nil || last.Created.Before(a.Created)) {
+				if last := f.newest[pod.Ref]; a.SandboxOwned && a.Owner.Sandbox != "" && a.Owner.Node != "" && a.Owner.Node == pod.Node && pod.Ref == a.Owner.Pod && f.waits(pod) && (last == nil || last.Created.Before(a.Created)) {
 					f.newest[pod.Ref] = a
 				}
 			}
@@ -215,14 +215,16 @@ func (f *Facts) otherPod(a *Allocation) bool {
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
 // an earlier one: where no sandbox adopts the allocation of another.
 //
-// By the slow clock of a node, an allocation of the pod itself may look older. So the pod
-// must be waiting for its address, on a node that can show it, or on none.
+// By the slow clock of a node, an allocation of the pod itself may look older. So it must be
+// older by as much as laterByTime wants of different clocks, and the pod must be waiting for its
+// address, on a node that can show it, or on none. A kubelet shows the address after it has
+// pulled the images, which takes its time.
 func (f *Facts) ofEarlierPod(a *Allocation) bool {
 	pod, ok := f.named(a)
 	if !ok || !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || f.otherPod(a) || f.moved(a) || !f.waits(pod) || pod.shows(a.IP) {
 		return false
 	}
-	return pod.Created.Sub(a.Created) > maxClockSkew
+	return pod.Created.Sub(a.Created) > addWindow
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.

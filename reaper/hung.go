@@ -21,19 +21,25 @@ func (f *Facts) hangs(pod Pod) bool {
 	return f.now.Sub(latest(pod.Deadline, node.Since.Add(pod.TerminationGrace))) > endMargin
 }
 
-// hung returns the place to remember of an allocation that had the given one: with the boot
-// of its node if its pod hangs there. A pod that hung does so until its kubelet says that it
-// has ended. It is not the kubelet that says so of a node which is gone: the collector of
-// orphaned pods sets a phase, too.
+// hung returns the place to remember of an allocation that had the given one: with the boot of
+// its node if its pod hangs there. The first boot counts, because the sandbox is of that one.
+// Only a status counts: anyone may write into annotations that a pod has the address.
+//
+// A pod hangs until its kubelet says that it has ended: on that node, and of a pod that was
+// deleted, since a later one of the name may end too. The collector of orphaned pods sets a
+// phase as well, but only of nodes that are gone.
 func (f *Facts) hung(a *Allocation, inUse bool, last place) place {
 	pod, presence := f.census.pod(a.Owner.Pod)
 	if presence != Present && inUse {
-		pod, _ = f.otherWitness(a)
+		if witness, _ := f.otherWitness(a); witness.proves(a.IP) {
+			pod = witness
+		}
 	}
+	ended := pod.Node == last.node && !f.census.off(pod.Node) && !pod.Deadline.IsZero() && f.finished(a)
 	switch {
-	case inUse && f.hangs(pod):
+	case last.boot == "" && inUse && f.hangs(pod):
 		return place{pod.Node, cmp.Or(f.census.nodes[pod.Node].Boot, unknownBoot)}
-	case last.boot != "" && (f.finished(a) && !f.census.off(pod.Node) || inUse && pod.Deadline.IsZero() && pod.shows(a.IP)):
+	case last.boot != "" && (ended || inUse && pod.Deadline.IsZero() && pod.proves(a.IP)):
 		last.boot = ""
 	}
 	return last
@@ -45,9 +51,9 @@ func terminationStuck(f *Facts, a *Allocation) (Ruling, bool) {
 	last := f.ledger.last(a)
 	boot := f.census.nodes[last.node].Boot
 	rebooted := boot != "" && last.boot != unknownBoot && boot != last.boot
-	if f.policy.Pods.Stuck == policy.Release || last.boot == "" || rebooted || f.census.off(last.node) || f.finished(a) {
+	if f.policy.Pods.Stuck == policy.Release || last.boot == "" || rebooted || f.census.off(last.node) {
 		return noMatch()
 	}
-	return match("its pod could not be ended on node "+last.node+", and was deleted by force",
+	return match("its pod did not end in time on node "+last.node,
 		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.node})
 }

@@ -55,11 +55,15 @@ func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 		located.NeverAdopted = located.NeverAdopted || s.NeverAdopted && s.Group != "" && s.Group == a.Group
 	}
 	known := knowledge{grace: f.grace(&located, siblings), restored: f.restoredAt(&located)}
-	known.last = f.ledger.last(a)
+	seen := f.seenOn(a)
 	if a.Owner.Node == "" {
-		known.last.node = f.node(&located, siblings)
-		located.Owner.Node, located.NodeLearned = known.last.node, known.last.node != ""
-	} else if known.last.node = f.seenOn(a); known.last == (place{node: a.Owner.Node}) {
+		seen = f.node(&located, siblings)
+		located.Owner.Node, located.NodeLearned = seen, seen != ""
+	}
+	if known.last = f.ledger.last(a); known.last.boot == "" { // else its pod hung there
+		known.last = place{node: seen}
+	}
+	if known.last.node == a.Owner.Node && known.last.boot == "" {
 		known.last = place{} // the store says the same
 	}
 	if located == *a {

@@ -171,6 +171,21 @@ func (l Ledger) withRestored(back []*Allocation, now time.Time) Ledger {
 	return l
 }
 
+// withHung returns the ledger with the places where pods hang, by these decisions. They are true
+// also if the list of pods is not whole.
+func (l Ledger) withHung(decisions []Decision) Ledger {
+	b, hung := newLedgerBuilder(l), make(map[ledgerKey]bool)
+	for i := range decisions {
+		if d := &decisions[i]; d.known.last.boot != "" {
+			hung[idKey(d.Allocation)] = true
+			b.addNode(idKey(d.Allocation), d.known.last.String())
+		}
+	}
+	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !hung[k] })
+	b.addAll(l)
+	return b.ledger()
+}
+
 // longAgo returns the ledger by which every grace period is over.
 func (l Ledger) longAgo() Ledger {
 	l.seen = slices.Clone(l.seen)

@@ -198,8 +198,8 @@ func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
 
 // doubt remembers a census that is not believed, and since when the figures have been
 // that low. If the census is believed and only the plan is over a limit, there is no
-// doubt any more. Nothing else of such a run is remembered.
-func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known bool, c Census, now time.Time) {
+// doubt any more. Of such a run, nothing is remembered beside but which pods hang.
+func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known bool, c Census, now time.Time, decisions []Decision) {
 	var limit *LimitError
 	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
 		return
@@ -211,7 +211,7 @@ func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known boo
 		case have.doubt.At == 0 || c.dropped(have.doubt.figures, r.Policy.Limits) != nil:
 			have.doubt = doubt{c.figures(), toSecond(now).Unix()}
 		}
-		return have
+		return have.withHung(decisions)
 	})
 }
 

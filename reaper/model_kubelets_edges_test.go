@@ -147,7 +147,7 @@ func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
 	if pod.InStatus > 0 {
 		return false
 	}
-	again := pod.Created.Sub(e.a.Created) > time.Minute
+	again := pod.Created.Sub(e.a.Created) > inFlight
 	return again || slices.ContainsFunc(m.calico(), func(o *storedEntry) bool {
 		later := o.a.Owner.Pod == pod.Ref && o.a.Created.After(e.a.Created) && o.box != e.box && !o.a.Created.After(m.now)
 		return later && o.a.Owner.Node == pod.Node && e.a.Owner.Node == pod.Node

@@ -233,7 +233,7 @@ func (r *run) look(ctx context.Context) error {
 
 	// 4. A plan that is over a limit is refused as a whole.
 	if err := r.refuse(plan, census, ledger, now); err != nil {
-		r.doubt(ctx, err, ledger, known, census, now)
+		r.doubt(ctx, err, ledger, known, census, now, decisions)
 		return err
 	}
 	saved := ledger

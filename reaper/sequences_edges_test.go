@@ -81,7 +81,11 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 	away := booted("b1")
 	away.Ready, away.Since = false, noon
-	ended := finished(hanging())
+	ended, later, claims := finished(hanging()), waiting(0), hanging()
+	later.Finished, later.AddressUnknown, later.Starting = true, false, false
+	elsewhere := finished(hanging())
+	elsewhere.Node, elsewhere.Addresses, elsewhere.InStatus = "n2", nil, 0
+	claims.Deadline, claims.InStatus, claims.Ref = time.Time{}, 0, other
 	for _, tt := range []struct {
 		name  string
 		pod   reaper.Pod
@@ -90,6 +94,10 @@ func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 	}{
 		{"its node is away", hanging(), []reaper.Node{away}, reaper.TerminationStuck},
 		{"it has ended", ended, []reaper.Node{booted("b1")}, reaper.PodAbsent},
+		{"a later pod of its name has ended", later, []reaper.Node{booted("b1")}, reaper.TerminationStuck},
+		{"a later pod of its name ends on another node", elsewhere, []reaper.Node{booted("b1"), ready("n2")}, reaper.TerminationStuck},
+		{"another pod claims its address", claims, []reaper.Node{booted("b1")}, reaper.TerminationStuck},
+		{"its node was started anew, and it hangs", hanging(), []reaper.Node{booted("b0")}, reaper.TerminationStuck},
 		{"it was collected", ended, []reaper.Node{ready("n2")}, reaper.TerminationStuck},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +111,40 @@ func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 			equal(t, "reason", w.entry(t, "calico").Reason, tt.want)
 		})
 	}
+}
+
+// The owner of a pod that hangs may claim any address. That of another pod is leaked, and goes.
+func TestPodThatHangsKeepsNoAddressThatItClaims(t *testing.T) {
+	leak := calicoOf("n1")
+	leak.Owner.Pod = other
+	claims := hanging()
+	claims.InStatus = 0
+	w := newSequence(namedStore{fixedStore{poolOf(leak)}, "calico"})
+	w.cluster([]reaper.Pod{claims}, booted("b1"))
+	equal(t, "reason while it is claimed", w.entry(t, "calico").Reason, reaper.AddressInUse)
+	w.cluster(nil, booted("b1"))
+	w.run(t)
+	w.now = w.now.Add(time.Hour)
+	goes(t, "after that", w.entry(t, "calico"))
+}
+
+// A run that does not believe its list of pods remembers that a pod hangs.
+func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
+	leak := webAllocation()
+	leak.Owner.Pod = other
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"}, namedStore{fixedStore{poolOf(leak)}, "whereabouts"})
+	w.policy.Limits.MinEntries = new(int)
+	var many []reaper.Pod
+	for _, name := range []string{"a", "b", "c", "d"} {
+		many = append(many, reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: name}})
+	}
+	w.cluster(many, booted("b1"))
+	w.run(t)
+	w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+	equal(t, "limits that refuse", len(w.run(t).Result.Refused), 1)
+	w.now = w.now.Add(time.Hour)
+	w.cluster(many, booted("b1"))
+	equal(t, "reason", w.entry(t, "calico").Reason, reaper.TerminationStuck)
 }
 
 // The operator reads where and how to look for the sandbox.
@@ -245,7 +287,7 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 	}{
 		{"older", nil, nil, ready("n1"), "1"},
 		{"the pod is on no node yet", nil, func(p *reaper.Pod) { p.Node, p.AddressUnknown, p.Starting = "", false, false }, ready("n1"), "1"},
-		{"older by a minute", nil, func(p *reaper.Pod) { p.Created = noon.Add(time.Minute - age) }, ready("n1"), ""},
+		{"older by what clocks may differ", nil, func(p *reaper.Pod) { p.Created = noon.Add(inFlight - age) }, ready("n1"), ""},
 		{"younger", nil, func(p *reaper.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
 		{"the mirror of a static pod", nil, func(p *reaper.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
 		{"without a time", func(a *reaper.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
