@@ -1,6 +1,9 @@
 package reaper
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // when returns the rule for allocations whose named pod is in a state in which it does
 // not have them any more.
@@ -89,6 +92,11 @@ func (f *Facts) whileStarting(a *Allocation) time.Duration {
 	return max(f.terms(a).MinAge, addWindow)
 }
 
+// mirrorGap is how long a static pod may be without its mirror after somebody has deleted that:
+// its sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
+// is up to 90 s later (workerResyncIntervalJitterFactor).
+const mirrorGap = 3 * time.Minute
+
 func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
 		return noMatch()
@@ -96,6 +104,11 @@ func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 	var least time.Duration
 	if a.Inferred {
 		least = f.whileStarting(a)
+	}
+	for node := range f.nodesOf(a) {
+		if node != "" && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // the name of a mirror pod
+			least = max(least, mirrorGap)
+		}
 	}
 	return f.ripen(a, least, "", Evidence{fromPods, "the pod does not exist"})
 }

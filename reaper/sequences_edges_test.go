@@ -165,6 +165,21 @@ func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
 	}
 }
 
+// Promise 1. Somebody deletes the mirror of a static pod by force. Its sandbox goes on, and its
+// kubelet makes it again within 90 s.
+func TestMirrorPodMayBeMissing(t *testing.T) {
+	a := calicoOf("n1")
+	a.Owner.Pod.Name = "web-n1"
+	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
+	w.policy.GracePeriod = &policy.Duration{}
+	w.cluster(nil, ready("n1"))
+	w.run(t)
+	w.now = w.now.Add(3*time.Minute - time.Second)
+	kept(t, "in time for its kubelet", w.entry(t, "calico"))
+	w.now = w.now.Add(time.Second)
+	goes(t, "after that", w.entry(t, "calico"))
+}
+
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
 // saw the pod on its node, which is cut off; then the pod is deleted by force.
 func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {

@@ -195,20 +195,10 @@ func (f *podFields) isStarting() bool {
 // maxGrace is the longest grace period that a time.Duration holds, in seconds.
 const maxGrace = math.MaxInt64 / int64(time.Second)
 
-// mirrorGap is how long a static pod may be without its mirror after somebody has deleted that:
-// the kubelet makes it again when it next looks at the pod, which is up to 90 s later
-// (workerResyncIntervalJitterFactor). The sandbox goes on all the time.
-const mirrorGap = 120 // in seconds
-
 // terminationGrace returns the longest grace period for the end of the containers that
-// the pod names: in its spec, or in the deletion that is under way. For the mirror of a static
-// pod, it is at least as long as that may be missing.
+// the pod names: in its spec, or in the deletion that is under way.
 func (f *podFields) terminationGrace() time.Duration {
-	var least int64
-	if f.annotations.isMirror {
-		least = mirrorGap
-	}
-	return time.Duration(min(max(f.grace, f.deletionGrace, least), maxGrace)) * time.Second
+	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxGrace)) * time.Second
 }
 
 // maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.

@@ -297,12 +297,11 @@ func TestReadNode(t *testing.T) {
 }
 
 // A deletion tells when it should be complete. The mirror of a static pod says nothing about
-// the age of its sandbox, and may be missing for two minutes while that lives.
+// the age of its sandbox.
 func TestTimesOfAPod(t *testing.T) {
 	created, deadline := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, time.March, 1, 13, 0, 0, 0, time.UTC)
 	type times struct {
 		Created, Deadline time.Time
-		Grace             time.Duration
 	}
 	for _, tt := range []struct {
 		name   string
@@ -311,17 +310,14 @@ func TestTimesOfAPod(t *testing.T) {
 	}{
 		{"a pod", func(*corev1.Pod) {}, times{Created: created}},
 		{"Terminating", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: deadline} }, times{Created: created, Deadline: deadline}},
-		{"a mirror pod", func(p *corev1.Pod) { p.Annotations[mirror] = "abc" }, times{Grace: 2 * time.Minute}},
-		{"a mirror pod that takes longer to end", func(p *corev1.Pod) {
-			p.Annotations[mirror], p.Spec.TerminationGracePeriodSeconds = "", new(int64(300))
-		}, times{Grace: 5 * time.Minute}},
+		{"a mirror pod", func(p *corev1.Pod) { p.Annotations[mirror] = "abc" }, times{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := readPod(running(func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(created)
 				tt.change(p)
 			}))
-			if diff := cmp.Diff(tt.want, times{pod.Created, pod.Deadline, pod.TerminationGrace}); diff != "" {
+			if diff := cmp.Diff(tt.want, times{pod.Created, pod.Deadline}); diff != "" {
 				t.Errorf("times (-want +got):\n%s", diff)
 			}
 		})
