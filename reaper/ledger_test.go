@@ -104,10 +104,10 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"\x00" + none + "\x00",                                     // more bytes than lists
 		none,                                                       // fewer
 	} {
-		body := []byte("\x03\x00\x00\x00\x00\x00" + lists)
+		body := []byte("\x02\x00\x00\x00\x00\x00" + lists)
 		refused = append(refused, string(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))))
 	}
-	for _, text := range append(refused, whole+"\x00", "\x04"+whole[1:]) {
+	for _, text := range append(refused, whole+"\x00", "\x03"+whole[1:]) {
 		l, err := reaper.DecodeLedger([]byte(text))
 		if !errors.Is(err, reaper.ErrLedgerDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -118,7 +118,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is no damaged one, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(4); version < ' '; version++ {
+	for version := byte(3); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := reaper.DecodeLedger(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))

@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// ledgerVersion is the format that Encode writes. DecodeLedger reads it, and the earlier ones.
-// Version 2 is the same form, without the boots of nodes in places.
-const ledgerVersion = 3
+// ledgerVersion is the format that Encode writes. DecodeLedger reads it, and version 1.
+const ledgerVersion = 2
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -123,7 +122,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	switch {
 	case data[0] > ledgerVersion:
 		return l, fmt.Errorf("%w (it has version %d, this program reads %d)", ErrLedgerNewer, data[0], ledgerVersion)
-	case data[0] < 2:
+	case data[0] != ledgerVersion:
 		return l, fmt.Errorf("version %d, this program reads %d", data[0], ledgerVersion)
 	}
 	r := ledgerReader{rest: body}
