@@ -106,7 +106,7 @@ func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 		least = f.whileStarting(a)
 	}
 	for node := range f.nodesOf(a) {
-		if node != "" && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // the name of a mirror pod
+		if f.census.nodes[node].Ready && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // as a mirror is named
 			least = max(least, mirrorGap)
 		}
 	}
