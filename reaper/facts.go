@@ -63,7 +63,7 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 				}
 				pod, _ := c.listed.named(a.Owner.Pod)
 				s.renames = s.renames || a.Owner.Node != "" && pod.isElsewhere(a)
-				if last := f.newest[pod.Ref]; a.SandboxOwned && a.Owner.Sandbox != "" && a.Owner.Node != "" && a.Owner.Node == pod.Node && pod.Ref == a.Owner.Pod && f.waits(pod) && (last == nil || last.Created.Before(a.Created)) {
+				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
 					f.newest[pod.Ref] = a
 				}
 			}
@@ -221,10 +221,10 @@ func (f *Facts) otherPod(a *Allocation) bool {
 // pulled the images, which takes its time.
 func (f *Facts) ofEarlierPod(a *Allocation) bool {
 	pod, ok := f.named(a)
-	if !ok || !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || f.otherPod(a) || f.moved(a) || !f.waits(pod) || pod.shows(a.IP) {
+	if !ok || !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(a.Created) <= addWindow {
 		return false
 	}
-	return pod.Created.Sub(a.Created) > addWindow
+	return f.waits(pod) && !pod.shows(a.IP) && !f.otherPod(a) && !f.moved(a)
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.

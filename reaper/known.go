@@ -55,10 +55,12 @@ func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 		located.NeverAdopted = located.NeverAdopted || s.NeverAdopted && s.Group != "" && s.Group == a.Group
 	}
 	known := knowledge{grace: f.grace(&located, siblings), restored: f.restoredAt(&located)}
-	seen := f.seenOn(a)
+	var seen string
 	if a.Owner.Node == "" {
 		seen = f.node(&located, siblings)
 		located.Owner.Node, located.NodeLearned = seen, seen != ""
+	} else {
+		seen = f.seenOn(a)
 	}
 	if known.last = f.ledger.last(a); known.last.boot == "" { // else its pod hung there
 		known.last = place{node: seen}

@@ -42,9 +42,16 @@ func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
 // failedBefore reports whether the last allocation of a pod that waits for its address proves
 // that an earlier one is of a sandbox that failed: on the same ready node, by their times.
 func (f *Facts) failedBefore(a, last *Allocation, pod Pod) bool {
-	return f.waits(pod) && a.SandboxOwned && !a.Created.IsZero() && a.Owner.Sandbox != "" &&
-		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox &&
-		a.Backend == last.Backend && a.Owner.Node == last.Owner.Node && a.Owner.Node == pod.Node && f.laterByTime(a, last)
+	return f.ofTry(a, pod) && a.Owner.Node == last.Owner.Node && a.Backend == last.Backend && f.laterByTime(a, last) &&
+		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox
+}
+
+// ofTry reports whether the allocation is of a sandbox that was to be the one of a pod which
+// waits for its address, on the node of that pod, where each sandbox has an allocation of its
+// own and the store says when.
+func (f *Facts) ofTry(a *Allocation, pod Pod) bool {
+	return a.SandboxOwned && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
+		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
 }
 
 // shownInPlace returns the allocations that the pod shows in place of this one.
