@@ -71,6 +71,8 @@ func TestScripts(t *testing.T) {
 			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
 			addRuntime(t, env)
+			// With the race detector, each of these programs would sleep for a second at its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
