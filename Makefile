@@ -9,8 +9,18 @@ BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(
 ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
 # The modules that hold code of ours, and the ones that only pin tools.
+empty :=
+space := $(empty) $(empty)
 MODULES := . integration $(TOOLS)/image
 TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
+
+# The folders of integration whose tests make ship runs.
+SHIP := ship versions
+
+# What make ship tests: ship-changed runs it if this differs from BASE.
+SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper/cli reaper/report \
+	$(addprefix integration/,$(SHIP) go.mod go.sum kit tools)
+BASE ?= origin/main
 
 BENCH ?= .
 BENCHFLAGS ?=
@@ -196,17 +206,31 @@ fi
 endef
 
 .PHONY: test
-test: assets $(BIN)/ip-reaper ## Run all tests, those on the real parts included, with samples of the exhaustive ones
-	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
+test: assets $(BIN)/ip-reaper ## Run the tests of the program, those on the real parts included, with samples of the exhaustive ones
 	@[ "$$(id -u)" = 0 ] && command -v containerd >/dev/null && command -v runc >/dev/null || \
 		echo '*** NOT ROOT, OR NO CONTAINERD AND RUNC: sandboxes that containerd loses ARE NOT TESTED ***' >&2
 	@$(race_flags); \
-	for module in $(MODULES); do \
-		echo "go test $$race -short $(TESTFLAGS) ./...   # in $$module"; \
-		(cd $$module && CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./...) || exit 1; \
-	done
+	echo "go test $$race -short $(TESTFLAGS) ./..." && \
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./... && \
+	cd integration && \
+	echo "go test $$race -short $(TESTFLAGS)   # in integration, without $(SHIP)" && \
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(SHIP)))(/|$$)')
+
+.PHONY: ship
+ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, image, manifests, chart, HTML page, pages; other versions
+	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
+	cd integration && CGO_ENABLED=0 go test -short $(TESTFLAGS) $(SHIP:%=./%/...)
+	cd $(TOOLS)/image && CGO_ENABLED=0 go test -short $(TESTFLAGS) ./...
+
+# Where git does not know what has changed, as in a clone of main itself, it is run.
+.PHONY: ship-changed
+ship-changed: ## Run make ship if what it tests has changed since BASE (origin/main)
+	@if base=$$(git merge-base '$(BASE)' HEAD 2>/dev/null) && [ "$$base" != "$$(git rev-parse HEAD)" ] && \
+		git diff --quiet "$$base" -- $(SHIPPED); \
+	then echo "make ship is not run: nothing that it tests has changed since $$base"; \
+	else $(MAKE) --no-print-directory ship; fi
 
 # The tests that are named TestEvery... take samples in make test.
 .PHONY: exhaustive
