@@ -14,8 +14,10 @@ space := $(empty) $(empty)
 MODULES := . integration $(TOOLS)/image
 TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
 
-# The folders of integration whose tests make ship runs.
+# The folders of integration whose tests make ship runs, and those whose tests run the engine in
+# their own process. The others run the binary, of which the race detector sees nothing.
 SHIP := ship versions
+RACED := calico hostlocal run/follow run/kube whereabouts
 
 # What make ship tests: ship-changed runs it if this differs from BASE.
 SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper/cli reaper/report \
@@ -213,8 +215,11 @@ test: assets $(BIN)/ip-reaper ## Run the tests of the program, those on the real
 	echo "go test $$race -short $(TESTFLAGS) ./..." && \
 	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./... && \
 	cd integration && \
-	echo "go test $$race -short $(TESTFLAGS)   # in integration, without $(SHIP)" && \
-	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(SHIP)))(/|$$)')
+	echo "go test $$race -short $(TESTFLAGS) $(RACED)   # in integration" && \
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $(RACED:%=./%) && \
+	others=$$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(RACED))|($(subst $(space),|,$(SHIP)))(/.*)?)$$') && \
+	echo "go test -short $(TESTFLAGS)   # the other packages of integration" && \
+	CGO_ENABLED=0 go test -short $(TESTFLAGS) $$others
 
 .PHONY: ship
 ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, image, manifests, chart, HTML page, pages; other versions
