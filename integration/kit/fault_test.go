@@ -1,20 +1,16 @@
 package kit_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
@@ -28,14 +24,8 @@ import (
 const serverVariable = "FAULT_TEST_SERVER"
 
 // writer reads once and writes three times, one after the other. It ends with an
-// error when a request fails, and with exit code 130 when it is interrupted.
+// error when a request fails.
 func writer(url string) int {
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	go func() {
-		<-stop
-		os.Exit(reap.ExitSignal)
-	}()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, request := range []struct{ method, path, body string }{
 		{http.MethodGet, "/api/v1/pods", ""},
@@ -176,31 +166,6 @@ func TestPointsAreThoseThatDiffer(t *testing.T) {
 	}
 	if got := fmt.Sprint(fault.Changing(points)); got != "[after 2 patch ippools b]" {
 		t.Errorf("points that change a store: %s", got)
-	}
-}
-
-// What a held process sends later passes, and its request goes on when it is told to.
-func TestHoldLetsTheRequestGoOn(t *testing.T) {
-	s := newWriteServer(t)
-	h, err := fault.Hold(s.proxy, proxy.On("patch pods"), s.start)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.wrote(); !slices.Equal(got, []string{"one"}) || h.EndsWithin(time.Millisecond) || !bytes.Equal(h.Request.Body, []byte("two")) {
-		t.Errorf("%q is written and %s is held, want the second write held", got, h.Request)
-	}
-	result, err := h.Finish()
-	if err != nil || result.ExitCode != reap.ExitDone || len(s.wrote()) != 3 {
-		t.Errorf("exit code %d with %q written: %v", result.ExitCode, s.wrote(), err)
-	}
-}
-
-// The write at which a process was stopped is done behind its back.
-func TestStopCarriesOutTheWrite(t *testing.T) {
-	s := newWriteServer(t)
-	result, err := fault.Stop(s.proxy, proxy.On("patch pods"), s.start, func(h *fault.Held) error { return h.Signal(syscall.SIGTERM) })
-	if err != nil || result.ExitCode != reap.ExitSignal || !slices.Equal(s.wrote(), []string{"one", "two"}) {
-		t.Errorf("exit code %d with %q written: %v", result.ExitCode, s.wrote(), err)
 	}
 }
 

@@ -2,12 +2,10 @@ package kit_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
@@ -117,29 +115,6 @@ func TestKeysAreCountedFromTheRange(t *testing.T) {
 	} {
 		if got := snapshot.Address(tt.cidr, tt.key); got != tt.want {
 			t.Errorf("%s of %s is %s, want %s", tt.key, tt.cidr, got, tt.want)
-		}
-	}
-}
-
-func TestPutMakesStoresWhatTheyWere(t *testing.T) {
-	c, p := startPlugin(t)
-	lan := plugin.Network{Range: "10.9.0.0/24"}
-	mustAdd(t, p, lan, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
-	mustAdd(t, p, plugin.Network{Range: "10.10.0.0/24"}, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1")
-	before := snapshot.TakeT(t, c, nil)
-	if len(before) != 4 {
-		t.Errorf("%d objects, want two pools and two reservations", len(before))
-	}
-	must(t, p.Del(t.Context(), lan, plugin.Pod{Namespace: "shop", Name: "web-0"}, "sandbox-1", "net1"))
-	mustAdd(t, p, lan, plugin.Pod{Namespace: "shop", Name: "web-1"}, "sandbox-2")
-	mustAdd(t, p, lan, plugin.Pod{Namespace: "shop", Name: "web-2"}, "sandbox-3")
-
-	must(t, before.Put(t.Context(), c))
-	after := snapshot.TakeT(t, c, nil)
-	snapshot.WantT(t, "after Put", before.Bytes(), after.Bytes())
-	for path, version := range before.Versions() {
-		if strings.Contains(path, "10.10.0.") && after.Versions()[path] != version {
-			t.Errorf("%s was written, and was as it had to be", path)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
@@ -98,19 +97,4 @@ func StartEtcdT(t testing.TB, o EtcdOptions) *Etcd {
 		}
 	})
 	return e
-}
-
-// StartControllersT starts kube-controllers, which end with the test.
-func (d *Datastore) StartControllersT(t testing.TB, grace time.Duration) *Controllers {
-	t.Helper()
-	c, err := d.StartControllers(t.Context(), grace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
