@@ -17,7 +17,7 @@ import (
 
 // timeout ends a process. The process gets to its step long before that time, also
 // on a busy machine.
-const timeout = "--timeout=2s"
+const timeout = "--timeout=5s"
 
 // terminate tells a process to stop.
 func terminate(h *fault.Held) error { return h.Signal(syscall.SIGTERM) }
