@@ -311,7 +311,7 @@ func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
 
 // A proxy can answer each request with a page of any size.
 func TestLongErrorIsCutOff(t *testing.T) {
-	page := errors.New("denied: " + strings.Repeat("<p>", 1<<20))
+	page := errors.New("denied: " + strings.Repeat("<p>", 1<<14))
 	m := backendtest.NewMemory("memory")
 	h := newHarness(scriptedStore{"broken", []step{{err: page}}}, wrapped{m.Backend(), answering(page)})
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")

@@ -2,11 +2,9 @@ package hostlocal_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,8 +122,7 @@ func (w *world) saved() (copied string, content map[string]string) {
 	return copied, w.content()
 }
 
-// The run is killed while the runtime answers it, and at random moments (promises 1, 8 and
-// 10).
+// The run is killed while the runtime answers it (promises 1, 8 and 10).
 func TestKilledRunIsUndoneAndFinished(t *testing.T) {
 	w := mortal(t)
 	from, before := w.saved()
@@ -141,29 +138,6 @@ func TestKilledRunIsUndoneAndFinished(t *testing.T) {
 			w.afterKill(before)
 			w.again(before, from)
 		})
-	}
-	began := time.Now()
-	w.run(0)
-	whole := time.Since(began)
-	w.again(before, from)
-	rounds := 40
-	if testing.Short() {
-		rounds = 8
-	}
-	for range rounds {
-		after := time.Duration(rand.Int64N(int64(whole)))
-		ctx, cancel := context.WithTimeout(t.Context(), after)
-		p := w.start()
-		<-ctx.Done()
-		cancel()
-		w.must(p.Kill())
-		_, err := p.Wait()
-		w.must(err)
-		w.afterKill(before)
-		if t.Failed() {
-			t.Fatalf("killed after %v", after)
-		}
-		w.again(before, from)
 	}
 }
 
