@@ -42,21 +42,6 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	w.WantStores("after the restoration from stdin", w.Before)
 }
 
-// A file that was cut short tells nothing, and that is said.
-func TestFileThatWasCutShortRestoresNothing(t *testing.T) {
-	w := world.New(t, calico.KubernetesT(t))
-	path := w.Dir + "/journal"
-	w.Run(world.ReleaseNow, "--journal="+path)
-	after := w.Stores()
-	text, err := os.ReadFile(path)
-	w.Must(err)
-	r := w.Restores(reap.ExitPartial, "--journal="+file(w, "half", string(text[:len(text)/2])))
-	if r.Summary != (world.RestoreSummary{}) || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "half, line 1: the journal is damaged") {
-		t.Errorf("%+v with warnings %q", r.Summary, r.Warnings)
-	}
-	w.WantStores("after a restoration from half a file", after)
-}
-
 // A file that is there may be the only journal of another run. The run contacts no server
 // and leaves the file as it is.
 func TestRunDoesNotWriteOverAJournal(t *testing.T) {

@@ -82,22 +82,3 @@ func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
 	}
 	return four, six
 }
-
-// What a policy does not speak of any more cannot be put back, and is named. The rest
-// is put back (promise 9).
-func TestOneBackendThatIsNotThereDoesNotStopTheOthers(t *testing.T) {
-	w, id := afterRelease(t)
-	policy, _, _ := strings.Cut(world.ReleaseNow, "backends:")
-	w.Must(w.Memory.Unlock(w.Context()))
-	r := w.RestoreReportOf(w.Ends(reap.ExitPartial, w.Starts("restore", policy, "--run="+id)))
-	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 1, Failed: 1}); r.Summary != want {
-		t.Errorf("%+v, want %+v", r.Summary, want)
-	}
-	for _, e := range r.Entries {
-		if failed := e.Outcome == "failed"; failed != (e.Backend == "reservedIPs") || failed != (e.Error != "") {
-			t.Errorf("%s %s: %s %q", e.Backend, e.Key, e.Outcome, e.Error)
-		}
-	}
-	w.Restore(id)
-	w.WantStores("after the restoration of the rest", w.Before)
-}

@@ -135,31 +135,6 @@ func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 	}
 }
 
-// An answer that is lost is not the end, whether or not the write was carried out.
-func TestLostAnswersOfARestoration(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		prepare func(p *proxy.Proxy, lost proxy.Match)
-	}{
-		{"not carried out", func(p *proxy.Proxy, lost proxy.Match) { p.Before(lost, proxy.Always(proxy.Drop())) }},
-		{"carried out", func(p *proxy.Proxy, lost proxy.Match) { p.After(lost, proxy.Always(proxy.Drop())) }},
-		{"carried out, and broken", func(p *proxy.Proxy, lost proxy.Match) { p.After(lost, proxy.Always(proxy.InternalError())) }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.fill(lan.Range, map[int]string{1: "web-0"})
-			records, before := f.records(), f.store()
-			f.release(records, 0)
-			p := f.toReaper
-			for _, write := range []string{"patch ippools", "create overlappingrangeipreservations"} {
-				tt.prepare(p, proxy.Nth(1, proxy.On(write)))
-			}
-			f.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, f.restore(p.Config(f.Config), records))
-			f.wantReborn(before)
-		})
-	}
-}
-
 // A release that was cut short leaves a tombstone. Its address is its owner's
 // again, whether the tombstone still stands or not.
 func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
@@ -191,25 +166,5 @@ func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
 	})
 	if len(got) != 3 || got[0] != "10.0.0.0-24/4 back" || !strings.Contains(got[1], "spec.allocations.5.podref") || got[2] != "10.0.0.0-24/55 back" {
 		t.Errorf("Restore = %s", strings.Join(got, "\n"))
-	}
-}
-
-// More than one patch holds are restored with a few.
-func TestManyEntriesAreRestoredInFewWrites(t *testing.T) {
-	const entries = reaper.MaxBatch + 200
-	f := newFixture(t)
-	f.writePool("10.0.0.0-16", "10.0.0.0/16", "{}")
-	var records []reaper.Record
-	for i := range entries {
-		ip := []string{"10", "0", strconv.Itoa((i + 1) >> 8), strconv.Itoa((i + 1) & 0xff)}
-		records = append(records, reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-16", Key: strconv.Itoa(i + 1),
-			IP: strings.Join(ip, "."), Stored: json.RawMessage(`{"id":"c","podref":"shop/web-` + strconv.Itoa(i) + `"}`)})
-	}
-	p := f.toReaper
-	if n := count(f.restore(p.Config(f.Config), records), "back"); n != entries {
-		t.Errorf("%d are back, want %d", n, entries)
-	}
-	if n := p.Mutations()["patch ippools"]; n != 2 {
-		t.Errorf("%d patches, want 2", n)
 	}
 }
