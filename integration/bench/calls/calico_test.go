@@ -42,27 +42,6 @@ func filledBlocks(t *testing.T, d *calico.Datastore) blockMeasure {
 	return blockMeasure{s, p, through, kubeconfig}
 }
 
-// Calico sees no difference between what is written by hand and what its plugin left.
-func TestStockIsAsCalicoWouldHaveIt(t *testing.T) {
-	calico.EachT(t, func(t *testing.T, d *calico.Datastore) {
-		if testing.Short() && d.Etcd != nil {
-			t.Skip("the contents are those of the other datastore")
-		}
-		m := filledBlocks(t, d)
-		r, err := m.through.Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Leaked) != fewSandboxes.leaked || r.Problems != fewSandboxes.leaked || len(r.Allocations) != fewSandboxes.leaked+fewSandboxes.live {
-			t.Errorf("calicoctl finds %d leaks, %d problems and %d allocations:\n%s", len(r.Leaked), r.Problems, len(r.Allocations), r.Text)
-		}
-		c, err := m.of(t.Context(), m.calicoctl)
-		if err != nil || c.released != fewSandboxes.leaked || c.handles != 0 {
-			t.Errorf("calicoctl released %d and left %d handles, %v", c.released, c.handles, err)
-		}
-	})
-}
-
 // A block is written once for all of its addresses that go, and a handle once; in
 // etcd together.
 func TestWritesToBlocksAreFew(t *testing.T) {
