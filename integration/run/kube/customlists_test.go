@@ -41,7 +41,7 @@ func (f *reservedFixture) customObjects(fault func(p *proxy.Proxy)) (objects, re
 // an answer that the connection cut.
 func TestManyCustomResourcesAreReadByPagesAndAtOnce(t *testing.T) {
 	f := newReservedFixture(t)
-	names := make([]string, 1001)
+	names := make([]string, 501)
 	for i := range names {
 		names[i] = fmt.Sprintf("address-%04d", i)
 	}

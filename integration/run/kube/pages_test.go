@@ -22,8 +22,9 @@ import (
 
 // listed lists all pods as the program does, and returns those of the test's namespace. The
 // API server is asked for its version only to list them at once. Before each page, something is
-// written, so that the version of the cluster is another one than that of the list.
-func (f *fixture) listed(atOnce bool) (pods []reaper.Pod, requests []string) {
+// written, so that the version of the cluster is another one than that of the list. The answers
+// to some of the requests are cut.
+func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []reaper.Pod, requests []string) {
 	f.Helper()
 	client, p := f.watched()
 	if !atOnce {
@@ -37,6 +38,9 @@ func (f *fixture) listed(atOnce bool) (pods []reaper.Pod, requests []string) {
 		}
 		return proxy.Pass()
 	})
+	for _, match := range cut {
+		p.After(match, proxy.Always(proxy.Drop()))
+	}
 	raw, err := kube.RawClient(p.Config(f.Config))
 	f.must(err)
 	all, err := kube.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
@@ -73,7 +77,8 @@ func (f *fixture) largePods() []string {
 const multus = "k8s.v1.cni.cncf.io/network-status"
 
 // Promise 2, 3. Pods that do not fit on a page are read on smaller ones, each of them once.
-// All pods at once are the same pods, in one answer of any size.
+// All pods at once are the same pods, in one answer of any size, and so they are after an
+// answer that the connection cut.
 func TestLargePodsAreReadByPagesAndAtOnce(t *testing.T) {
 	f := newFixture(t)
 	names := f.largePods()
@@ -102,12 +107,22 @@ func TestLargePodsAreReadByPagesAndAtOnce(t *testing.T) {
 	if diff := cmp.Diff(byPages, atOnce, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("pods (-by pages +at once):\n%s", diff)
 	}
+	if !f.Since("1.34") {
+		return
+	}
+	cut, requests := f.listed(true, proxy.Nth(1, proxy.On("list pods")))
+	if len(requests) < 4 {
+		t.Errorf("%d lists of pods after the answer that was cut, want pages", len(requests))
+	}
+	if diff := cmp.Diff(byPages, cut, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("pods (-by pages +after an answer that was cut):\n%s", diff)
+	}
 }
 
 // Promise 2, 3. More pods than a page has are the same by pages and at once.
 func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 	f := newFixture(t)
-	names := make([]string, 1001)
+	names := make([]string, 501)
 	for i := range names {
 		names[i] = fmt.Sprintf("pod-%04d", i)
 	}
@@ -125,29 +140,5 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 	atOnce, _ := f.listed(true)
 	if diff := cmp.Diff(byPages, atOnce, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("pods (-by pages +at once):\n%s", diff)
-	}
-}
-
-// Promise 2, 3. An answer that the connection cuts is read again by pages.
-func TestPodsAtOnceThatAreCutAreReadByPages(t *testing.T) {
-	f := newFixture(t)
-	if !f.Since("1.34") {
-		t.Skip("all pods are listed at once from Kubernetes 1.34 on")
-	}
-	names := f.largePods()
-	client, p := f.watched()
-	p.After(proxy.Nth(1, proxy.On("list pods")), proxy.Always(proxy.Drop()))
-	raw, err := kube.RawClient(p.Config(f.Config))
-	f.must(err)
-	pods, err := kube.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
-	f.must(err)
-	n := 0
-	for _, pod := range pods {
-		if pod.Ref.Namespace == f.namespace {
-			n++
-		}
-	}
-	if n != len(names) || p.Counts()["list pods"] < 4 {
-		t.Errorf("%d pods after %d requests, want %d by pages", n, p.Counts()["list pods"], len(names))
 	}
 }
