@@ -50,7 +50,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 		},
 		"release": {
 			"ClusterRole ip-reaper": {
-				"/pods: get", "/pods: list", "/pods: watch", "apps/statefulsets: list", "/nodes: list", machines + ": list", "events.k8s.io/events: create",
+				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", "events.k8s.io/events: create",
 			},
 			"Role ip-reaper": append(ledger(),
 				"/configmaps: create", "/configmaps: delete", "/configmaps: list",

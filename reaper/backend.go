@@ -83,8 +83,7 @@ type Limiter interface {
 
 	// Limit says how many requests all calls of Release together may make at the same
 	// time. At most as many calls of Release begin at the same time. It is called before
-	// the first of them, and again when the run goes slower or faster. Then requests that are
-	// under way may be more.
+	// the first of them.
 	Limit(requests int)
 }
 

@@ -104,7 +104,7 @@ type Scope struct {
 // fails, there is no census.
 func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
-	pods, version, err := podsAt(ctx, cluster)
+	pods, err := cluster.Pods(ctx)
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
@@ -133,7 +133,7 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 		}
 	}
 	census := NewCensus(began, pods, sets, nodes...).withMachines(machines)
-	census.version, census.took, census.sandboxes = version, took, sandboxes
+	census.took, census.sandboxes = took, sandboxes
 	return census, nil
 }
 

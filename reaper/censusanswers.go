@@ -62,7 +62,7 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.pod, l.presence
 	}
-	if p, ok := c.current(ref); ok {
+	if p, ok := c.listed.named(ref); ok {
 		return p, Present
 	}
 	return Pod{}, Absent
@@ -71,11 +71,11 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 // showing yields the pods that show the address.
 func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
-		for ref := range c.refsShowing(ip) {
+		for ref := range c.listed.showing(ip) {
 			if c.fresh[ref].presence != Unknown {
 				continue
 			}
-			if pod, _ := c.current(ref); !yield(pod) {
+			if pod, _ := c.listed.named(ref); !yield(pod) {
 				return
 			}
 		}
@@ -89,7 +89,7 @@ func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
 
 // showsIt returns the pod of that name, and whether it is among those that show the address.
 func (c Census) showsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
-	pod, exists := c.current(ref)
+	pod, exists := c.listed.named(ref)
 	if l := c.fresh[ref]; l.presence != Unknown {
 		pod, exists = l.pod, l.presence == Present
 	}

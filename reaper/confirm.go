@@ -3,76 +3,39 @@ package reaper
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
 
 // The second look reads few owners one by one. For many owners, it lists all pods if
 // that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
-// one pod. In a large cluster, a list takes too long: there it follows the pods, for many
-// owners and for those that need a list. A look at followed pods waits for about a second, so
-// it is worth that only where a list takes long.
+// one pod. In a large cluster, a list may take too long for the looks that need to be young:
+// there it reads many owners one by one too.
 const (
-	fewDue      = 50            // up to this many orphans: read one by one
-	podsPerRead = 20            // more orphans: list, if there are at most this many pods for each
-	quickList   = Freshness / 8 // the list of the census took longer: follow the pods
+	fewDue      = 50 // up to this many orphans: read one by one
+	podsPerRead = 20 // more orphans: list, if there are at most this many pods for each
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
 // concurrent use. Concurrent callers share one list.
 type Confirmer struct {
 	cluster Cluster
-	census  Census    // of the first look
-	many    bool      // more than few are due
-	bulk    bool      // a list is cheaper than single reads
-	pods    *follower // nil if the pods cannot be followed
+	census  Census // of the first look
+	bulk    bool   // a list is cheaper than single reads
 
-	mu     sync.Mutex
-	last   *listing  // the latest; nil if there is none to share
-	slow   bool      // a list failed, or took longer than it may be shared
-	forgot time.Time // when Forget was called last
+	mu   sync.Mutex
+	last *listing      // the latest; nil if there is none to share
+	took time.Duration // the longest list so far, that of the census too
 }
 
 // NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
-// the census. The caller must Close it.
+// the census.
 func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
-	c := &Confirmer{
+	return &Confirmer{
 		cluster: cluster,
 		census:  census,
-		many:    due > fewDue,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
-	}
-	if !census.sandboxes.read {
-		c.pods = newFollower(cluster, census)
-	}
-	return c
-}
-
-// Begin begins to follow the pods if a look at the orphans of the plan will need that. The
-// first such look takes a second or two, and so it comes while the run does other things.
-func (c *Confirmer) Begin(ctx context.Context, plan Plan) {
-	if c.follows(plan.Orphans()) {
-		c.pods.begin(ctx)
-	}
-}
-
-// follows reports whether a look at the orphans follows the pods: for many of them, or for
-// one that needs a list, if the list of the census took long, or a later one did or failed.
-func (c *Confirmer) follows(orphans []Orphan) bool {
-	if c.pods == nil || !c.many && !slices.ContainsFunc(orphans, needsList) {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.slow || c.census.took > quickList
-}
-
-// Close ends the requests that go on between two calls of Confirm. It is called once, after
-// the last use of the Confirmer and its warrants.
-func (c *Confirmer) Close() {
-	if c.pods != nil {
-		c.pods.end()
+		took:    census.took,
 	}
 }
 
@@ -88,13 +51,6 @@ func (c *Confirmer) Close() {
 // returns while the other warrants are still valid.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
 	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
-	if c.follow(ctx, orphans, c.forgotten(), func(second *secondLook) {
-		for i, o := range orphans {
-			warrants[i], errs[i] = c.warrant(o, second)
-		}
-	}) {
-		return warrants, errs
-	}
 	list, read := c.look(ctx, orphans)
 	for i, o := range orphans {
 		l := read
@@ -108,12 +64,6 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 		warrants[i], errs[i] = c.warrant(o, l.second)
 	}
 	return warrants, errs
-}
-
-// follow calls judge with a second look at all pods that began after the given time. It
-// reports false if the pods are not followed for these orphans, or if no such look comes.
-func (c *Confirmer) follow(ctx context.Context, orphans []Orphan, after time.Time, judge func(*secondLook)) bool {
-	return c.follows(orphans) && c.pods.look(ctx, after, func(census Census) { judge(newSecondLook(census)) })
 }
 
 // warrant decides again on the orphan and its siblings, by the second look.
@@ -141,14 +91,7 @@ func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last, c.forgot = nil, time.Now()
-}
-
-// forgotten returns when Forget was called last.
-func (c *Confirmer) forgotten() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.forgot
+	c.last = nil
 }
 
 // renew implements Renew. It never shares a list that began before the call.

@@ -82,21 +82,54 @@ func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 }
 
 // Promise 4. A list is shared only for so long that there is time left for the write.
-func TestListOfPodsIsSharedForASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
-		c := look.confirmer(1000)
-		for range 3 {
+func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
+	for never, fresh := range freshness {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			a.NeverAdopted = never
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			c := look.confirmer(1000)
+			for range 3 {
+				c.Confirm(t.Context(), look.orphans)
+			}
+			equal(t, "calls at once", look.pods.Calls(), []string{"list pods"})
+			time.Sleep(fresh / 2)
 			c.Confirm(t.Context(), look.orphans)
-		}
-		equal(t, "calls at once", look.pods.Calls(), []string{"list pods"})
-		time.Sleep(time.Second)
-		c.Confirm(t.Context(), look.orphans)
-		equal(t, "calls a second later", look.pods.Calls(), nil)
-		time.Sleep(time.Nanosecond)
-		c.Confirm(t.Context(), look.orphans)
-		equal(t, "calls after more than a second", look.pods.Calls(), []string{"list pods"})
-	})
+			equal(t, "calls after half of the time", look.pods.Calls(), nil)
+			time.Sleep(time.Nanosecond)
+			c.Confirm(t.Context(), look.orphans)
+			equal(t, "calls after more than that", look.pods.Calls(), []string{"list pods"})
+		})
+	}
+}
+
+// If the list of the census took longer than a list may be shared, the owners of adoptable
+// allocations are read one by one. For the others, a list serves ten times as long.
+func TestListThatTookLongIsNotReadAgainForAdoptableAllocations(t *testing.T) {
+	for never, want := range map[bool]string{false: "get pod default/app-0", true: "list pods"} {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			a.NeverAdopted = never
+			pods := &backendtest.Pods{}
+			look := newSecondLook(t, pods, a)
+			look.pods.OnCall(func(call string) error {
+				if call == "list pods" {
+					time.Sleep(time.Second + 1)
+				}
+				return nil
+			})
+			census, err := reaper.TakeCensus(t.Context(), look.pods, reaper.Scope{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			look.pods.Calls()
+			ws, errs := reaper.NewConfirmer(look.pods, census, 1000).Confirm(t.Context(), look.orphans)
+			if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
+				t.Errorf("%v, %v, want a warrant", errs[0], err)
+			}
+			equal(t, "calls", look.pods.Calls(), []string{want})
+		})
+	}
 }
 
 // Promise 1. A pod that came back is in the next list, not in the shared one. Until
@@ -113,19 +146,23 @@ func TestRenewIsNeverShared(t *testing.T) {
 
 // A list that hangs is given up, and owners that the store names are read one by one.
 func TestSlowListOfPodsIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-		c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census, 1000)
-		began := time.Now()
-		for attempt := range 2 {
-			ws, errs := c.Confirm(t.Context(), look.orphans[attempt:attempt+1])
-			if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
-				t.Errorf("attempt %d: %v, %v, want a warrant", attempt, errs[0], err)
+	for never, fresh := range freshness {
+		synctest.Test(t, func(t *testing.T) {
+			as := allocations(2)
+			as[0].NeverAdopted, as[1].NeverAdopted = never, never
+			look := newSecondLook(t, &backendtest.Pods{}, as...)
+			c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census, 1000)
+			began := time.Now()
+			for attempt := range 2 {
+				ws, errs := c.Confirm(t.Context(), look.orphans[attempt:attempt+1])
+				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
+					t.Errorf("attempt %d: %v, %v, want a warrant", attempt, errs[0], err)
+				}
 			}
-		}
-		equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0", "get pod default/app-1"})
-		equal(t, "time", time.Since(began), reaper.Freshness*3/4)
-	})
+			equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0", "get pod default/app-1"})
+			equal(t, "time", time.Since(began), fresh*3/4)
+		})
+	}
 }
 
 // Promise 4. If reading a whole batch takes longer than a second, a part of the batch gets valid warrants. The next attempt is for the rest.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,14 +12,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// All looks of a batch together end before the first of them is as old as Freshness. The
-// rest of the time is for the write.
-const (
-	maxRead     = Freshness / 2     // how long the reads of a batch may take together
-	maxList     = Freshness * 3 / 4 // how long a list may take
-	shareLook   = Freshness / 2     // how long a list is shared
-	readsAtOnce = 16
-)
+// readsAtOnce is how many owners of a batch are read at the same time.
+const readsAtOnce = 16
+
+// All looks of a batch together end before the first of them is as old as the warrants may be.
+// The rest of the time is for the write.
+type window struct {
+	read  time.Duration // how long the reads of a batch may take together
+	list  time.Duration // how long a list may take
+	share time.Duration // how long a list is shared
+}
+
+// windowOf returns the window of a batch: that of its orphan with the least time.
+func windowOf(orphans []Orphan) window {
+	least := FreshnessNeverAdopted
+	for _, o := range orphans {
+		if o.allocation != nil {
+			least = min(least, o.allocation.freshness())
+		}
+	}
+	return window{read: least / 2, list: least * 3 / 4, share: least / 2}
+}
 
 // errSlow says that the API server took too long. What was read too late could not be
 // released, and the other looks of the batch would become too old.
@@ -41,14 +55,15 @@ type result struct {
 // look looks at every owner. The first result is for the orphans that need a list of all
 // pods, the second one for the others.
 func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read result) {
-	if c.prefersList() {
-		census, err := c.shared(ctx)
+	within := windowOf(orphans)
+	if c.prefersList(within) {
+		census, err := c.shared(ctx, within)
 		if err == nil {
 			list.second = newSecondLook(census)
 			return list, list
 		}
 		list.err = err
-		read.second = newSecondLook(c.census.with(c.read(ctx, orphans)))
+		read.second = newSecondLook(c.census.with(c.read(ctx, within, orphans)))
 		return list, read
 	}
 	census, needed := c.census, slices.ContainsFunc(orphans, needsList)
@@ -56,12 +71,12 @@ func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read resu
 	if list.err = ErrAgain; needed {
 		wg.Go(func() {
 			var listed Census
-			if listed, list.err = c.shared(ctx); list.err == nil {
+			if listed, list.err = c.shared(ctx, within); list.err == nil {
 				census, list.second = listed, newSecondLook(listed)
 			}
 		})
 	}
-	fresh := c.read(ctx, orphans)
+	fresh := c.read(ctx, within, orphans)
 	wg.Wait()
 	read.second = newSecondLook(census.with(fresh))
 	return list, read
@@ -77,18 +92,18 @@ func needsList(o Orphan) bool {
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
 
-// prefersList reports whether a list is cheaper than single reads, and was fast so far.
-func (c *Confirmer) prefersList() bool {
+// prefersList reports whether a list is cheaper than single reads, and was fast enough so far.
+func (c *Confirmer) prefersList(within window) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bulk && !c.slow
+	return c.bulk && c.took <= within.share
 }
 
-// shared returns a list of all pods whose reading began no longer than shareLook ago. If
-// another caller is reading one, shared waits for that one. It also shares failures.
-func (c *Confirmer) shared(ctx context.Context) (Census, error) {
+// shared returns a list of all pods that is young enough. If another caller is reading one,
+// shared waits for that one. It also shares failures.
+func (c *Confirmer) shared(ctx context.Context, within window) (Census, error) {
 	c.mu.Lock()
-	if l := c.last; l != nil && time.Since(l.began) <= shareLook {
+	if l := c.last; l != nil && time.Since(l.began) <= within.share {
 		c.mu.Unlock()
 		select {
 		case <-l.done:
@@ -101,27 +116,25 @@ func (c *Confirmer) shared(ctx context.Context) (Census, error) {
 	c.last = l
 	c.mu.Unlock()
 
-	l.census, l.err = c.list(ctx)
+	l.census, l.err = c.list(ctx, within.list)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.slow = c.slow || l.err != nil || time.Since(l.began) > shareLook
+	if c.took = max(c.took, time.Since(l.began)); l.err != nil {
+		c.took = math.MaxInt64
+	}
 	close(l.done)
 	return l.census, l.err
 }
 
-// list lists all pods, and on a node all sandboxes. It gives up after maxList, and believes no
+// list lists all pods, and on a node all sandboxes. It gives up after most, and believes no
 // list that is empty since the census.
-func (c *Confirmer) list(ctx context.Context) (Census, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxList, errSlow)
+func (c *Confirmer) list(ctx context.Context, most time.Duration) (Census, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()
 	began := time.Now()
 	pods, err := c.cluster.Pods(ctx)
 	if err != nil {
-		err = fmt.Errorf("list pods: %w", lookError(ctx, err))
-		if c.pods != nil {
-			err = c.pods.explain(err)
-		}
-		return Census{}, err
+		return Census{}, fmt.Errorf("list pods: %w", lookError(ctx, err))
 	}
 	sandboxes, err := sandboxesOf(ctx, c.cluster)
 	if err != nil {
@@ -132,9 +145,9 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
-// looks that are not done after maxRead are given up.
-func (c *Confirmer) read(ctx context.Context, orphans []Orphan) map[PodRef]look {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxRead, errSlow)
+// looks that are not done in time are given up.
+func (c *Confirmer) read(ctx context.Context, within window, orphans []Orphan) map[PodRef]look {
+	ctx, cancel := context.WithTimeoutCause(ctx, within.read, errSlow)
 	defer cancel()
 	fresh := make(map[PodRef]look)
 	var mu sync.Mutex

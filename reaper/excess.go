@@ -3,7 +3,6 @@ package reaper
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -29,9 +28,6 @@ func (e *excess) add(namespace, name string) {
 		}
 	}
 }
-
-// clone returns a copy to which names may be added.
-func (e excess) clone() excess { return excess{slices.Clip(e.names), maps.Clone(e.first)} }
 
 // mayHave returns the name of a pod or a virtual machine that may have the allocation's
 // address, because it shows more addresses than are read; empty if there is none.

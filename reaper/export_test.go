@@ -44,20 +44,6 @@ func (l Ledger) Text() []byte {
 	return text
 }
 
-// After returns the census after changes of pods.
-func (c Census) After(changes ...PodChange) Census {
-	c.population = c.following()
-	c.Apply(changes...)
-	return c
-}
-
-// Apply applies more changes to a census of After.
-func (c *Census) Apply(changes ...PodChange) {
-	for _, change := range changes {
-		c.apply(change.Ref, change.Pod)
-	}
-}
-
 // OnNode returns the census with these sandboxes of a node, as a Runtime lists them.
 func (c Census) OnNode(ids ...string) Census {
 	slices.Sort(ids)

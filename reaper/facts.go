@@ -129,7 +129,7 @@ func (f *Facts) believes(a *Allocation, pod Pod, ip netip.Addr) bool {
 // hiding returns how many pods may have an address that they do not show.
 func (f *Facts) hiding() int {
 	if f.unclaimed {
-		return f.census.hiding() - f.census.behind
+		return f.census.hiding() - len(f.census.veiled)
 	}
 	return f.census.hiding()
 }

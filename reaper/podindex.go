@@ -70,13 +70,12 @@ func (x *podIndex) showing(ip netip.Addr) iter.Seq[PodRef] {
 	}
 }
 
-// inSandbox yields the names of the pods that show the sandbox, in the order of the list.
-func (x *podIndex) inSandbox(id string) iter.Seq[PodRef] {
-	return func(yield func(PodRef) bool) {
-		for i := range x.sandboxes.at(id) {
-			if x.pods[i].Sandbox == id && !yield(x.pods[i].Ref) {
-				return
-			}
+// inSandbox returns the name of a pod that shows the sandbox, and whether there is one.
+func (x *podIndex) inSandbox(id string) (PodRef, bool) {
+	for i := range x.sandboxes.at(id) {
+		if x.pods[i].Sandbox == id {
+			return x.pods[i].Ref, true
 		}
 	}
+	return PodRef{}, false
 }

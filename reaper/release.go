@@ -55,18 +55,17 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
 		return
 	}
-	var limit func(requests int)
-	if l, ok := b.(Limiter); ok {
-		limit = l.Limit
+	limiter, limits := b.(Limiter)
+	if limits {
+		limiter.Limit(max(1, r.Concurrency))
 	}
-	pace := newPace(max(1, r.Concurrency), limit)
 	var g errgroup.Group
 	g.SetLimit(max(1, r.Concurrency))
 	room := semaphore.NewWeighted(largePool)
 	for _, pool := range plan.largestFirst(pools) {
 		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
 		takes := int64(min(plan.size(pool), largePool))
-		if limit != nil && takes < largePool {
+		if limits && takes < largePool {
 			takes = 1 // the backend limits its requests
 		}
 		if room.Acquire(ctx, takes) != nil {
@@ -75,7 +74,7 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 		g.Go(func() error {
 			defer room.Release(takes)
 			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, pace, send, plan, confirmer, batch)
+				r.releaseBatch(ctx, send, plan, confirmer, batch)
 				settled.add(len(batch))
 			}
 			return nil
@@ -137,10 +136,10 @@ const idleAttempts = 5
 // A sender hands the warrants of a batch to the backend, once.
 type sender func(ctx context.Context, ws []Warrant) []error
 
-// releaseBatch releases allocations of one backend, at a pace. It tries again for those that
-// were not decided, each time with fresh warrants, as long as the attempts decide on some or
-// the pace becomes slower. It reports whether the first attempt had time for all.
-func (r *run) releaseBatch(ctx context.Context, pace *pace, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
+// releaseBatch releases allocations of one backend. It tries again for those that were not
+// decided, each time with fresh warrants, as long as the attempts decide on some. It reports
+// whether the first attempt had time for all.
+func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
@@ -151,8 +150,7 @@ func (r *run) releaseBatch(ctx context.Context, pace *pace, send sender, plan Pl
 		return max(wait, asked), idle == idleAttempts
 	})
 	err := retry.Do(ctx, patient, func(ctx context.Context) error {
-		entered, err := pace.enter(ctx)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if last != nil {
@@ -160,15 +158,13 @@ func (r *run) releaseBatch(ctx context.Context, pace *pace, send sender, plan Pl
 		}
 		first, before := last == nil, len(undecided)
 		answers := attempt(ctx, send, plan, confirmer, undecided)
-		lateNow := slices.ContainsFunc(answers, isLate)
-		slower := pace.leave(entered, lateNow)
-		late = late || first && lateNow
+		late = late || first && slices.ContainsFunc(answers, isLate)
 		undecided, last = r.settleAll(plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
 		r.begunWith(undecided, last)
-		if idle++; len(undecided) < before || slower {
+		if idle++; len(undecided) < before {
 			idle = 0
 		}
 		asked = 0

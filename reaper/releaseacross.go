@@ -24,7 +24,7 @@ func (r *run) releaseAcross(ctx context.Context, b BatchReleaser, plan Plan, con
 			return false
 		}
 		send := func(ctx context.Context, ws []Warrant) []error { return b.ReleaseAcross(ctx, ws, concurrency) }
-		batches.resize(r.releaseBatch(ctx, nil, send, plan, confirmer, batch))
+		batches.resize(r.releaseBatch(ctx, send, plan, confirmer, batch))
 		settled.add(len(batch))
 		return true
 	}

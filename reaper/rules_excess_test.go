@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -64,18 +63,6 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 			h.pods.AddMachines(tt.machines...)
 			equal(t, "verdict", reported(t, h.run(t), "1"), tt.want)
 		})
-	}
-}
-
-// Promise 1, 4. A second look that follows the pods sees a pod that shows too much only since
-// the list.
-func TestPodThatShowsTooMuchSinceTheListMayHaveTheAddress(t *testing.T) {
-	inv := inventory(t, fixedStore{poolOf(webAllocation())})
-	listed := reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil)
-	late := crowded("default", "late")
-	got := reaper.Judge(noon, policy.Default(), inv, listed.After(reaper.PodChange{Ref: late.Ref, Pod: &late}), reaper.Ledger{})[0]
-	if got.Verdict != reaper.InUse || got.Reason != reaper.AddressInUse {
-		t.Errorf("Judge = %s %s, want that the pod keeps the address", got.Verdict, got.Reason)
 	}
 }
 

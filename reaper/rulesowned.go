@@ -126,7 +126,7 @@ func sandboxShown(f *Facts, a *Allocation) (Ruling, bool) {
 // without an address. Only an annotation shows a sandbox.
 func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
 	byName := a.namesPod() && !a.EmptyHandle
-	ref, shown := f.census.showsSandbox(a.Owner.Sandbox)
+	ref, shown := f.census.listed.inSandbox(a.Owner.Sandbox)
 	return ref, shown && !byName && a.Protects == nil
 }
 

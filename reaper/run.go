@@ -259,8 +259,6 @@ func (r *run) look(ctx context.Context) error {
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
 	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
-	defer confirmer.Close()
-	confirmer.Begin(ctx, plan)
 	r.remains = r.saveLedger(ctx, ledger, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)

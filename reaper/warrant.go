@@ -7,11 +7,28 @@ import (
 	"time"
 )
 
-// Freshness is the longest time between the second look at an owner and the write.
-const Freshness = 2 * time.Second
+// The longest time between the second look at an owner and the write.
+const (
+	// Freshness is for an allocation that a later sandbox may adopt, and for one whose token
+	// says nothing of its owner.
+	Freshness = 2 * time.Second
+
+	// FreshnessNeverAdopted is for an allocation that is NeverAdopted. Whatever its pod does
+	// meanwhile, it gets another allocation; the token tells the two apart. It is less than the
+	// 30 s after which another run gets the lock of one that stands still.
+	FreshnessNeverAdopted = 20 * time.Second
+)
+
+// freshness returns how old the look may be by which the allocation is released.
+func (a *Allocation) freshness() time.Duration {
+	if a.NeverAdopted {
+		return FreshnessNeverAdopted
+	}
+	return Freshness
+}
 
 // A Warrant is the permission to release one orphan. Only Confirmer.Confirm and Renew
-// make one. It expires after Freshness, by the monotonic or by the wall clock. The zero
+// make one. It expires, by the monotonic or by the wall clock: see Freshness. The zero
 // Warrant permits nothing.
 type Warrant struct {
 	orphan    Orphan
@@ -26,10 +43,11 @@ func (w Warrant) Allocation() (Allocation, error) {
 	if w.confirmed.IsZero() {
 		return Allocation{}, ErrNoWarrant
 	}
-	if age := ageOf(w.confirmed, time.Now()); age > Freshness {
+	allocation := w.orphan.Allocation()
+	if age := ageOf(w.confirmed, time.Now()); age > allocation.freshness() {
 		return Allocation{}, expiredError{age.Round(time.Millisecond)}
 	}
-	return w.orphan.Allocation(), nil
+	return allocation, nil
 }
 
 // ageOf returns how old a look is, by the clock that ran further. The monotonic clock, which

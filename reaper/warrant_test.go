@@ -10,21 +10,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 4.
+// Promise 4. A later sandbox may adopt one of these allocations, and never the other.
 func TestWarrantExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
-		ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
-		time.Sleep(reaper.Freshness)
-		if _, err := ws[0].Allocation(); err != nil {
-			t.Errorf("after %v: %v", reaper.Freshness, err)
-		}
-		time.Sleep(time.Nanosecond)
-		if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
-			t.Errorf("a nanosecond later: %v, want ErrAgain", err)
-		}
-	})
+	for never, fresh := range freshness {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			a.NeverAdopted = never
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
+			time.Sleep(fresh)
+			if _, err := ws[0].Allocation(); err != nil {
+				t.Errorf("after %v: %v", fresh, err)
+			}
+			time.Sleep(time.Nanosecond)
+			if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+				t.Errorf("a nanosecond later: %v, want ErrAgain", err)
+			}
+		})
+	}
 }
+
+// freshness is how old a look may be, by whether the allocation is never adopted.
+var freshness = map[bool]time.Duration{false: 2 * time.Second, true: 20 * time.Second}
 
 // Promise 4. The age counts from the beginning of the look, because the answer may be
 // that old.

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -22,7 +23,11 @@ func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
 	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
 	var found map[string]reaper.Orphan
-	found, d.confirmer = Orphans(s, d.backend, s.cluster())
+	listed := d.backend
+	if s.adoptable {
+		listed = adoptable{d.backend}
+	}
+	found, d.confirmer = Orphans(s, listed, s.cluster())
 	for _, e := range entries {
 		o, ok := found[Place(e.Allocation)]
 		if !ok {
@@ -31,6 +36,23 @@ func (s *fixture) judge(entries ...entry) batch {
 		d.orphans = append(d.orphans, o)
 	}
 	return d
+}
+
+// adoptable lists the allocations of a backend as if each could be adopted, so that their
+// warrants expire soon.
+type adoptable struct{ reaper.Backend }
+
+func (b adoptable) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		for pool, err := range b.Backend.List(ctx) {
+			for i := range pool.Allocations {
+				pool.Allocations[i].NeverAdopted = false
+			}
+			if !yield(pool, err) {
+				return
+			}
+		}
+	}
 }
 
 // confirm returns a fresh warrant for each orphan.

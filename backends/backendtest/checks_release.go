@@ -80,6 +80,7 @@ func zeroWarrant(s *fixture) {
 func expiredWarrant(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2")
 	before := s.snapshot()
+	s.adoptable = true
 	d := s.judge(leaked...)
 	ws := d.confirm()
 	time.Sleep(reaper.Freshness + 10*time.Millisecond)

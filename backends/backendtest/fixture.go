@@ -18,7 +18,8 @@ type fixture struct {
 	pods  *Pods
 	made  atomic.Int64 // the number of owners so far
 
-	across bool // release by reaper.BatchReleaser
+	across    bool // release by reaper.BatchReleaser
+	adoptable bool // judge every allocation as one that a later sandbox may adopt
 }
 
 // An entry is an address that the plugin allocated.

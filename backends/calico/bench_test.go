@@ -78,7 +78,7 @@ func BenchmarkList(b *testing.B) {
 				var backend *Backend
 				var pools []reaper.Pool
 				list := func() {
-					backend = &Backend{open: func(context.Context) (datastore, error) { return f, nil }}
+					backend = newBackend(func(context.Context) (datastore, error) { return f, nil })
 					pools = nil
 					for pool, err := range backend.List(b.Context()) {
 						if err != nil {

@@ -89,7 +89,7 @@ type Backend struct {
 	open   func(ctx context.Context) (datastore, error)
 	inEtcd bool
 
-	slots slots // a call of Release has one, and more while some are free
+	slots slots // a call of Release has one, and more while some are free; see Limit
 
 	mu    sync.Mutex
 	store datastore
@@ -98,11 +98,16 @@ type Backend struct {
 	known handleCache
 }
 
+// newBackend returns a backend over a datastore that is opened when it is needed.
+func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
+	return &Backend{open: open, slots: newSlots(handlesAtOnce)}
+}
+
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
 
 // Limit implements reaper.Limiter.
-func (b *Backend) Limit(requests int) { b.slots.limit(requests) }
+func (b *Backend) Limit(requests int) { b.slots = newSlots(requests) }
 
 // OutsideAPIServer implements plugin.Outsider.
 func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }

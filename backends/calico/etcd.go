@@ -39,14 +39,16 @@ const (
 // NewEtcd returns the backend over the etcdv3 datastore. The first use connects.
 func NewEtcd(config clientv3.Config) *Backend {
 	config.DialOptions = append(slices.Clone(config.DialOptions), grpc.WithChainUnaryInterceptor(failFast))
-	return &Backend{inEtcd: true, open: func(ctx context.Context) (datastore, error) {
+	b := newBackend(func(ctx context.Context) (datastore, error) {
 		var client *clientv3.Client
 		err := patiently(ctx, func(ctx context.Context) (err error) {
 			client, err = dial(ctx, config)
 			return err
 		})
 		return etcd{client}, err
-	}}
+	})
+	b.inEtcd = true
+	return b
 }
 
 // dial makes a client, which logs in if the configuration has a user. The context

@@ -25,13 +25,13 @@ func NewKubernetes(config *rest.Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{open: func(ctx context.Context) (datastore, error) {
+	return newBackend(func(ctx context.Context) (datastore, error) {
 		group, err := findGroup(ctx, client)
 		if err != nil {
 			return nil, err
 		}
 		return kubernetes{client, group}, nil
-	}}, nil
+	}), nil
 }
 
 // kubernetes is the datastore in custom resources of the API server. Blocks and

@@ -25,7 +25,7 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	errs := make([]error, len(ws))
 	store, err := b.datastore(ctx)
 	if err == nil {
-		if err = b.slots.enter(ctx); err != nil {
+		if err = b.slots.Acquire(ctx, 1); err != nil {
 			err = fmt.Errorf("%w: %w", reaper.ErrAgain, err)
 		}
 	}
@@ -35,7 +35,7 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 		}
 		return errs
 	}
-	defer b.slots.leave()
+	defer b.slots.Release(1)
 	if pool == emptyHandles {
 		b.releaseEmptyHandles(ctx, store, ws, errs)
 		return errs

@@ -20,7 +20,7 @@ var phrases = map[string][]struct {
 	verbs  []string
 	phrase string
 }{
-	"pods":                    {{[]string{"get", "list"}, "list the pods, StatefulSets, nodes"}, {[]string{"watch"}, "watch the pods"}},
+	"pods":                    {{[]string{"get", "list"}, "list the pods, StatefulSets, nodes"}},
 	"statefulsets":            {{[]string{"list"}, "list the pods, StatefulSets, nodes"}},
 	"nodes":                   {{[]string{"list"}, "list the pods, StatefulSets, nodes"}},
 	"virtualmachineinstances": {{[]string{"list"}, "KubeVirt's virtual machine instances of the whole cluster"}},

@@ -32,8 +32,7 @@ func Cluster(runtime *Client, pods reaper.Cluster, self string, kubelets []strin
 	return n
 }
 
-// A node is a cluster with the sandboxes of one node. It has no other methods of the cluster
-// than those of reaper.Cluster: what follows the pods of a cluster knows no sandboxes.
+// A node is a cluster with the sandboxes of one node.
 type node struct {
 	reaper.Cluster
 	client   *Client

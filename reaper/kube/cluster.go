@@ -21,9 +21,9 @@ import (
 const pageSize = 500
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements reaper.Follower. Every read is a quorum read: requests have no
+// implements reaper.Cluster. Every read is a quorum read: requests have no
 // resourceVersion, so that the API server answers from its store, or from a cache that is
-// as new. Only a watch goes on from a resourceVersion.
+// as new.
 type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are

@@ -4,22 +4,19 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // An InFlight limits how many requests there are at the same time, so that the API server
-// has room for its other clients. A request ends when its answer is read. A watch does not
-// count: it has no end. It is safe for concurrent use.
+// has room for its other clients. A request ends when its answer is read. It is safe for
+// concurrent use.
 //
 // A write does not wait, because its warrant would expire meanwhile, and the lock too. A run
 // makes no more such writes at the same time than the limit. A read waits as long as there are
 // as many requests as the limit, and so does a write with a context of unhurried.
-type InFlight struct {
-	mu    sync.Mutex
-	free  int             // negative while writes take more places than there were
-	turns []chan struct{} // of the requests that wait, oldest first
-}
+type InFlight struct{ places *semaphore.Weighted }
 
 // unhurriedKey marks a context of unhurried.
 type unhurriedKey struct{}
@@ -30,26 +27,23 @@ func unhurried(ctx context.Context) context.Context {
 }
 
 // NewInFlight returns a limit of so many requests.
-func NewInFlight(most int) *InFlight { return &InFlight{free: most} }
+func NewInFlight(most int) InFlight { return InFlight{semaphore.NewWeighted(int64(most))} }
 
 // Wrap returns a transport whose requests wait until there are fewer than the limit.
-func (l *InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
+func (l InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
 
 // limited is a transport with a limit.
 type limited struct {
-	limit *InFlight
-	next  http.RoundTripper
+	InFlight
+	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Has("watch") {
-		return l.next.RoundTrip(request)
-	}
-	if err := l.limit.enter(request); err != nil {
+	leave, err := l.enter(request)
+	if err != nil {
 		return nil, err
 	}
-	leave := sync.OnceFunc(l.limit.leave)
 	response, err := l.next.RoundTrip(request)
 	if err != nil || response.Body == nil {
 		leave()
@@ -59,44 +53,17 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// enter waits until the request may be sent. The error is that of the request's context.
-func (l *InFlight) enter(request *http.Request) error {
-	waits := request.Method == http.MethodGet || request.Context().Value(unhurriedKey{}) != nil
-	l.mu.Lock()
-	if l.free > 0 || !waits {
-		l.free--
-		l.mu.Unlock()
-		return nil
+// enter waits until the request may be sent, and takes its place. A write that need not wait
+// takes one if there is one. The error is that of the request's context.
+func (l InFlight) enter(request *http.Request) (leave func(), err error) {
+	if request.Method != http.MethodGet && request.Context().Value(unhurriedKey{}) == nil {
+		if !l.places.TryAcquire(1) {
+			return func() {}, nil
+		}
+	} else if err := l.places.Acquire(request.Context(), 1); err != nil {
+		return nil, err
 	}
-	turn := make(chan struct{}, 1) // leave does not wait
-	l.turns = append(l.turns, turn)
-	l.mu.Unlock()
-	select {
-	case <-turn:
-		return nil
-	case <-request.Context().Done():
-	}
-	l.mu.Lock()
-	if i := slices.Index(l.turns, turn); i >= 0 {
-		l.turns = slices.Delete(l.turns, i, i+1)
-		l.mu.Unlock()
-		return request.Context().Err()
-	}
-	l.mu.Unlock()
-	l.leave() // its turn came at the same time
-	return request.Context().Err()
-}
-
-// leave gives the place of a request that has ended to the request that waits longest.
-func (l *InFlight) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.free++
-	if l.free > 0 && len(l.turns) > 0 {
-		l.free--
-		l.turns[0] <- struct{}{}
-		l.turns = slices.Delete(l.turns, 0, 1)
-	}
+	return sync.OnceFunc(func() { l.places.Release(1) }), nil
 }
 
 // leaving is the body of an answer whose request ends when it is read or closed.

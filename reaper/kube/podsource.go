@@ -14,17 +14,11 @@ import (
 
 // Pods implements reaper.Cluster.
 func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
-	pods, _, err := c.PodsAt(ctx)
-	return pods, err
-}
-
-// PodsAt implements reaper.Follower. All pages of a list have the same version.
-func (c *Cluster) PodsAt(ctx context.Context) ([]reaper.Pod, uint64, error) {
 	list, err := c.listPods(ctx)
 	if err != nil {
-		return nil, 0, answered(err)
+		return nil, answered(err)
 	}
-	return list.pods, versionOf(list.resourceVersion), nil
+	return list.pods, nil
 }
 
 // listPods lists every pod, or every one of the node. Where the API server answers consistent lists from its cache,

@@ -84,7 +84,7 @@ The rules that every run needs for any store. Takes release.
 # Which pods exist, and which do StatefulSets want?
 - apiGroups: [""]
   resources: [pods]
-  verbs: {{ ternary "[get, list, watch]" "[list]" .release }}
+  verbs: {{ ternary "[get, list]" "[list]" .release }}
 - apiGroups: [apps]
   resources: [statefulsets]
   verbs: [list]
