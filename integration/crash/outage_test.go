@@ -11,7 +11,7 @@ import (
 
 // The API server goes away in the middle of a run. What was done by then is in the
 // report, the rest is not, and the next run does it (promises 7 and 8).
-func TestRunSurvivesTheEndOfTheAPIServer(t *testing.T) {
+func TestEveryStepTheAPIServerEndsAt(t *testing.T) {
 	w, _ := fixture(t)
 	for _, at := range []struct {
 		name  string

@@ -31,7 +31,7 @@ func (w *world) fill(network string, leases int) []string {
 
 // A run over many leases ends, counts them, and releases those that are dead and no other
 // (promises 1 and 7).
-func TestManyLeases(t *testing.T) {
+func TestEveryOneOfManyLeases(t *testing.T) {
 	leases := 65_000
 	if testing.Short() {
 		leases = 2_500

@@ -30,7 +30,7 @@ type storm struct {
 // that what the reaper releases is given again at once. All that time it runs, under a
 // policy that waits for nothing. No sandbox that lives loses its lease, no address is given
 // twice, and in the end what is dead is gone and nothing else (promises 1, 7 and 8).
-func TestStorm(t *testing.T) {
+func TestEverySandboxOfAStorm(t *testing.T) {
 	const writers = 4
 	sandboxes := int64(1500)
 	if testing.Short() {

@@ -3,14 +3,11 @@ package run_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -134,69 +131,3 @@ func TestEveryDropOfTheCensus(t *testing.T) {
 
 // ledgerVersion is the ledger's place among the versions of all objects.
 const ledgerVersion = "configmaps/ip-reaper/ip-reaper-ledger"
-
-// A nightly scale-down is no reason to refuse for days: a second list that says the same,
-// a grace period later, is believed.
-func TestDropIsBelievedByTheSecondListThatSaysSo(t *testing.T) {
-	f := newFixture(t)
-	f.addPods(19)
-	f.live("web-0")
-	f.dies("web-0")
-	f.reap(reap.ExitDone, patient)
-	f.deletePods(11)
-	for range 2 {
-		f.wantSaid(f.reap(reap.ExitLimit, patient).Report, decisions{"web-0": suspected})
-	}
-	f.pass(time.Hour)
-	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"web-0": released})
-}
-
-// A nightly job farm leaves many finished pods, and the garbage collector removes them all.
-// That is no drop.
-func TestFinishedPodsMayGoAllAtOnce(t *testing.T) {
-	f := newFixture(t)
-	f.must(parallel.Each(16, names(60), func(_ int, name string) error {
-		_, err := f.CreatePod(f.Context(), shop, name, cluster.Phase(corev1.PodSucceeded))
-		return err
-	}))
-	f.live("web-0")
-	f.dies("web-0")
-	f.reap(reap.ExitDone, patient)
-	if got := f.ledger().Pods; got != 1 {
-		t.Errorf("the ledger says %d pods, want 1", got)
-	}
-	f.deletePods(60)
-	f.pass(time.Hour)
-	f.wantSaid(f.reap(reap.ExitDone, patient).Report, decisions{"web-0": released})
-}
-
-// If nothing has lost its owner, a drop is accepted, and the next run compares with the
-// figures of this one.
-func TestCensusMayShrinkWhereNothingIsOwnerless(t *testing.T) {
-	f := newFixture(t)
-	f.addPods(20)
-	f.live("web-0")
-	f.reap(reap.ExitDone, atOnce)
-	if got := f.ledger().Pods; got != 22 {
-		t.Errorf("the ledger says %d pods, want 22", got)
-	}
-	f.deletePods(19)
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
-	if got := f.ledger().Pods; got != 3 {
-		t.Errorf("the ledger says %d pods, want 3", got)
-	}
-	f.leak("web-1")
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present, "web-1": released})
-}
-
-// Half of the pods may be gone: a drop has to be more.
-func TestCensusMayLoseHalf(t *testing.T) {
-	f := newFixture(t)
-	f.addNodes("a", "b", "c", "d")
-	f.addPods(19)
-	f.leak("web-0")
-	f.reap(reap.ExitDone, patient)
-	f.deletePods(10)
-	f.deleteNodes("a", "b")
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
-}

@@ -87,16 +87,6 @@ func TestAddressOnANodeThatSaysNothingIsHeld(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"silent": released, "unseen": unreachable})
 }
 
-func TestAddressOnANodeThatSaysNothingGoesWhereThePolicySaysSo(t *testing.T) {
-	f := newFixture(t)
-	f.createNodesWithPods()
-	f.reap(reap.ExitDone, patient)
-	f.loseNodes()
-	f.wantSaid(f.reap(reap.ExitDone, atOnce+"nodes: {unreachable: release, unknown: release}\n").Report, decisions{
-		"silent": released, "ready": released, "off": released, "removed": released, "unseen": released,
-	})
-}
-
 // A ledger that is gone remembers no node: what it held is ordinary from then on, as
 // docs/design.md says.
 func TestWithoutALedgerNoNodeIsKnown(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
@@ -60,19 +59,6 @@ func noteOf(r *reap.Report, pod string) string {
 		}
 	}
 	return ""
-}
-
-// A run that could not read what is reserved goes on to count since when entries are
-// without an owner: the next one need not begin anew.
-func TestTimeGoesOnWhileReservedIPsCannotBeRead(t *testing.T) {
-	f := newFixture(t)
-	f.leak("web-0")
-	f.toReaper.Before(proxy.On("list reservedips"), proxy.Always(proxy.Forbidden()))
-	f.wantSaid(f.reap(reap.ExitPartial, patient+reservedIPs).Report, decisions{"web-0": reserved})
-	f.pass(time.Hour)
-	f.wantSaid(f.reap(reap.ExitPartial, patient+reservedIPs).Report, decisions{"web-0": reserved})
-	f.toReaper.Reset()
-	f.wantSaid(f.reap(reap.ExitDone, patient+reservedIPs).Report, decisions{"web-0": released})
 }
 
 // What became unreadable after the listing keeps the object, which could not be

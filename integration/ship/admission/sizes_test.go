@@ -47,7 +47,7 @@ const blockSize = 4096
 
 // The largest block costs less, full or nearly empty, and released as a whole or one by
 // one. With -short only the largest one is tried, half full.
-func TestLargestBlockIsNotTooMuchWork(t *testing.T) {
+func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 	f := newFixture(t)
 	handles := func(n int) []string {
 		all := make([]string, n)
