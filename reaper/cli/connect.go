@@ -117,8 +117,7 @@ func clientsOf(config *rest.Config) (clients, error) {
 // maxFirstAnswer is how long the program waits for the first answer of an API server.
 const maxFirstAnswer = 30 * time.Second
 
-// watch makes the requests of a config tell of what takes long: that the API server does
-// not answer at all, and on a terminal how far the lists are.
+// watch makes the requests of a config tell that the API server does not answer at all.
 func watch(w ioStreams, config *rest.Config, timeout time.Duration, logger *slog.Logger) {
 	limit := min(timeout, cmp.Or(w.firstAnswer, maxFirstAnswer))
 	first := &kube.FirstAnswer{Server: config.Host, Interval: limit / 3, Limit: limit}
@@ -131,9 +130,6 @@ func watch(w ioStreams, config *rest.Config, timeout time.Duration, logger *slog
 		logger.Warn("waiting for the API server", "server", config.Host, "request", request, "waited", waited.String())
 	}
 	config.Wrap(first.Wrap)
-	if w.terminal {
-		config.Wrap(kube.NewListProgress(time.Now, w.progress).Wrap)
-	}
 }
 
 // progress prints a line of progress to the terminal.
