@@ -227,3 +227,31 @@ func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
 	}
 	equal(t, "limits", limits, []string{"500", "125", "31", "7", "1"})
 }
+
+// A server that never answers is given up. What answers, or cannot be reached, is no matter of
+// the first answer, and neither is an interrupted program.
+func TestServerThatNeverAnswersIsGivenUp(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, tt := range []struct {
+		name   string
+		ctx    context.Context
+		answer http.HandlerFunc
+		limit  time.Duration
+		want   string // in the error
+	}{
+		{"it never answers", t.Context(), hang, 50 * time.Millisecond, "the API server a did not answer within 50ms"},
+		{"it answers", t.Context(), func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, `{}`) }, time.Minute, ""},
+		{"it refuses", t.Context(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, time.Minute, ""},
+		{"it breaks off", t.Context(), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Minute, ""},
+		{"the program is interrupted", interrupted, hang, time.Minute, "context canceled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := kube.FirstAnswer(tt.ctx, clientAt(t, tt.answer), "a", tt.limit)
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
