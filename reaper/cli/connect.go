@@ -40,7 +40,11 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 		return connection{}, reaper.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+contextName)
 	}
-	clock := prepare(w, config, of, logger)
+	clock := prepare(config, of)
+	clients, err := clientsOf(config)
+	if err != nil {
+		return connection{}, err
+	}
 	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew, close: func() {}}
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p); err != nil {
 		return connection{}, err
@@ -54,10 +58,6 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	}
 	namespace = cmp.Or(f.stateNamespace, namespace)
 	c.stateNamespace = namespace
-	clients, err := clientsOf(config)
-	if err != nil {
-		return connection{}, err
-	}
 	c.raw = clients.raw
 	c.cluster = kube.NewCluster(clients.core, clients.apps, clients.raw)
 	c.ledgers = kube.NewLedgers(clients.core, namespace)
@@ -65,6 +65,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	c.lock = kube.NewLock(clients.leases, namespace, time.Now, logger)
 	c.events = kube.NewEventRecorder(clients.events, clients.core, self, controllerName)
 	c.access = rights(w, clients, c.backends, namespace, p, logger)
+	c.firstAnswer = func(ctx context.Context) error { return firstAnswer(ctx, w, config.Host, clients, of.timeout, logger) }
 	c.checkState = func(ctx context.Context, writes bool) ([]string, error) {
 		return checkState(ctx, clients, namespace, writes, logger)
 	}
@@ -78,13 +79,12 @@ func retention(p policy.Policy) journal.Retention {
 
 // prepare sets what the requests of a config have in common. It returns the clock that they
 // are compared with.
-func prepare(w ioStreams, config *rest.Config, of commandFlags, logger *slog.Logger) *kube.Clock {
+func prepare(config *rest.Config, of commandFlags) *kube.Clock {
 	config.UserAgent = "ip-reaper/" + buildVersion()
 	config.Timeout = requestTimeout
 	clock := kube.NewClock(time.Now)
 	config.Wrap(kube.NewInFlight(cmp.Or(of.concurrency, defaultConcurrency)).Wrap)
 	config.Wrap(clock.Wrap)
-	watch(w, config, of.timeout, logger)
 	config.QPS = -1 // the API server's priority and fairness does the throttling
 	return clock
 }
@@ -117,23 +117,22 @@ func clientsOf(config *rest.Config) (clients, error) {
 // maxFirstAnswer is how long the program waits for the first answer of an API server.
 const maxFirstAnswer = 30 * time.Second
 
-// watch makes the requests of a config tell of what takes long: that the API server does
-// not answer at all, and on a terminal how far the lists are.
-func watch(w ioStreams, config *rest.Config, timeout time.Duration, logger *slog.Logger) {
+// firstAnswer waits for the first answer of the API server. It tells once that it waits.
+func firstAnswer(ctx context.Context, w ioStreams, host string, c clients, timeout time.Duration, logger *slog.Logger) error {
 	limit := min(timeout, cmp.Or(w.firstAnswer, maxFirstAnswer))
-	first := &kube.FirstAnswer{Server: config.Host, Interval: limit / 3, Limit: limit}
-	first.Tell = func(request string, waited time.Duration) {
-		waited = waited.Round(100 * time.Millisecond)
-		if w.terminal {
-			w.progress(fmt.Sprintf("waiting for the API server %s to %s, %v", config.Host, request, waited))
-			return
-		}
-		logger.Warn("waiting for the API server", "server", config.Host, "request", request, "waited", waited.String())
+	answered := make(chan error, 1)
+	go func() { answered <- kube.FirstAnswer(ctx, c.raw, host, limit) }()
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(limit / 3):
 	}
-	config.Wrap(first.Wrap)
 	if w.terminal {
-		config.Wrap(kube.NewListProgress(time.Now, w.progress).Wrap)
+		w.progress("waiting for the API server " + host)
+	} else {
+		logger.Warn("waiting for the API server", "server", host)
 	}
+	return <-answered
 }
 
 // progress prints a line of progress to the terminal.

@@ -71,6 +71,9 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	defer conn.close()
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
+	if err := conn.firstAnswer(timed); err != nil {
+		return err
+	}
 	warnings, err := conn.checkState(timed, false)
 	if err != nil {
 		return err

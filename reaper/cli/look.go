@@ -81,6 +81,9 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 		return nil, err
 	}
 	defer conn.close()
+	if err := conn.firstAnswer(ctx); err != nil {
+		return nil, err
+	}
 	warnings, err := conn.checkState(ctx, false)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,8 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 		access:     func(context.Context, []string) reaper.Denied { return reaper.Denied{} },
 		clockSkew:  func() (time.Duration, bool) { return 0, false },
 		checkState: func(context.Context, bool) ([]string, error) { return nil, folder.Check() },
+
+		firstAnswer: func(context.Context) error { return nil },
 	}
 	c.close = func() { _ = journals.Close() }
 	if of.stateOnly {
@@ -68,11 +70,12 @@ func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connect
 	if err != nil {
 		return nil, err
 	}
-	c.clockSkew = prepare(w, config, of, logger).Skew
+	c.clockSkew = prepare(config, of).Skew
 	clients, err := clientsOf(config)
 	if err != nil {
 		return nil, err
 	}
+	c.firstAnswer = func(ctx context.Context) error { return firstAnswer(ctx, w, config.Host, clients, of.timeout, logger) }
 	c.address, c.context = config.Host, contextName
 	return kube.NewNodePods(clients.core, clients.raw, node), nil
 }

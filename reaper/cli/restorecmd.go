@@ -127,6 +127,9 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err := checkOnly(only, journal); err != nil {
 		return errors.Join(err, damage)
 	}
+	if err := conn.firstAnswer(timed); err != nil { // a journal in a file needed none
+		return err
+	}
 	warnings, err := conn.checkState(timed, !f.dryRun)
 	if err != nil {
 		return err
@@ -150,6 +153,9 @@ func readJournal(ctx context.Context, w ioStreams, f restoreFlags, conn connecti
 		}
 		defer text.Close()
 		return journal.Read(name, text)
+	}
+	if err := conn.firstAnswer(ctx); err != nil {
+		return reaper.Journal{}, err
 	}
 	return conn.journals.Read(ctx, f.run)
 }

@@ -152,6 +152,9 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (o
 	if err = f.checkJournal(dryRun); err != nil {
 		return on, err
 	}
+	if err = on.conn.firstAnswer(ctx); err != nil {
+		return on, err
+	}
 	if on.warnings, err = on.conn.checkState(ctx, writes); err != nil {
 		return on, err
 	}

@@ -56,6 +56,10 @@ type connection struct {
 	access    func(ctx context.Context, backends []string) reaper.Denied
 	clockSkew func() (time.Duration, bool)
 
+	// firstAnswer returns an error if the API server never answers. A command calls it before
+	// anything else that it asks the API server.
+	firstAnswer func(ctx context.Context) error
+
 	// checkState returns an error if a command that writes has no place for its state, and
 	// warnings for the report. What it may not read, it does not tell.
 	checkState func(ctx context.Context, writes bool) (warnings []string, err error)

@@ -31,7 +31,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 		terminal bool
 		told     string
 	}{
-		{"on a terminal", true, "waiting for the API server http://" + listener.Addr().String() + " to "},
+		{"on a terminal", true, "waiting for the API server http://" + listener.Addr().String() + "\n"},
 		{"elsewhere", false, `"msg":"waiting for the API server"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

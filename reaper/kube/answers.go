@@ -15,13 +15,11 @@ import (
 // Transient wraps an error of a request to the API server in reaper.ErrAgain if the
 // same request may succeed later: the connection failed, another client wrote first, or
 // the server is busy or broken. It returns nil and other errors as they are, among them
-// what admission control denied, what wraps reaper.ErrRefused, and that the server has never
-// answered.
+// what admission control denied, and what wraps reaper.ErrRefused.
 func Transient(err error) error {
 	var status apierrors.APIStatus
-	var silent silentError
 	switch {
-	case err == nil, errors.Is(err, reaper.ErrAgain), errors.Is(err, reaper.ErrRefused), IsDenied(err), errors.As(err, &silent):
+	case err == nil, errors.Is(err, reaper.ErrAgain), errors.Is(err, reaper.ErrRefused), IsDenied(err):
 		return err
 	case !errors.As(err, &status):
 		return &reaper.RetryAfterError{Err: err}

@@ -61,21 +61,23 @@ func benchPages(b *testing.B, n int) [][]byte {
 func BenchmarkReadPods(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		pages := benchPages(b, n)
-		for name, read := range map[string]func(data []byte, r *podReader) (podPage, error){
-			"decoded": func(data []byte, _ *podReader) (podPage, error) { return decoded(data) },
-			"read":    func(data []byte, r *podReader) (podPage, error) { return readPodList(bytes.NewReader(data), r) },
+		for name, read := range map[string]func(data []byte, f listForm[reaper.Pod]) (page[reaper.Pod], error){
+			"decoded": func(data []byte, _ listForm[reaper.Pod]) (page[reaper.Pod], error) { return decoded(data) },
+			"read": func(data []byte, f listForm[reaper.Pod]) (page[reaper.Pod], error) {
+				return f.read(&answerBody{from: bytes.NewReader(data), left: MaxPage})
+			},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					var all []reaper.Pod
-					reader := newPodReader()
+					form := podForm()
 					for _, data := range pages {
-						page, err := read(data, reader)
+						page, err := read(data, form)
 						if err != nil {
 							b.Fatal(err)
 						}
-						all = append(all, page.pods...)
+						all = append(all, page.items...)
 					}
 					if len(all) != n {
 						b.Fatal(len(all))
@@ -92,15 +94,16 @@ func BenchmarkHeldPods(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		var all []reaper.Pod
-		reader := newPodReader()
+		form := podForm()
 		for base := 0; base < n; base += pageSize {
-			page, err := readPodList(bytes.NewReader(encoded(b, listOf(benchPods(base, pageSize)...), true)), reader)
+			data := encoded(b, listOf(benchPods(base, pageSize)...), true)
+			page, err := form.read(&answerBody{from: bytes.NewReader(data), left: MaxPage})
 			if err != nil {
 				b.Fatal(err)
 			}
-			all = append(all, page.pods...)
+			all = append(all, page.items...)
 		}
-		reader = nil
+		form = listForm[reaper.Pod]{}
 		b.ReportMetric(float64(heap()-before)/n, "B/pod-listed")
 		census := reaper.NewCensus(time.Now(), all, nil)
 		all = nil

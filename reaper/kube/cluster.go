@@ -5,13 +5,8 @@ package kube
 
 import (
 	"context"
-	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -28,7 +23,7 @@ type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are
 
-	lists *manner
+	lists *listMode
 }
 
 // A Group is the client of an API group.
@@ -39,55 +34,34 @@ type Group interface {
 // NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
 // It does not take the clientset of all API groups, which makes the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
-	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw, lists: mannerOf(raw)}
+	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw, lists: modeOf(raw)}
+}
+
+// Pods implements reaper.Cluster.
+func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	request := func() *rest.Request {
+		pods := c.core.Get().Resource("pods")
+		if c.node != "" {
+			pods.Param("fieldSelector", "spec.nodeName="+c.node)
+		}
+		return pods
+	}
+	list, err := readList(ctx, c.lists, request, podForm())
+	return list.items, answered(err)
 }
 
 // StatefulSets implements reaper.Cluster.
 func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	request := func() *rest.Request { return c.apps.Get().Resource("statefulsets") }
-	return list(ctx, pageSize, request, func(l *appsv1.StatefulSetList) []appsv1.StatefulSet { return l.Items }, readStatefulSet)
+	list, err := readList(ctx, c.lists, request, formOf("apps/v1", "StatefulSetList", readStatefulSet))
+	return list.items, answered(err)
 }
 
 // Nodes implements reaper.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	request := func() *rest.Request { return c.core.Get().Resource("nodes") }
-	return list(ctx, pageSize, request, func(l *corev1.NodeList) []corev1.Node { return l.Items }, readNode)
-}
-
-// list reads every object of a list, with at most that many objects on the first page. It
-// reduces the objects page by page, so that it does not hold all of them in full.
-func list[L, O, T any, P interface {
-	*L
-	metav1.ListInterface
-	runtime.Object
-}](ctx context.Context, first int, request func() *rest.Request, items func(*L) []O, reduce func(*O) T,
-) ([]T, error) {
-	all, err := listPages(ctx, first, request, func(data []byte) (metav1.ListInterface, []T, error) {
-		return decodePage[L, O, T, P](data, items, reduce)
-	})
-	return all, answered(err)
-}
-
-// decodePage decodes a page of a list, and reduces its objects.
-func decodePage[L, O, T any, P interface {
-	*L
-	metav1.ListInterface
-	runtime.Object
-}](data []byte, items func(*L) []O, reduce func(*O) T,
-) (metav1.ListInterface, []T, error) {
-	page := new(L)
-	switch decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, P(page)); {
-	case err != nil:
-		return nil, nil, fmt.Errorf("decode: %w", err)
-	case decoded != runtime.Object(P(page)):
-		return nil, nil, errNoList
-	}
-	objects := items(page)
-	reduced := make([]T, len(objects))
-	for i := range objects {
-		reduced[i] = reduce(&objects[i])
-	}
-	return P(page), reduced, nil
+	list, err := readList(ctx, c.lists, request, formOf("v1", "NodeList", readNode))
+	return list.items, answered(err)
 }
 
 // Pod implements reaper.Cluster. It makes one request. If the API server asks to come back

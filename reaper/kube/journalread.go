@@ -138,7 +138,8 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 	request := func() *rest.Request {
 		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
 	}
-	return list(ctx, journalPage, request, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, reduce)
+	list, err := readPages(ctx, journalPage, pagesOf(request, formOf("v1", "ConfigMapList", reduce)))
+	return list.items, answered(err)
 }
 
 // namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another

@@ -17,106 +17,76 @@ import (
 // of 1.5 MiB, and JSON is no longer than twice of what is stored.
 const MaxPage = 8 << 20
 
-// A Page is a part of a list.
-type Page[T any] struct {
-	Items   []T
-	Next    string // the token of the next page; empty after the last page
-	Version string // of the list, the same on each page
+// A page is a list, or a part of one.
+type page[T any] struct {
+	items   []T
+	next    string // the token of the next page; empty after the last page
+	version string // of the list, the same on each page
+	bytes   int    // the size of the answer
 }
 
-// An Answer has a page that is not decoded yet.
-type Answer[T any] struct {
-	Bytes int // the size of the answer
-
-	// Likely is the token of the next page as far as it shows before the page is decoded.
-	// It may be empty or wrong: Page.Next counts.
-	Likely string
-
-	// Decode returns the page. It is called once, and not for an answer with more than
-	// MaxPage bytes.
-	Decode func() (Page[T], error)
-}
-
-// A PageFunc requests the page of a list to which the token belongs, with at most limit
+// A pageFunc requests the page of a list to which the token belongs, with at most limit
 // objects. An empty token belongs to the first page. If the answer has more than MaxPage
-// bytes, PageFunc does not read further, and returns only Bytes, which is larger. It may be
-// called while an answer before is decoded.
-type PageFunc[T any] func(ctx context.Context, token string, limit int) (Answer[T], error)
+// bytes, the error wraps errLargeObject.
+type pageFunc[T any] func(ctx context.Context, token string, limit int) (page[T], error)
 
 // maxGrowth is how many times as many objects a later page may have as the first one. An API
 // server needs some 10 ms for each answer, beside what it needs for each object.
 const maxGrowth = 10
 
-// Pages reads all pages of a list, with at most that many objects on the first page. It
-// returns the whole list or an error, never a part. It requests a page while it decodes the
-// one before.
+// readPages reads all pages of a list, with at most that many objects on the first page. It
+// returns the whole list or an error, never a part.
 //
 // If the objects are small, later pages have more of them. Pages with more than MaxPage bytes
 // are read again with fewer. A token does not depend on the number of objects.
 //
-// If the API server answers 410 Expired, Pages reads the list again from the first page,
+// If the API server answers 410 Expired, readPages reads the list again from the first page,
 // because the pages before belong to another time. It retries transient errors. If two pages
-// have different versions, they are not of one list, and Pages fails.
-func Pages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
+// have different versions, they are not of one list, and readPages fails.
+func readPages[T any](ctx context.Context, first int, request pageFunc[T]) (page[T], error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
-		all, err := readPages(ctx, first, request)
+		all, err := readPagesOnce(ctx, first, request)
 		if err == nil || !apierrors.IsResourceExpired(err) || attempt == restarts {
 			return all, err
 		}
 	}
 }
 
-// errLargeObject says that one object alone is larger than a page may be. The next answer
-// would be so, too.
+// errLargeObject says that an answer is too large; with one object, the next one would be so, too.
 var errLargeObject = refusedError{fmt.Errorf("an answer with one object has more than %d MiB", MaxPage>>20)}
 
 // errMixed says that a list is of several times. A conforming API server reads the pages behind
 // the first one at its resourceVersion.
 var errMixed = refusedError{errors.New("the pages of the list have different resourceVersions")}
 
-// readPages reads the pages once, from the first to the last.
-func readPages[T any](ctx context.Context, first int, request PageFunc[T]) ([]T, error) {
-	var all []T
-	var version string // of the first page
-	next := ahead[T]{request: request}
-	defer next.stop()
+// readPagesOnce reads the pages from the first to the last.
+func readPagesOnce[T any](ctx context.Context, first int, request pageFunc[T]) (page[T], error) {
+	var all page[T]
 	limit, token := first, ""
 	for {
-		var page Page[T]
-		var answer Answer[T]
-		nextLimit := limit
+		var one page[T]
 		err := Patiently(ctx, func(ctx context.Context) (err error) {
-			answer, err = next.take(ctx, token, limit)
-			if err != nil || answer.Bytes > MaxPage {
-				return err
-			}
-			// The objects of the next page may be twice as large.
-			nextLimit = min(maxGrowth*first, max(1, limit*(MaxPage/2)/max(1, answer.Bytes)))
-			if answer.Likely != "" {
-				next.begin(ctx, answer.Likely, nextLimit)
-			}
-			page, err = answer.Decode()
+			one, err = request(ctx, token, limit)
 			return err
 		})
 		switch {
-		case err != nil:
-			return nil, err
-		case answer.Bytes > MaxPage && limit == 1:
-			return nil, errLargeObject
-		case answer.Bytes > MaxPage:
+		case errors.Is(err, errLargeObject) && limit > 1:
 			limit = max(1, limit/4)
 			continue
+		case err != nil:
+			return page[T]{}, err
 		case token == "":
-			version = page.Version
-		case page.Version != version:
-			return nil, errMixed
+			all.version = one.version
+		case one.version != all.version:
+			return page[T]{}, errMixed
 		}
-		all = append(all, page.Items...)
-		if page.Next == "" {
+		all.items = append(all.items, one.items...)
+		if one.next == "" {
 			return all, nil
 		}
-		limit, token = nextLimit, page.Next
+		// The objects of the next page may be twice as large.
+		limit, token = min(maxGrowth*first, max(1, limit*(MaxPage/2)/max(1, one.bytes))), one.next
 	}
 }
 

@@ -1,19 +1,13 @@
-package kube_test
+package kube
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // first is how many objects the first page may have, and most a later one.
@@ -26,28 +20,23 @@ const (
 type pagedList struct {
 	sizes  []int
 	limits []int // of all requests
-	read   []int // bytes of the pages that were not given up
 }
 
-func (s *pagedList) page(_ context.Context, token string, limit int) (kube.Answer[int], error) {
+func (s *pagedList) page(_ context.Context, token string, limit int) (page[int], error) {
 	from, _ := strconv.Atoi(token)
 	to := min(from+limit, len(s.sizes))
 	s.limits = append(s.limits, limit)
-	var p kube.Page[int]
-	size := 0
+	var p page[int]
 	for n := from; n < to; n++ {
-		p.Items, size = append(p.Items, n), size+s.sizes[n]
+		p.items, p.bytes = append(p.items, n), p.bytes+s.sizes[n]
 	}
-	if size > kube.MaxPage {
-		return kube.Answer[int]{Bytes: kube.MaxPage + 1}, nil
+	if p.bytes > MaxPage {
+		return page[int]{}, errLargeObject
 	}
-	s.read = append(s.read, size)
 	if to < len(s.sizes) {
-		p.Next = strconv.Itoa(to)
+		p.next = strconv.Itoa(to)
 	}
-	answer := answerOf(p)
-	answer.Bytes = size
-	return answer, nil
+	return p, nil
 }
 
 // many returns n objects of a size.
@@ -70,10 +59,13 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &pagedList{sizes: tt.sizes}
-			got, err := kube.Pages(t.Context(), first, s.page)
-			equal(t, "error", err, nil)
-			equal(t, "items", len(got), len(tt.sizes))
-			equal(t, "limits", s.limits, tt.limits)
+			got, err := readPages(t.Context(), first, s.page)
+			if err != nil || len(got.items) != len(tt.sizes) {
+				t.Errorf("%d items, %v, want %d", len(got.items), err, len(tt.sizes))
+			}
+			if diff := cmp.Diff(tt.limits, s.limits); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -81,14 +73,15 @@ func TestPagesAreAsLargeAsTheirObjectsAllow(t *testing.T) {
 // Promise 2, 3. With objects of any sizes, the list is whole and in order, or an error.
 func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.SampledFrom([]int{0, 1, 5 << 10, 256 << 10, 3 << 20, kube.MaxPage, kube.MaxPage + 1})
+		size := rapid.SampledFrom([]int{0, 1, 5 << 10, 256 << 10, 3 << 20, MaxPage, MaxPage + 1})
 		s := &pagedList{}
 		for range rapid.IntRange(0, 8).Draw(t, "runs") {
 			s.sizes = append(s.sizes, many(rapid.IntRange(1, 300).Draw(t, "objects"), size.Draw(t, "size"))...)
 		}
 		first := rapid.IntRange(1, 600).Draw(t, "first")
-		got, err := kube.Pages(t.Context(), first, s.page)
-		if len(s.sizes) > 0 && slices.Max(s.sizes) > kube.MaxPage {
+		list, err := readPages(t.Context(), first, s.page)
+		got := list.items
+		if len(s.sizes) > 0 && slices.Max(s.sizes) > MaxPage {
 			if err == nil || got != nil {
 				t.Fatalf("%d items, %v; want none and an error", len(got), err)
 			}
@@ -101,27 +94,4 @@ func TestPagesOfAnySizesAreWholeOrAnError(t *testing.T) {
 			t.Fatalf("limits %v", s.limits)
 		}
 	})
-}
-
-// An answer without an end is given up, and the error says that a further request would
-// fail too.
-func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
-	var limits []string
-	client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
-		limits = append(limits, r.URL.Query().Get("limit"))
-		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"9"},"items":["`)
-		for block := strings.Repeat("x", 1<<20); ; {
-			if _, err := io.WriteString(w, block); err != nil {
-				return
-			}
-		}
-	})
-	got, err := blocksAt(t, client)
-	if want := "an answer with one object has more than 8 MiB"; err == nil || got != nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, %v; want nothing, and %q", got, err, want)
-	}
-	if !errors.Is(err, reaper.ErrRefused) {
-		t.Errorf("%v, want one that wraps ErrRefused", err)
-	}
-	equal(t, "limits", limits, []string{"500", "125", "31", "7", "1"})
 }

@@ -1,4 +1,4 @@
-package kube_test
+package kube
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 var (
 	podResource   = schema.GroupResource{Resource: "pods"}
-	expired       = apierrors.NewResourceExpired("the provided continue parameter is too old")
+	tooOld        = apierrors.NewResourceExpired("the provided continue parameter is too old")
 	forbidden     = apierrors.NewForbidden(podResource, "", errors.New("no"))
 	conflict      = apierrors.NewConflict(podResource, "web", errors.New("modified"))
 	tooMany       = apierrors.NewTooManyRequests("later", 1)
@@ -39,22 +39,17 @@ type book struct {
 	edition  int
 }
 
-func (b *book) page(_ context.Context, token string, _ int) (kube.Answer[string], error) {
+func (b *book) page(_ context.Context, token string, _ int) (page[string], error) {
 	n := len(b.asked)
 	b.asked = append(b.asked, token)
 	if n < len(b.failures) && b.failures[n] != nil {
-		return kube.Answer[string]{Likely: "nowhere"}, b.failures[n]
+		return page[string]{}, b.failures[n]
 	}
 	if token == "" {
 		b.edition++
 	}
 	next := map[string]string{"": "2", "2": "3", "3": ""}[token]
-	return answerOf(kube.Page[string]{Items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, Next: next}), nil
-}
-
-// answerOf is an answer of no size that shows at once which page is next.
-func answerOf[T any](p kube.Page[T]) kube.Answer[T] {
-	return kube.Answer[T]{Likely: p.Next, Decode: func() (kube.Page[T], error) { return p, nil }}
+	return page[string]{items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, next: next}, nil
 }
 
 // whole is all that an edition has.
@@ -76,10 +71,10 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 		asked    int
 	}{
 		{"all goes well", nil, whole(1), nil, 3},
-		{"an expired page starts anew", []error{nil, nil, expired}, whole(2), nil, 6},
-		{"an expired first page starts anew", []error{expired}, whole(1), nil, 4},
-		{"every page expires once", []error{nil, expired, nil, nil, expired}, whole(3), nil, 8},
-		{"it expires over and over", []error{nil, expired, nil, expired, nil, expired, nil, expired}, nil, expired, 8},
+		{"an expired page starts anew", []error{nil, nil, tooOld}, whole(2), nil, 6},
+		{"an expired first page starts anew", []error{tooOld}, whole(1), nil, 4},
+		{"every page expires once", []error{nil, tooOld, nil, nil, tooOld}, whole(3), nil, 8},
+		{"it expires over and over", []error{nil, tooOld, nil, tooOld, nil, tooOld, nil, tooOld}, nil, tooOld, 8},
 		{"a busy server is asked again", []error{nil, tooMany, tooMany}, whole(1), nil, 5},
 		{"a broken server is asked again", []error{internal, nil, internal}, whole(1), nil, 5},
 		{"a broken connection is made again", []error{nil, errConnection}, whole(1), nil, 4},
@@ -90,22 +85,26 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &book{failures: tt.failures}
-				got, err := kube.Pages(t.Context(), 2, b.page)
+				got, err := readPages(t.Context(), 2, b.page)
 				if !errors.Is(err, tt.err) {
 					t.Errorf("error %v, want %v", err, tt.err)
 				}
-				equal(t, "items", got, tt.want)
-				equal(t, "requests", len(b.asked), tt.asked)
+				if diff := cmp.Diff(tt.want, got.items); diff != "" {
+					t.Errorf("items (-want +got):\n%s", diff)
+				}
+				if len(b.asked) != tt.asked {
+					t.Errorf("%d requests, want %d", len(b.asked), tt.asked)
+				}
 			})
 		})
 	}
 }
 
 func TestPagesOfAnEmptyList(t *testing.T) {
-	got, err := kube.Pages(t.Context(), 2, func(context.Context, string, int) (kube.Answer[string], error) {
-		return answerOf(kube.Page[string]{}), nil
+	got, err := readPages(t.Context(), 2, func(context.Context, string, int) (page[string], error) {
+		return page[string]{}, nil
 	})
-	if err != nil || len(got) != 0 {
+	if err != nil || len(got.items) != 0 {
 		t.Errorf("%v, %v; want nothing", got, err)
 	}
 }
@@ -113,24 +112,25 @@ func TestPagesOfAnEmptyList(t *testing.T) {
 // Promise 2, 3. Pages of several times are no list: what moved between them is on none, or on two.
 func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
 	versions := map[string]string{"": "7", "2": "7", "3": "8"}
-	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
+	got, err := readPages(t.Context(), 2, func(_ context.Context, token string, _ int) (page[string], error) {
 		next := map[string]string{"": "2", "2": "3", "3": ""}[token]
-		return answerOf(kube.Page[string]{Items: []string{"of page " + token}, Next: next, Version: versions[token]}), nil
+		return page[string]{items: []string{"of page " + token}, next: next, version: versions[token]}, nil
 	})
-	if got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
+	if got.items != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
 		t.Errorf("%v, %v; want nothing, and that the versions differ", got, err)
 	}
 }
 
 func TestEmptyPageIsNotTheEnd(t *testing.T) {
-	got, err := kube.Pages(t.Context(), 2, func(_ context.Context, token string, _ int) (kube.Answer[string], error) {
+	got, err := readPages(t.Context(), 2, func(_ context.Context, token string, _ int) (page[string], error) {
 		if token == "" {
-			return answerOf(kube.Page[string]{Next: "2"}), nil
+			return page[string]{next: "2"}, nil
 		}
-		return answerOf(kube.Page[string]{Items: []string{"late"}}), nil
+		return page[string]{items: []string{"late"}}, nil
 	})
-	equal(t, "error", err, nil)
-	equal(t, "items", got, []string{"late"})
+	if diff := cmp.Diff([]string{"late"}, got.items); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
 }
 
 func TestPagesEndWithTheirContext(t *testing.T) {
@@ -138,11 +138,13 @@ func TestPagesEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		b := &book{failures: []error{nil, internal, internal, internal}}
-		got, err := kube.Pages(ctx, 2, b.page)
-		if !errors.Is(err, context.DeadlineExceeded) || got != nil {
+		got, err := readPages(ctx, 2, b.page)
+		if !errors.Is(err, context.DeadlineExceeded) || got.items != nil {
 			t.Errorf("%v, %v; want the deadline and nothing else", got, err)
 		}
-		equal(t, "requests", len(b.asked), 2)
+		if len(b.asked) != 2 {
+			t.Errorf("%d requests, want 2", len(b.asked))
+		}
 	})
 }
 
@@ -156,12 +158,12 @@ func TestUnsure(t *testing.T) {
 		{internal, true}, {apierrors.NewTimeoutError("slow", 1), true}, {errConnection, true}, {context.Canceled, true},
 		{conflict, false}, {tooMany, false}, {forbidden, false}, {invalid, false}, {refused, false},
 	} {
-		got := kube.Unsure(kube.Transient(tt.err))
+		got := Unsure(Transient(tt.err))
 		if errors.Is(got, reaper.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
 			t.Errorf("Unsure(%v) = %v, want ErrLost in it: %v", tt.err, got, tt.want)
 		}
 	}
-	if err := kube.Unsure(nil); err != nil {
+	if err := Unsure(nil); err != nil {
 		t.Errorf("Unsure(nil) = %v", err)
 	}
 }
@@ -177,15 +179,15 @@ func TestTransient(t *testing.T) {
 		{conflict, true}, {tooMany, true}, {internal, true}, {timeout, true}, {unavailable, true},
 		{errConnection, true}, {context.DeadlineExceeded, true}, {fmt.Errorf("get: %w", conflict), true},
 		{reaper.ErrAgain, true}, {fmt.Errorf("%w: later", reaper.ErrAgain), true},
-		{forbidden, false}, {notFound, false}, {invalid, false}, {badRequest, false}, {expired, false},
+		{forbidden, false}, {notFound, false}, {invalid, false}, {badRequest, false}, {tooOld, false},
 		{teapot, false}, {&apierrors.StatusError{}, false},
 	} {
-		got := kube.Transient(tt.err)
+		got := Transient(tt.err)
 		if errors.Is(got, reaper.ErrAgain) != tt.want || !errors.Is(got, tt.err) {
 			t.Errorf("Transient(%v) = %v, want ErrAgain in it: %v", tt.err, got, tt.want)
 		}
 	}
-	if err := kube.Transient(nil); err != nil {
+	if err := Transient(nil); err != nil {
 		t.Errorf("Transient(nil) = %v", err)
 	}
 }

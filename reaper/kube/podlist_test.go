@@ -1,209 +1,126 @@
 package kube
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/client-go/kubernetes/scheme"
-	"pgregory.net/rapid"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// listOf is a list of pods of these names, as an API server sends it.
-func listOf(pods ...corev1.Pod) *corev1.PodList {
-	return &corev1.PodList{
-		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
-		ListMeta: metav1.ListMeta{ResourceVersion: "99"}, Items: pods,
-	}
+// A podServer has pods, a version, and an answer of its own to the requests for all of them
+// at once. It answers other requests in pages.
+type podServer struct {
+	version string
+	pods    []corev1.Pod
+	atOnce  http.HandlerFunc // nil: all of them
+
+	mu    sync.Mutex
+	asked []string
 }
 
-// encoded are the bytes of a list; object by object as API servers since 1.33 make them, or
-// at once.
-func encoded(t interface{ Fatal(...any) }, list *corev1.PodList, streaming bool) []byte {
-	serializer := protobuf.NewSerializerWithOptions(scheme.Scheme, scheme.Scheme, protobuf.SerializerOptions{StreamingCollectionsEncoding: streaming})
-	data, err := runtime.Encode(serializer, list)
-	if err != nil {
-		t.Fatal(err)
+func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.URL.RequestURI())
+	s.mu.Unlock()
+	query := r.URL.Query()
+	switch {
+	case r.URL.Path == "/version":
+		say(fmt.Sprintf(`{"gitVersion": %q}`, s.version))(w, r)
+		return
+	case !query.Has("limit") && s.atOnce != nil:
+		s.atOnce(w, r)
+		return
 	}
-	return data
-}
-
-// decoded are the pods of an answer as client-go decodes it.
-func decoded(data []byte) (podPage, error) {
-	meta, pods, err := decodePage(data, func(l *corev1.PodList) []corev1.Pod { return l.Items }, readPod)
-	if err != nil {
-		return podPage{}, err
-	}
-	return podPage{pods: pods, resourceVersion: meta.GetResourceVersion(), next: meta.GetContinue()}, nil
-}
-
-var comparePages = cmp.Options{compareAddresses, cmp.AllowUnexported(podPage{})}
-
-// Promise 1, 2. Any list is read as it is decoded, however its bytes come.
-func TestPodListIsReadAsItIsDecoded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := listOf()
-		list.Continue = rapid.String().Draw(t, "continue")
-		list.RemainingItemCount = rapid.Ptr(rapid.Int64(), true).Draw(t, "remaining")
-		for _, pod := range rapid.SliceOfN(anyPod(), 0, 20).Draw(t, "pods") {
-			list.Items = append(list.Items, *pod)
+	list, from := listOf(s.pods...), 0
+	if query.Has("limit") { // pages of two
+		_, _ = fmt.Sscan(query.Get("continue"), &from)
+		to := min(from+2, len(s.pods))
+		if list.Items = s.pods[from:to]; to < len(s.pods) {
+			list.Continue = fmt.Sprint(to)
 		}
-		data := encoded(t, list, rapid.Bool().Draw(t, "object by object"))
-		want, err := decoded(data)
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	_, _ = w.Write(encoded(panics{}, list, true))
+}
+
+// panics ends a handler at an error.
+type panics struct{}
+
+func (panics) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+// namesOf lists the pods of a server that has three of them, twice.
+func namesOf(t *testing.T, s *podServer) (names []string, err error) {
+	t.Helper()
+	s.pods = namedPods(3)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c := clusterAt(t, server.URL)
+	for range 2 {
+		pods, err := c.Pods(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			if pods != nil {
+				t.Errorf("%d pods with %v", len(pods), err)
+			}
+			return nil, err
 		}
-		from := rapid.SampledFrom([]func(io.Reader) io.Reader{
-			func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader,
-		}).Draw(t, "by")
-		got, err := readPodList(from(bytes.NewReader(data)), newPodReader())
-		if diff := cmp.Diff(want, got, comparePages); err != nil || diff != "" {
-			t.Fatalf("%v (-decoded +read):\n%s", err, diff)
-		}
-		if token := likelyContinue(data); token != want.next {
-			t.Fatalf("the next page is likely %q, and is %q", token, want.next)
-		}
-	})
-}
-
-// namedPods are pods of different names.
-func namedPods(n int) []corev1.Pod {
-	var all []corev1.Pod
-	for i := range n {
-		all = append(all, *running(func(p *corev1.Pod) { p.Name = fmt.Sprintf("web-%d", i) }))
-	}
-	return all
-}
-
-// Promise 1, 2. An answer that breaks off at any byte is an error, never a shorter list.
-func TestPodListThatBreaksOffIsAnError(t *testing.T) {
-	data := encoded(t, listOf(namedPods(3)...), true)
-	end := len(data) - len(emptyRest)
-	if string(data[end:]) != emptyRest {
-		t.Fatalf("the answer ends with %q", data[end:])
-	}
-	for cut := range end {
-		got, err := readPodList(bytes.NewReader(data[:cut]), newPodReader())
-		if err == nil || got.pods != nil {
-			t.Errorf("after %d of %d bytes: %d pods, %v", cut, len(data), len(got.pods), err)
+		for _, pod := range pods {
+			names = append(names, pod.Ref.Name)
 		}
 	}
-	failure := errors.New("reset by peer")
-	for cut := range len(data) + 1 {
-		_, err := readPodList(io.MultiReader(bytes.NewReader(data[:cut]), iotest.ErrReader(failure)), newPodReader())
-		if !errors.Is(err, failure) {
-			t.Errorf("after %d of %d bytes: %v, want the error of the connection", cut, len(data), err)
+	return names, nil
+}
+
+// Promise 1, 2. An answer that is not all pods is never taken for all of them. Pages are read
+// in its place, and from then on.
+func TestAnswerThatIsNotAllPodsIsReadInPages(t *testing.T) {
+	list := encoded(t, listOf(namedPods(3)...), true)
+	page := listOf(namedPods(1)...)
+	page.Continue = "1"
+	in := func(body []byte, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+			for pair := range slices.Chunk(header, 2) {
+				w.Header().Set(pair[0], pair[1])
+			}
+			_, _ = w.Write(body)
 		}
 	}
-}
-
-// emptyRest is the end of an answer: its encoding and its content type, which are empty.
-const emptyRest = "\x1a\x00\x22\x00"
-
-// field is a field of a message.
-func field(number protowire.Number, content []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
-}
-
-// Promise 2. What is no whole list of pods is an error; what is one is read in any order.
-func TestOddAnswersAreNoLists(t *testing.T) {
-	kind := field(1, slices.Concat(field(1, []byte("v1")), field(2, []byte("PodList"))))
-	meta := field(1, field(2, []byte("99")))
-	item := func(name string) []byte { return field(2, field(1, field(1, []byte(name)))) }
-	list := func(parts ...[]byte) []byte { return field(2, slices.Concat(parts...)) }
-	for _, tt := range []struct {
-		name  string
-		parts [][]byte
-		want  []string // names
-		says  string
-	}{
-		{"a list", [][]byte{kind, list(meta, item("a"), item("b"))}, []string{"a", "b"}, ""},
-		{"the metadata last", [][]byte{list(item("a"), item("b"), meta), kind}, []string{"a", "b"}, ""},
-		{"metadata in parts", [][]byte{kind, list(meta, item("a"), field(1, field(1, []byte("self"))))}, []string{"a"}, ""},
-		{"fields of a later version", [][]byte{kind, list(meta, item("a"), field(9, []byte("new"))), field(9, []byte("new"))}, []string{"a"}, ""},
-		{"no pods", [][]byte{kind, list(meta)}, nil, ""},
-		{"no kind", [][]byte{list(meta, item("a"))}, nil, "unexpected EOF"},
-		{"no object", [][]byte{kind}, nil, "unexpected EOF"},
-		{"an empty object", [][]byte{kind, list()}, nil, "no resourceVersion"},
-		{"no metadata", [][]byte{kind, list(item("a"))}, nil, "no resourceVersion"},
-		{"two objects", [][]byte{kind, list(meta, item("a")), list(meta, item("b"))}, nil, "two objects"},
-		{"a pod", [][]byte{field(1, slices.Concat(field(1, []byte("v1")), field(2, []byte("Pod")))), list(meta)}, nil, `"Pod" of "v1"`},
-		{"a Status", [][]byte{field(1, slices.Concat(field(1, []byte("v1")), field(2, []byte("Status")))), list(meta)}, nil, `"Status"`},
-		{"a shard", [][]byte{kind, list(field(1, slices.Concat(field(2, []byte("99")), field(5, nil))), item("a"))}, nil, "one shard"},
-		{"a pod that is longer than the list", [][]byte{kind, field(2, append(slices.Concat(meta), 0x12, 9, 1)), bytes.Repeat([]byte{0}, 20)}, nil, "longer than its message"},
-		{"a length that is longer than the list", [][]byte{kind, field(2, append(slices.Concat(meta), 0x12, 0x80)), {0}}, nil, "longer than its message"},
-		{"a tag that is longer than the list", [][]byte{kind, field(2, append(slices.Concat(meta), 0x92)), {0x80, 0, 0}}, nil, "longer than its message"},
-		{"a broken pod", [][]byte{kind, list(meta, field(2, []byte{0x0a, 9}))}, nil, "decode"},
-		{"zeros", [][]byte{kind, list(meta, item("a"), make([]byte, 4))}, nil, "no tag"},
-		{"another type of the list", [][]byte{kind, {0x10, 1}}, nil, "wire type"},
-		{"a long text beside", [][]byte{kind, list(meta), field(9, make([]byte, 2000))}, nil, "longer than its message"},
+	for name, answer := range map[string]http.HandlerFunc{
+		"cut, and the server ends the answer": in(list[:len(list)/2]),
+		"cut between two pods":                in(list[:len(list)-len(emptyRest)-len(list)/4]),
+		"cut, and its length is known":        in(list[:len(list)/2], "Content-Length", fmt.Sprint(len(list))),
+		"cut in a chunk": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(list[:len(list)/2])
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"cut after the last pod": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(list)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"a page":        in(encoded(t, page, true)),
+		"nothing":       in(nil),
+		"another":       inProtobuf.say(running(nil)),
+		"broken":        plain(http.StatusBadGateway),
+		"a busy server": inProtobuf.refuse(apierrors.NewTooManyRequests("later", 0)),
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			data := append([]byte(protobufPrefix), slices.Concat(tt.parts...)...)
-			got, err := readPodList(bytes.NewReader(data), newPodReader())
-			var names []string
-			for _, pod := range got.pods {
-				names = append(names, pod.Ref.Name)
+		t.Run(name, func(t *testing.T) {
+			s := &podServer{version: "v1.34.0", atOnce: answer}
+			names, err := namesOf(t, s)
+			if diff := cmp.Diff([]string{"web-0", "web-1", "web-2", "web-0", "web-1", "web-2"}, names); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
-			if diff := cmp.Diff(tt.want, names); diff != "" {
-				t.Errorf("pods (-want +got):\n%s", diff)
-			}
-			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error %v, want %q", err, tt.says)
+			if n := len(slices.DeleteFunc(slices.Clone(s.asked), func(uri string) bool { return uri != "/api/v1/pods" })); n != 1 {
+				t.Errorf("all pods were requested %d times, want once: %q", n, s.asked)
 			}
 		})
 	}
-	for _, text := range []string{`{"kind": "PodList"}`, "", "k8", "<html></html>"} {
-		if _, err := readPodList(strings.NewReader(text), newPodReader()); err == nil {
-			t.Errorf("%q is read as a list", text)
-		}
-	}
-}
-
-// A pod may be as long as a page, and a longer one cannot be read by another request.
-func TestLargestPodOfAList(t *testing.T) {
-	large := func(size int) []byte {
-		pod := annotated("note", strings.Repeat("x", size))
-		return encoded(t, listOf(*running(nil), *pod), true)
-	}
-	for size, says := range map[int]error{MaxPage - 1000: nil, MaxPage: reaper.ErrRefused} {
-		got, err := readPodList(bytes.NewReader(large(size)), newPodReader())
-		if !errors.Is(err, says) || (len(got.pods) == 2) != (says == nil) {
-			t.Errorf("a pod of %d bytes: %d pods, %v, want %v", size, len(got.pods), err, says)
-		}
-	}
-}
-
-// FuzzPodList compares the list that is read with the one that is decoded, for any bytes.
-func FuzzPodList(f *testing.F) {
-	f.Add(encoded(f, listOf(namedPods(2)...), true))
-	f.Add(encoded(f, listOf(), true))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := readPodList(bytes.NewReader(data), newPodReader())
-		if err != nil {
-			if got.pods != nil {
-				t.Errorf("%d pods with %v", len(got.pods), err)
-			}
-			return
-		}
-		// Parts that are not read may be broken.
-		if want, decodeErr := decoded(data); decodeErr == nil {
-			if diff := cmp.Diff(want, got, comparePages); diff != "" {
-				t.Errorf("(-decoded +read):\n%s", diff)
-			}
-		}
-	})
 }

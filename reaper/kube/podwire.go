@@ -28,6 +28,13 @@ type podReader struct {
 	kept *shelf
 }
 
+// podForm returns the form of a list of pods.
+func podForm() listForm[reaper.Pod] {
+	form := formOf("v1", "PodList", readPod)
+	form.protobuf = newPodReader().read
+	return form
+}
+
 // newPodReader returns a reader for the pods of a list.
 func newPodReader() *podReader { return &podReader{kept: newShelf()} }
 

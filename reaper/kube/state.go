@@ -1,8 +1,6 @@
 package kube
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,15 +71,11 @@ func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string,
 		{"/api/v1/configmaps", LedgerName},
 		{"/apis/coordination.k8s.io/v1/leases", LockName},
 	} {
-		var body bytes.Buffer
-		err := receive(ctx, raw.Get().AbsPath(of.path).SetHeader("Accept", metadataOnly).MaxRetries(0).
-			Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name), &body)
-		var list metav1.PartialObjectMetadataList
-		if err = cmp.Or(err, errIfLong(body.Bytes())); err == nil {
-			err = Decode(body.Bytes(), &list)
-		}
+		items, err := ListMetadata(ctx, raw, func(get *rest.Request) *rest.Request {
+			return get.AbsPath(of.path).MaxRetries(0).Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name)
+		})
 		failed = errors.Join(failed, err)
-		for _, item := range list.Items {
+		for _, item := range items {
 			if item.Name == of.name && item.Namespace != own {
 				found = append(found, item.Namespace)
 			}
@@ -89,12 +83,4 @@ func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string,
 	}
 	slices.Sort(found)
 	return slices.Compact(found), failed
-}
-
-// errIfLong returns an error if receive cut an answer.
-func errIfLong(data []byte) error {
-	if len(data) > MaxPage {
-		return errLargeObject
-	}
-	return nil
 }

@@ -9,34 +9,17 @@ import (
 	"testing/iotest"
 )
 
-// The token of the next page is known before the objects are decoded. An API server writes the
-// metadata of a list before the objects of its own resources, and behind custom resources.
-func TestTokenOfNextPageIsFoundBeforeTheObjectsAreDecoded(t *testing.T) {
-	const object = `{"metadata":{"continue":"of an object"},"spec":"\"metadata\":{\"continue\":\"in a text\"}"}`
-	for _, tt := range []struct{ name, answer, want string }{
-		{"before the objects", `{"kind":"List","metadata":{"continue":"next"},"items":[` + object + `]}`, "next"},
-		{"behind the objects", `{"items":[` + object + `],"kind":"List","metadata":{"continue":"next"}}`, "next"},
-		{"the last page", `{"items":[` + object + `],"kind":"List","metadata":{"resourceVersion":"9"}}`, ""},
-		{"nowhere", `{"items":[]}`, ""},
-		{"no list", `[]`, ""},
-		{"half an answer", `{"items":[{"meta`, ""},
-		{"nothing", ``, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := likelyContinue([]byte(tt.answer)); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 // Promise 2. A list whose reading fails is none, even if the error comes with the last bytes, and
 // only once.
 func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 	const list = `{"items":[{"a":1}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
 	failure := errors.New("the stream was reset")
-	item := func(json.RawMessage) int { return 1 }
-	if got, err := readRawList(strings.NewReader(list), item); err != nil || len(got) != 1 {
+	read := func(from io.Reader) ([]int, error) {
+		form := listForm[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
+		list, err := form.read(&answerBody{from: from, left: MaxPage, whole: true})
+		return list.items, err
+	}
+	if got, err := read(strings.NewReader(list)); err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v; want one object", got, err)
 	}
 	for name, from := range map[string]io.Reader{
@@ -45,7 +28,7 @@ func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 		"byte after byte":   iotest.OneByteReader(io.MultiReader(strings.NewReader(list), iotest.ErrReader(failure))),
 		"with the last one": iotest.DataErrReader(io.MultiReader(strings.NewReader(list), iotest.ErrReader(failure))),
 	} {
-		if got, err := readRawList(from, item); !errors.Is(err, failure) || got != nil {
+		if got, err := read(from); !errors.Is(err, failure) || got != nil {
 			t.Errorf("%s: %v, %v; want nothing, and the failure", name, got, err)
 		}
 	}

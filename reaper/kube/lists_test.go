@@ -26,7 +26,7 @@ const wholeBlocks = `{"apiVersion":"g/v1","items":[{"n": 1.50},"ü\u00fc",{"meta
 var blockItems = []string{`{"n": 1.50}`, `"ü\u00fc"`, `{"metadata":{"name":"c"}}`}
 
 // A blockServer has three blocks, a version, and an answer to a request for all of them at
-// once. It answers other requests page by page.
+// once. It answers other requests in pages.
 type blockServer struct {
 	version string
 	whole   http.HandlerFunc // nil: all of them
@@ -62,11 +62,12 @@ const (
 	wholeAnswer = "/apis/g/v1/blocks"
 )
 
-// A list of several pages is read at once where the API server can do it well.
-func TestVersionDecidesHowLongListsAreRead(t *testing.T) {
+// A list is read whole where the API server can do it well.
+func TestVersionDecidesHowListsAreRead(t *testing.T) {
+	whole, pages := []string{"/version", wholeAnswer}, []string{"/version", firstPage, secondPage}
 	for version, want := range map[string][]string{
-		"v1.34.0": {firstPage, "/version", wholeAnswer}, "v1.37.1+k3s1": {firstPage, "/version", wholeAnswer},
-		"v1.33.9": {firstPage, "/version", secondPage}, "": {firstPage, "/version", secondPage},
+		"v1.34.0": whole, "v1.34.2-gke.1700000": whole, "v1.37.1+k3s1": whole, "v2.0.0": whole,
+		"v1.33.9": pages, "v1.9.0": pages, "": pages, "latest": pages, "1": pages,
 	} {
 		s := &blockServer{version: version}
 		got, err := blocksAt(t, s.client(t))
@@ -78,7 +79,7 @@ func TestVersionDecidesHowLongListsAreRead(t *testing.T) {
 
 // Promise 2, 3, 11. An answer that is not all of the list is never taken for all of it. Pages
 // are read in its place.
-func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
+func TestAnswerThatIsNotTheWholeListIsReadInPages(t *testing.T) {
 	say := func(answer string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, answer) }
 	}
@@ -120,12 +121,12 @@ func TestAnswerThatIsNotTheWholeRawListIsReadByPages(t *testing.T) {
 	}
 }
 
-// With a client that remembers, the version is asked for once, and lists are read by pages after
+// With a client that remembers, the version is asked for once, and lists are read in pages after
 // one that broke off.
-func TestClientRemembersHowLongListsAreRead(t *testing.T) {
+func TestClientRemembersHowListsAreRead(t *testing.T) {
 	for whole, want := range map[string][]string{
-		wholeBlocks:      {firstPage, "/version", wholeAnswer, firstPage, wholeAnswer},
-		wholeBlocks[:40]: {firstPage, "/version", wholeAnswer, firstPage, secondPage, firstPage, secondPage},
+		wholeBlocks:      {"/version", wholeAnswer, wholeAnswer},
+		wholeBlocks[:40]: {"/version", wholeAnswer, firstPage, secondPage, firstPage, secondPage},
 	} {
 		s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, whole) }}
 		client := kube.Remember(s.client(t))
@@ -138,30 +139,14 @@ func TestClientRemembersHowLongListsAreRead(t *testing.T) {
 	}
 }
 
-// A page that is too large is not read again with fewer objects, where all are read at once.
-func TestListWhoseFirstPageIsTooLargeIsReadAtOnce(t *testing.T) {
-	s := &blockServer{version: "v1.34.0"}
-	large := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !r.URL.Query().Has("limit") {
-			s.ServeHTTP(w, r)
-			return
-		}
-		sendJSON(w, `{"items":["`+strings.Repeat("x", kube.MaxPage)+`"],"metadata":{"resourceVersion":"9"}}`)
-	})
-	got, err := blocksAt(t, clientAt(t, large))
-	equal(t, "error", err, nil)
-	equal(t, "blocks", got, blockItems)
-	equal(t, "requests beside that for the page", s.asked, []string{"/version", wholeAnswer})
-}
-
 // What is refused is refused on pages too.
-func TestRefusedRawListIsNotReadByPages(t *testing.T) {
+func TestRefusedListIsNotReadInPages(t *testing.T) {
 	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
 	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, refusal) }}
 	if got, err := blocksAt(t, s.client(t)); !apierrors.IsForbidden(err) || got != nil {
 		t.Errorf("%v, %v; want nothing, and that it is forbidden", got, err)
 	}
-	equal(t, "requests", s.asked, []string{firstPage, "/version", wholeAnswer})
+	equal(t, "requests", s.asked, []string{"/version", wholeAnswer})
 }
 
 // An object without an end is given up, and what stands before it does not count.
@@ -189,8 +174,8 @@ func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
 	}
 }
 
-// A list that takes too long for its caller is given up, and not read by pages.
-func TestWholeRawListEndsWithItsContext(t *testing.T) {
+// A list that takes too long for its caller is given up, and not read in pages.
+func TestWholeListEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"items":["a"`)
@@ -211,11 +196,62 @@ func TestWholeRawListEndsWithItsContext(t *testing.T) {
 }
 
 // Each object is reduced as it comes, and the reduced ones are in order.
-func TestWholeRawListIsReduced(t *testing.T) {
+func TestWholeListIsReduced(t *testing.T) {
 	s := &blockServer{version: "v1.34.0"}
 	got, err := kube.ListReduced(t.Context(), s.client(t),
 		func(get *rest.Request) *rest.Request { return get.AbsPath("/apis/g/v1/blocks") },
 		func(item json.RawMessage) int { return len(item) })
 	equal(t, "error", err, nil)
 	equal(t, "lengths", got, []int{len(blockItems[0]), len(blockItems[1]), len(blockItems[2])})
+}
+
+// An answer without an end is given up, and the error says that a further request would
+// fail too.
+func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
+	var limits []string
+	client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
+		limits = append(limits, r.URL.Query().Get("limit"))
+		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"9"},"items":["`)
+		for block := strings.Repeat("x", 1<<20); ; {
+			if _, err := io.WriteString(w, block); err != nil {
+				return
+			}
+		}
+	})
+	got, err := blocksAt(t, client)
+	if want := "an answer with one object has more than 8 MiB"; err == nil || got != nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, %v; want nothing, and %q", got, err, want)
+	}
+	if !errors.Is(err, reaper.ErrRefused) {
+		t.Errorf("%v, want one that wraps ErrRefused", err)
+	}
+	equal(t, "limits", limits, []string{"500", "125", "31", "7", "1"})
+}
+
+// A server that never answers is given up. What answers, or cannot be reached, is no matter of
+// the first answer, and neither is an interrupted program.
+func TestServerThatNeverAnswersIsGivenUp(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, tt := range []struct {
+		name   string
+		ctx    context.Context
+		answer http.HandlerFunc
+		limit  time.Duration
+		want   string // in the error
+	}{
+		{"it never answers", t.Context(), hang, 50 * time.Millisecond, "the API server a did not answer within 50ms"},
+		{"it answers", t.Context(), func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, `{}`) }, time.Minute, ""},
+		{"it refuses", t.Context(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, time.Minute, ""},
+		{"it breaks off", t.Context(), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Minute, ""},
+		{"the program is interrupted", interrupted, hang, time.Minute, "context canceled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := kube.FirstAnswer(tt.ctx, clientAt(t, tt.answer), "a", tt.limit)
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
 }

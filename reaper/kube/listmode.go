@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// fromCache is the first version of Kubernetes in which the API server always answers a
+// quorum read of a list from its cache, and sends the answer object by object. An earlier
+// one reads the whole list from etcd, and holds the answer.
+var fromCache = version.MustParseGeneric("1.34.0")
+
+// versionTimeout limits the request for the version of the API server.
+const versionTimeout = 30 * time.Second
+
+// FirstAnswer waits for the first answer of an API server, to the question for its version. A
+// server that accepts connections and never answers would hold up each request until its timeout.
+// The error says that none came within the limit: a server that refuses or breaks off has its own
+// words for each request. The client is a RawClient.
+func FirstAnswer(ctx context.Context, client rest.Interface, server string, limit time.Duration) error {
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	modeOf(client).whole(timed)
+	if timed.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("the API server %s did not answer within %v", server, limit)
+	}
+	return ctx.Err()
+}
+
+// A listMode says whether the lists of an API server are read whole or in pages. It is safe
+// for concurrent use.
+type listMode struct {
+	client rest.Interface // asks for the version
+	ask    sync.Once
+	pages  atomic.Bool
+}
+
+// whole reports whether lists are read whole, by the version of the API server. If the version is
+// not known, they are read in pages. It asks the API server once.
+func (m *listMode) whole(ctx context.Context) bool {
+	m.ask.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+		defer cancel()
+		var served apiversion.Info
+		data, err := Send(ctx, m.client.Get().AbsPath("/version").MaxRetries(0))
+		if err == nil {
+			err = Decode(data, &served)
+		}
+		v, wrong := version.ParseGeneric(served.GitVersion)
+		m.pages.Store(err != nil || wrong != nil || v.LessThan(fromCache))
+	})
+	return !m.pages.Load()
+}
+
+// settled reports whether a request for a whole list was answered, or failed as requests for
+// its pages would. Otherwise the answer broke off, as it does when it takes longer than a request
+// may: this list and the next ones are read in pages.
+func (m *listMode) settled(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil || errors.Is(err, reaper.ErrRefused) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return true
+	}
+	m.pages.Store(true)
+	return false
+}
+
+// Remember returns a client with which ListRaw and ListReduced ask but once whether lists are
+// read whole.
+func Remember(client rest.Interface) rest.Interface {
+	return &remembering{client, &listMode{client: client}}
+}
+
+// A remembering is a client that remembers it.
+type remembering struct {
+	rest.Interface
+	mode *listMode
+}
+
+// modeOf returns what the client remembers; nothing yet if it does not.
+func modeOf(client rest.Interface) *listMode {
+	if r, ok := client.(*remembering); ok {
+		return r.mode
+	}
+	return &listMode{client: client}
+}

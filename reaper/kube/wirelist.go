@@ -1,0 +1,150 @@
+package kube
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// protobufPrefix begins each answer of an API server in protobuf. A message follows that
+// has the kind of the object, and the object.
+const protobufPrefix = "k8s\x00"
+
+// The numbers of the fields that are read of that message (runtime.Unknown), of the kind
+// (TypeMeta), of a list, and of its ListMeta.
+const (
+	unknownType, unknownRaw         = 1, 2
+	typeAPIVersion, typeKind        = 1, 2
+	listMetadata, listItems         = 1, 2
+	listVersion, listContinue       = 2, 3
+	listShard                       = 5
+	maxType                   int64 = 1 << 10 // bytes
+)
+
+// A wireList is a list in protobuf that is being read.
+type wireList[T any] struct {
+	*wireStream
+	form listForm[T]
+	next func()
+	page page[T]
+}
+
+// readProtobufList reads a list in protobuf to its end, object by object, and calls next behind
+// each, so that neither the list nor an object is held. It returns the whole answer or an error,
+// never a part.
+func readProtobufList[T any](from *bufio.Reader, of listForm[T], next func()) (page[T], error) {
+	if _, err := from.Discard(len(protobufPrefix)); err != nil {
+		return page[T]{}, unexpected(err)
+	}
+	l := wireList[T]{wireStream: &wireStream{from: from}, form: of, next: next}
+	switch err := l.readUnknown(); {
+	case err != nil:
+		return page[T]{}, fmt.Errorf("decode: %w", err)
+	case l.page.version == "":
+		return page[T]{}, errNoList
+	}
+	return l.page, nil
+}
+
+// readUnknown reads the message that has the kind and the list.
+func (l *wireList[T]) readUnknown() error {
+	const end = 1 << 62 // the message ends with the stream
+	var named, complete bool
+	for {
+		number, kind, err := l.tag()
+		switch {
+		case errors.Is(err, io.EOF) && complete && named:
+			return nil
+		case err != nil:
+			return unexpected(err)
+		case number == unknownRaw && complete:
+			return errors.New("the answer has two objects")
+		case number == unknownRaw:
+			var size int64
+			if size, err = l.size(kind, end); err == nil {
+				err = l.readFields(l.offset + size)
+			}
+			complete = true
+		default: // none is long
+			var content []byte
+			content, err = l.content(kind, l.offset+maxType)
+			if err == nil && number == unknownType {
+				named, err = true, l.checkType(content)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// checkType returns an error unless a TypeMeta is that of the list.
+func (l *wireList[T]) checkType(message []byte) error {
+	var apiVersion, kind string
+	err := eachField(message, func(f wireField) (err error) {
+		switch int32(f.number) {
+		case typeAPIVersion:
+			apiVersion, err = f.text()
+		case typeKind:
+			kind, err = f.text()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.form.is(apiVersion, kind)
+}
+
+// readFields reads the list, which ends at an offset of the stream.
+func (l *wireList[T]) readFields(end int64) error {
+	begin := l.offset
+	for l.offset < end {
+		number, kind, err := l.tag()
+		if err != nil {
+			return unexpected(err)
+		}
+		content, err := l.content(kind, end)
+		switch {
+		case err != nil:
+			return err
+		case number == listMetadata:
+			err = eachField(content, l.readMeta)
+		case number == listItems:
+			var item T
+			item, err = l.form.protobuf(content)
+			l.add(item, l.offset-begin, end-begin)
+			l.next()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds an object. It makes room for as many objects as the list seems to have, after so many
+// bytes of all, but for no more than twice as many as there are.
+func (l *wireList[T]) add(item T, read, all int64) {
+	items := l.page.items
+	if n := len(items); n == cap(items) {
+		expected := float64(n+1) * (float64(all-read) / float64(read))
+		items = slices.Grow(items, int(min(expected, float64(n)))+16)
+	}
+	l.page.items = append(items, item)
+}
+
+// readMeta reads a field of a ListMeta.
+func (l *wireList[T]) readMeta(f wireField) (err error) {
+	switch int32(f.number) {
+	case listVersion:
+		l.page.version, err = f.text()
+	case listContinue:
+		l.page.next, err = f.text()
+	case listShard:
+		err = errShard
+	}
+	return err
+}
