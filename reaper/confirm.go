@@ -14,6 +14,7 @@ import (
 const (
 	fewDue      = 50 // up to this many orphans: read one by one
 	podsPerRead = 20 // more orphans: list, if there are at most this many pods for each
+	slowLists   = 5  // after so many lists that took too long, none is read for such looks
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
@@ -23,9 +24,9 @@ type Confirmer struct {
 	census  Census // of the first look
 	bulk    bool   // a list is cheaper than single reads
 
-	mu   sync.Mutex
-	last *listing      // the latest; nil if there is none to share
-	took time.Duration // the longest list so far, that of the census too
+	mu    sync.Mutex
+	lists map[time.Duration]*lists // by how old the looks may be
+	took  time.Duration            // the longest list so far, that of the census too
 }
 
 // NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
@@ -36,6 +37,7 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 		census:  census,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
 		took:    census.took,
+		lists:   map[time.Duration]*lists{Freshness: {}, FreshnessNeverAdopted: {}},
 	}
 }
 
@@ -91,7 +93,11 @@ func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = nil
+	for _, l := range c.lists {
+		if l.slow < slowLists {
+			l.last = nil
+		}
+	}
 }
 
 // renew implements Renew. It never shares a list that began before the call.

@@ -204,3 +204,41 @@ func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
 		})
 	}
 }
+
+// Each look at an allocation that names no pod would cost the API server a list that is given up.
+// After five of them in a run there are no more, and an allocation that has more time keeps its own.
+func TestListsThatAreTooSlowEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		as := allocations(2)
+		as[0].Owner, as[1].Owner = reaper.Owner{Sandbox: "one"}, reaper.Owner{Sandbox: "another"}
+		as[1].NeverAdopted = true
+		look := newSecondLook(t, &backendtest.Pods{}, as...)
+		lists := 0
+		c := reaper.NewConfirmer(slowPods{look.pods, &lists}, look.census, 1)
+		for attempt := range 8 {
+			ws, errs := c.Confirm(t.Context(), look.orphans[:1])
+			refused(t, ws[0], errs[0], reaper.ErrAgain)
+			c.Forget()
+			equal(t, "lists", lists, min(attempt+1, 5))
+		}
+		if _, errs := c.Confirm(t.Context(), look.orphans[1:]); errs[0] != nil || lists != 6 {
+			t.Errorf("%v after %d lists, want a warrant after 6", errs[0], lists)
+		}
+	})
+}
+
+// slowPods lists pods in the time of Freshness, and counts the lists.
+type slowPods struct {
+	reaper.Cluster
+	lists *int
+}
+
+func (s slowPods) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	*s.lists++
+	select {
+	case <-time.After(reaper.Freshness):
+		return s.Cluster.Pods(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

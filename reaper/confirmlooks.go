@@ -15,28 +15,32 @@ import (
 // readsAtOnce is how many owners of a batch are read at the same time.
 const readsAtOnce = 16
 
-// All looks of a batch together end before the first of them is as old as the warrants may be.
-// The rest of the time is for the write.
-type window struct {
-	read  time.Duration // how long the reads of a batch may take together
-	list  time.Duration // how long a list may take
-	share time.Duration // how long a list is shared
-}
+// All looks of a batch together end before the first of them is as old as it may be. The rest of
+// the time is for the write.
+func maxRead(fresh time.Duration) time.Duration   { return fresh / 2 }     // for the reads of a batch together
+func maxList(fresh time.Duration) time.Duration   { return fresh * 3 / 4 } // for a list
+func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // while a list is shared
 
-// windowOf returns the window of a batch: that of its orphan with the least time.
-func windowOf(orphans []Orphan) window {
+// freshnessOf returns how old the looks of a batch may be: as its orphan with the least time says.
+func freshnessOf(orphans []Orphan) time.Duration {
 	least := FreshnessNeverAdopted
 	for _, o := range orphans {
 		if o.allocation != nil {
 			least = min(least, o.allocation.freshness())
 		}
 	}
-	return window{read: least / 2, list: least * 3 / 4, share: least / 2}
+	return least
 }
 
 // errSlow says that the API server took too long. What was read too late could not be
 // released, and the other looks of the batch would become too old.
 var errSlow = errors.New("the second look took too long")
+
+// lists are the lists of all pods for looks that may be of one age.
+type lists struct {
+	last *listing // the latest; nil if there is none to share
+	slow int      // how many took too long
+}
 
 // A listing is a list of all pods, under way or done.
 type listing struct {
@@ -55,15 +59,15 @@ type result struct {
 // look looks at every owner. The first result is for the orphans that need a list of all
 // pods, the second one for the others.
 func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read result) {
-	within := windowOf(orphans)
-	if c.prefersList(within) {
-		census, err := c.shared(ctx, within)
+	fresh := freshnessOf(orphans)
+	if c.prefersList(fresh) {
+		census, err := c.shared(ctx, fresh)
 		if err == nil {
 			list.second = newSecondLook(census)
 			return list, list
 		}
 		list.err = err
-		read.second = newSecondLook(c.census.with(c.read(ctx, within, orphans)))
+		read.second = newSecondLook(c.census.with(c.read(ctx, fresh, orphans)))
 		return list, read
 	}
 	census, needed := c.census, slices.ContainsFunc(orphans, needsList)
@@ -71,14 +75,14 @@ func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read resu
 	if list.err = ErrAgain; needed {
 		wg.Go(func() {
 			var listed Census
-			if listed, list.err = c.shared(ctx, within); list.err == nil {
+			if listed, list.err = c.shared(ctx, fresh); list.err == nil {
 				census, list.second = listed, newSecondLook(listed)
 			}
 		})
 	}
-	fresh := c.read(ctx, within, orphans)
+	looks := c.read(ctx, fresh, orphans)
 	wg.Wait()
-	read.second = newSecondLook(census.with(fresh))
+	read.second = newSecondLook(census.with(looks))
 	return list, read
 }
 
@@ -93,17 +97,19 @@ func needsList(o Orphan) bool {
 }
 
 // prefersList reports whether a list is cheaper than single reads, and was fast enough so far.
-func (c *Confirmer) prefersList(within window) bool {
+func (c *Confirmer) prefersList(fresh time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bulk && c.took <= within.share
+	return c.bulk && c.took <= shareList(fresh)
 }
 
-// shared returns a list of all pods that is young enough. If another caller is reading one,
-// shared waits for that one. It also shares failures.
-func (c *Confirmer) shared(ctx context.Context, within window) (Census, error) {
+// shared returns a list of all pods that is young enough. If another caller is reading one for
+// looks of the same age, shared waits for that one. It also shares failures. If too many lists
+// were slow, it returns the error of the last one.
+func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, error) {
 	c.mu.Lock()
-	if l := c.last; l != nil && time.Since(l.began) <= within.share {
+	of := c.lists[fresh]
+	if l := of.last; l != nil && (of.slow >= slowLists || time.Since(l.began) <= shareList(fresh)) {
 		c.mu.Unlock()
 		select {
 		case <-l.done:
@@ -113,13 +119,17 @@ func (c *Confirmer) shared(ctx context.Context, within window) (Census, error) {
 		}
 	}
 	l := &listing{began: time.Now(), done: make(chan struct{})}
-	c.last = l
+	of.last = l
 	c.mu.Unlock()
 
-	l.census, l.err = c.list(ctx, within.list)
+	l.census, l.err = c.list(ctx, maxList(fresh))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.took = max(c.took, time.Since(l.began)); l.err != nil {
+	c.took = max(c.took, time.Since(l.began))
+	switch {
+	case errors.Is(l.err, errSlow):
+		of.slow++
+	case l.err != nil:
 		c.took = math.MaxInt64
 	}
 	close(l.done)
@@ -146,10 +156,10 @@ func (c *Confirmer) list(ctx context.Context, most time.Duration) (Census, error
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
 // looks that are not done in time are given up.
-func (c *Confirmer) read(ctx context.Context, within window, orphans []Orphan) map[PodRef]look {
-	ctx, cancel := context.WithTimeoutCause(ctx, within.read, errSlow)
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]look {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
-	fresh := make(map[PodRef]look)
+	looks := make(map[PodRef]look)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
@@ -164,12 +174,12 @@ func (c *Confirmer) read(ctx context.Context, within window, orphans []Orphan) m
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			fresh[ref] = l
+			looks[ref] = l
 			return nil
 		})
 	}
 	_ = g.Wait() // every failure is in its look
-	return fresh
+	return looks
 }
 
 // lookError returns the error of a look under a context. It wraps ErrAgain if a later

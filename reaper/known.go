@@ -52,7 +52,6 @@ func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 		if a.Created.IsZero() {
 			located.Created = latest(located.Created, s.Created)
 		}
-		located.NeverAdopted = located.NeverAdopted || s.NeverAdopted && s.Group != "" && s.Group == a.Group
 	}
 	known := knowledge{grace: f.grace(&located, siblings), restored: f.restoredAt(&located)}
 	var seen string

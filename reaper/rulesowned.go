@@ -1,6 +1,10 @@
 package reaper
 
-import "github.com/ip-reaper/ip-reaper/policy"
+import (
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
 
 func unreadable(_ *Facts, a *Allocation) (Ruling, bool) {
 	switch {
@@ -140,7 +144,7 @@ func podNotRead(f *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func ordinalWanted(f *Facts, a *Allocation) (Ruling, bool) {
-	if a.EmptyHandle || a.NeverAdopted || f.policy.Protection.StatefulSets == policy.Ignore {
+	if a.EmptyHandle || f.neverAdopted(a) || f.policy.Protection.StatefulSets == policy.Ignore {
 		return noMatch()
 	}
 	set, wanted := f.census.wants(a.Owner.Pod)
@@ -148,6 +152,13 @@ func ordinalWanted(f *Facts, a *Allocation) (Ruling, bool) {
 		return noMatch()
 	}
 	return match("its StatefulSet brings the pod back", set.evidence())
+}
+
+// neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
+// of its group: then the pod gets other addresses.
+func (f *Facts) neverAdopted(a *Allocation) bool {
+	return a.NeverAdopted || slices.ContainsFunc(f.owned.groups.others(nil, a, a.Group),
+		func(s *Allocation) bool { return s.NeverAdopted })
 }
 
 func unnamed(f *Facts, a *Allocation) (Ruling, bool) {

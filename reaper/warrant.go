@@ -15,7 +15,7 @@ const (
 
 	// FreshnessNeverAdopted is for an allocation that is NeverAdopted. Whatever its pod does
 	// meanwhile, it gets another allocation; the token tells the two apart. It is less than the
-	// 30 s after which another run gets the lock of one that stands still.
+	// 30 s after which another run gets a lock that is not renewed.
 	FreshnessNeverAdopted = 20 * time.Second
 )
 

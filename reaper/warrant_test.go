@@ -91,3 +91,23 @@ func TestRenewLooksAgain(t *testing.T) {
 		}
 	}
 }
+
+// Promise 4. An overlapping-range reservation can be adopted although its entry in a pool cannot.
+func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		as := allocations(2)
+		as[0].Group, as[1].Group = "g", "g"
+		as[1].Owner.Pod = as[0].Owner.Pod
+		as[0].NeverAdopted = true
+		look := newSecondLook(t, &backendtest.Pods{}, as...)
+		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+		equal(t, "errors", errors.Join(errs...), nil)
+		time.Sleep(reaper.Freshness + 1)
+		if _, err := ws[0].Allocation(); err != nil {
+			t.Errorf("the one that is never adopted: %v", err)
+		}
+		if _, err := ws[1].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+			t.Errorf("its sibling: %v, want ErrAgain", err)
+		}
+	})
+}

@@ -103,7 +103,7 @@ func TestEmptyHandleIsNotDeletedTooLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newFixture(t, sh)
 			ws := s.warrants(s.emptyHandle())
-			time.Sleep(reaper.Freshness)
+			time.Sleep(reaper.FreshnessNeverAdopted)
 			s.backend = s.Backend().(*Backend) // a new backend must read the handle first
 			s.before("get", func() { time.Sleep(time.Millisecond) })
 			if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != "again" || s.handle(firstHandle) == "" {

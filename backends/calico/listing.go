@@ -152,7 +152,8 @@ func (l *listing) missing(id string) (netip.Prefix, bool) {
 }
 
 // emptyHandles returns the pool of the handles without an address. An interrupted
-// ADD or DEL leaves such a handle. An ADD that is under way has one, too.
+// ADD or DEL leaves such a handle. An ADD that is under way has one, too: it writes the
+// handle, and so its version, before the block.
 func (l *listing) emptyHandles() reaper.Pool {
 	u := reaper.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
@@ -160,7 +161,7 @@ func (l *listing) emptyHandles() reaper.Pool {
 			continue
 		}
 		r := reaper.Allocation{
-			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true,
+			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, NeverAdopted: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
 		r.Owner.Pod, r.Owner.Sandbox = inferOwner(h.id, l.networks)

@@ -68,7 +68,7 @@ func TestEmptyHandles(t *testing.T) {
 		}}
 		for i := range want.Allocations {
 			r := &want.Allocations[i]
-			r.EmptyHandle = true
+			r.EmptyHandle, r.NeverAdopted = true, true
 			r.Token = token(strings.ToLower(r.Key))
 		}
 		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(reaper.Allocation{}, reaper.Pool{}.Range)); diff != "" {

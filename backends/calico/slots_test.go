@@ -59,7 +59,7 @@ func TestWarrantsExpireWhileAReleaseWaitsForASlot(t *testing.T) {
 			fresh time.Duration
 		}{
 			"an address":      {func(s *fixture) reaper.Allocation { return s.leak(1)[0] }, reaper.FreshnessNeverAdopted},
-			"an empty handle": {(*fixture).emptyHandle, reaper.Freshness},
+			"an empty handle": {(*fixture).emptyHandle, reaper.FreshnessNeverAdopted},
 		} {
 			for wait, want := range map[time.Duration]string{tt.fresh: "gone", tt.fresh + time.Millisecond: "again"} {
 				synctest.Test(t, func(t *testing.T) {

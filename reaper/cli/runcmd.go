@@ -55,7 +55,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	if at.scope() == plugin.Cluster {
-		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, and most pools that are written")
+		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, beside the writes of as many pools")
 	} else {
 		f.addEvery(flags)
 	}

@@ -13,9 +13,9 @@ import (
 // has room for its other clients. A request ends when its answer is read. It is safe for
 // concurrent use.
 //
-// A write does not wait, because its warrant would expire meanwhile, and the lock too. A run
-// makes no more such writes at the same time than the limit. A read waits as long as there are
-// as many requests as the limit, and so does a write with a context of unhurried.
+// A read waits as long as there are as many requests as the limit, and so does a write with a
+// context of unhurried. Any other write does not wait, because its warrant would expire meanwhile,
+// and the lock too. A run makes no more such writes at the same time than the limit.
 type InFlight struct{ places *semaphore.Weighted }
 
 // unhurriedKey marks a context of unhurried.
