@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// ledgerVersion is the format that Encode writes. DecodeLedger reads it, and version 1.
+// ledgerVersion is the format that Encode writes and DecodeLedger reads.
 const ledgerVersion = 2
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
@@ -38,8 +38,8 @@ const (
 // bytes and a number: seconds since 1970, seconds, or the index of a name. Keys and names
 // are in ascending order. Each number is a varint.
 //
-// In every later version, too, the first byte is the version, below 32, and the last 4 bytes
-// are that checksum. By these, DecodeLedger tells a later version from damage.
+// In every later version, too, the first byte is the version, and the last 4 bytes are that
+// checksum. By these, DecodeLedger tells a later version from damage.
 func (l Ledger) Encode() []byte {
 	data := make([]byte, 0, l.maxEncoded())
 	f, d := l.figures, l.doubt
@@ -95,16 +95,10 @@ func appendTable[V int32 | int64 | uint32](data []byte, t ledgerTable[V], number
 	return data
 }
 
-// DecodeLedger reads the form that Encode returns, and the form of version 1. For data of a
-// later version, the error wraps ErrLedgerNewer; for any other data, ErrLedgerDamaged.
+// DecodeLedger reads the form that Encode returns. For data of a later version, the error wraps
+// ErrLedgerNewer; for any other data, ErrLedgerDamaged.
 func DecodeLedger(data []byte) (Ledger, error) {
-	var l Ledger
-	var err error
-	if len(data) > 0 && data[0] < ' ' { // a version, and no JSON
-		l, err = decodeLedger(data)
-	} else {
-		l, err = decodeLedger1(data)
-	}
+	l, err := decodeLedger(data)
 	switch {
 	case errors.Is(err, ErrLedgerNewer):
 		return Ledger{}, err

@@ -70,7 +70,7 @@ func TestGraceBeginsAnewAfterARestore(t *testing.T) {
 	h, m := dueHarness(t)
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	before := h.ledgers.text(t)
-	equal(t, "the ledger has forgotten them", before, `{"version":1,"seen":{},"figures":{"pods":1}}`)
+	equal(t, "the ledger has forgotten them", before, `{"seen":{},"figures":{"pods":1}}`)
 
 	h.restore(t, h.remembered)
 	h.policy.Journal.RestoreHold = &policy.Duration{}
@@ -130,7 +130,7 @@ func TestRestoreBesideARunIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		shards := slices.Concat(before.Shards(reaper.LedgerShards)[:cut], after.Shards(reaper.LedgerShards)[cut:])
-		h.ledgers.stored = reaper.Ledger{}.Merge(shards...).Text()
+		h.ledgers.stored = reaper.Ledger{}.Merge(shards...).Encode()
 		report := h.run(t)
 		for _, e := range report.Entries {
 			if e.Verdict == reaper.Orphaned || e.Verdict == reaper.Suspected {

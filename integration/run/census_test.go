@@ -162,7 +162,7 @@ func TestFinishedPodsMayGoAllAtOnce(t *testing.T) {
 	f.live("web-0")
 	f.dies("web-0")
 	f.reap(reap.ExitDone, patient)
-	if got := f.ledger().Pods; got != 1 {
+	if got := f.ledger().Figures.Pods; got != 1 {
 		t.Errorf("the ledger says %d pods, want 1", got)
 	}
 	f.deletePods(60)
@@ -177,12 +177,12 @@ func TestCensusMayShrinkWhereNothingIsOwnerless(t *testing.T) {
 	f.addPods(20)
 	f.live("web-0")
 	f.reap(reap.ExitDone, atOnce)
-	if got := f.ledger().Pods; got != 22 {
+	if got := f.ledger().Figures.Pods; got != 22 {
 		t.Errorf("the ledger says %d pods, want 22", got)
 	}
 	f.deletePods(19)
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
-	if got := f.ledger().Pods; got != 3 {
+	if got := f.ledger().Figures.Pods; got != 3 {
 		t.Errorf("the ledger says %d pods, want 3", got)
 	}
 	f.leak("web-1")

@@ -48,17 +48,8 @@ func TestEveryDamageOfTheLedger(t *testing.T) {
 		{"empty", func(f *fixture) { f.storeText(nil) }, ""},
 		{"no gzip", func(f *fixture) { f.storeText([]byte("{}")) }, "the ledger is damaged"},
 		{"gzip that was cut", func(f *fixture) { f.storeText(memory.Zip(bytes.Repeat([]byte("seen"), 1000))[:20]) }, "the ledger is damaged"},
-		{"no JSON", text("seen: none"), "the ledger is damaged"},
-		{"another JSON", text(`["version",1]`), "the ledger is damaged"},
-		{"times in words", text(`{"version":1,"seen":{"x":"yesterday"}}`), "the ledger is damaged"},
-		{"figures below zero", text(`{"version":1,"seen":{},"figures":{"pods":-1}}`), "the ledger is damaged: its figures are"},
-		{"JSON of a version that never was", text(`{"version":2,"seen":{"x":[1]}}`), "the ledger is damaged"},
-		{"too large", func(f *fixture) {
-			f.storeText(memory.Zip(append([]byte(`{"version":1,"seen":{}}`), bytes.Repeat([]byte(" "), 9<<20)...)))
-		}, "the ledger is damaged: it has more than"},
-		{"too large for its beginning to be whole", func(f *fixture) {
-			f.storeText(memory.Zip(append(bytes.Repeat([]byte(" "), 9<<20), []byte(`{"version":1,"seen":{}}`)...)))
-		}, "the ledger is damaged"},
+		{"no ledger", text("seen: none"), "the ledger is damaged"},
+		{"too large", text(strings.Repeat(" ", 9<<20)), "the ledger is damaged: it has more than"},
 	}, func(d damage) string { return d.says }) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)

@@ -63,9 +63,6 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	if err != nil {
 		return reaper.Ledger{}, err
 	}
-	if hasOldForm(first) {
-		return l.loadOldForm(ctx, first)
-	}
 	count := countShards(first)
 	if count > reaper.LedgerShards {
 		return reaper.Ledger{}, fmt.Errorf("%w (ConfigMap %s says that there are %d ConfigMaps, this program reads %d)",
@@ -74,7 +71,7 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 	if count == reaper.LedgerShards {
 		l.shards = reaper.LedgerShards
 	}
-	ledger, err := l.loadAll(ctx, first, l.shards, l.keep)
+	ledger, err := l.loadAll(ctx, first)
 	if err == nil && count != l.shards {
 		err = fmt.Errorf("%w: ConfigMap %s says that there are %d ConfigMaps", reaper.ErrLedgerDamaged, LedgerName, count)
 	}
@@ -82,12 +79,12 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 }
 
 // loadAll reads the ConfigMaps of a ledger, of which the first one was read. It returns
-// what could be decoded of them, and nothing if a later version wrote one of them. It calls
-// decode for several of them at the same time.
-func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards int, decode func(n int, cm *corev1.ConfigMap) (reaper.Ledger, error)) (reaper.Ledger, error) {
-	l.have = make([]storedShard, shards)
-	decoded, damage := make([]reaper.Ledger, shards), make([]error, shards)
-	err := someAtOnce(ctx, shards, func(n int) (err error) {
+// what could be decoded of them, and nothing if a later version wrote one of them. It reads
+// several of them at the same time.
+func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap) (reaper.Ledger, error) {
+	l.have = make([]storedShard, l.shards)
+	decoded, damage := make([]reaper.Ledger, l.shards), make([]error, l.shards)
+	err := someAtOnce(ctx, l.shards, func(n int) (err error) {
 		cm := first
 		if n > 0 {
 			if cm, err = l.get(ctx, n); err != nil {
@@ -98,7 +95,7 @@ func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards i
 			}
 		}
 		l.have[n].cm = cm
-		decoded[n], err = decode(n, cm)
+		decoded[n], err = l.keep(n, cm)
 		switch {
 		case errors.Is(err, reaper.ErrLedgerNewer):
 			return fmt.Errorf("ConfigMap %s: %w", cm.Name, err)

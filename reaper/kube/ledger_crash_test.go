@@ -88,8 +88,6 @@ func wantEither(t *testing.T, client *fake.Clientset, before, after reaper.Ledge
 // is lost, and the next run stores the whole.
 func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 	small, big, other := ledgerOf(t, 0, 5), ledgerOf(t, 0, large), ledgerOf(t, large/2, large)
-	old := func(t *testing.T) *fake.Clientset { client, _ := recordedOld(t); return client }
-	_, oldLedger := recordedOld(t)
 	saved := func(l reaper.Ledger) func(*testing.T) *fake.Clientset {
 		return func(t *testing.T) *fake.Clientset {
 			client := fake.NewClientset()
@@ -107,8 +105,6 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 		{"small to large", saved(small), small, big, []int{0, 1, 15, 32}},
 		{"large to large", saved(big), big, other, []int{0, 15, 31}},
 		{"large to small", saved(big), big, small, []int{0, 15, 31}},
-		{"the earlier version to small", old, oldLedger, oldLedger.Merge(small), []int{0, 1, 2, 3}},
-		{"the earlier version to large", old, oldLedger, oldLedger.Merge(big), []int{0, 1, 2, 30, 32, 33, 34}},
 	} {
 		for _, kill := range tt.kills {
 			t.Run(fmt.Sprintf("%s, killed before write %d", tt.name, kill), func(t *testing.T) {

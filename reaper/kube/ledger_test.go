@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,6 +24,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // That the API server refuses a second writer is proved on a real one. Here is what is
@@ -42,17 +40,11 @@ const large = maxSingle / 16
 // ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString(`{"version":1,"seen":{`)
+	seen := make(map[string]int64, n)
 	for i := from; i < from+n; i++ {
-		if i > from {
-			text.WriteByte(',')
-		}
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		fmt.Fprintf(&text, `"%s":%d`, base64.RawURLEncoding.EncodeToString(sum[:16]), 1_800_000_000+i)
+		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
 	}
-	text.WriteString(`}}`)
-	l, err := reaper.DecodeLedger([]byte(text.String()))
+	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,35 +216,13 @@ func TestFullLedgerFits(t *testing.T) {
 // names as long as those of a cloud.
 func fullLedger(t testing.TB, entries, nodes int) reaper.Ledger {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString(`{"version":1,"nodes":{`)
-	hash := func(i int) string {
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		return base64.RawURLEncoding.EncodeToString(sum[:16])
+	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
+	for i := range entries / 2 {
+		key, node := ledgertest.Key(strconv.Itoa(i)), i%nodes
+		form.Nodes[key] = fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", node>>12, node>>6&63, node&63)
+		form.Seen[key] = 1_800_000_000 + int64(i)
 	}
-	half := entries / 2
-	for node := range nodes {
-		if node > 0 {
-			text.WriteByte(',')
-		}
-		fmt.Fprintf(&text, `"ip-10-%d-%d-%d.eu-central-1.compute.internal":[`, node>>12, node>>6&63, node&63)
-		for i := node; i < half; i += nodes {
-			if i != node {
-				text.WriteByte(',')
-			}
-			fmt.Fprintf(&text, `"%s"`, hash(i))
-		}
-		text.WriteByte(']')
-	}
-	text.WriteString(`},"seen":{`)
-	for i := range half {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		fmt.Fprintf(&text, `"%s":%d`, hash(i), 1_800_000_000+i)
-	}
-	text.WriteString(`}}`)
-	l, err := reaper.DecodeLedger([]byte(text.String()))
+	l, err := reaper.DecodeLedger(form.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,11 +234,11 @@ func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
 	before := ledgerOf(t, 0, 3)
 	save(t, client, before)
 	// Names that only one entry has, and that are as long as those of an attack.
-	var text strings.Builder
+	form := ledgertest.Ledger{Nodes: make(map[string]string)}
 	for i := range 200_000 {
-		fmt.Fprintf(&text, `,"%0250d":["%s"]`, i, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%016d", i)))
+		form.Nodes[ledgertest.Key(strconv.Itoa(i))] = fmt.Sprintf("%0250d", i)
 	}
-	huge, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{},"nodes":{` + text.String()[1:] + `}}`))
+	huge, err := reaper.DecodeLedger(form.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	if shards == 1 && len(ledger.Encode()) > maxSingle {
 		shards = reaper.LedgerShards
 	}
-	old := len(l.have) > 0 && hasOldForm(l.have[0].cm)
-	if shards > max(l.shards, 1) || old {
+	if shards > max(l.shards, 1) {
 		if err := l.prepare(ctx, shards); err != nil {
 			return err
 		}
@@ -34,12 +33,11 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	for len(l.have) < shards {
 		l.have = append(l.have, storedShard{})
 	}
-	parts := ledger.Shards(shards)
-	if err := l.writeAll(ctx, parts); err != nil {
+	if err := l.writeAll(ctx, ledger.Shards(shards)); err != nil {
 		return err
 	}
 	l.shards = shards
-	return l.dropOldForm(ctx, parts)
+	return nil
 }
 
 // writeAll writes the shards that changed. It writes the first one last, and the last one
@@ -84,12 +82,11 @@ func someAtOnce(ctx context.Context, n int, do func(i int) error) error {
 }
 
 // write writes the nth shard, and reports whether that was necessary. The error wraps
-// ErrAgain if another client wrote it since Load. The first ConfigMap loses its old form with
-// the same write. The others keep theirs: it counts until the first one is written.
+// ErrAgain if another client wrote it since Load.
 func (l *Ledgers) write(ctx context.Context, n int, parts []reaper.Ledger) (necessary bool, err error) {
 	have, shards, plain := l.have[n], len(parts), parts[n].Encode()
 	sum := sha256.Sum256(plain)
-	counts := n > 0 || have.cm != nil && have.cm.Data[shardsKey] == strconv.Itoa(shards) && !hasOldForm(have.cm)
+	counts := n > 0 || have.cm != nil && have.cm.Data[shardsKey] == strconv.Itoa(shards)
 	if counts && have.sum == sum {
 		return false, nil
 	}
@@ -106,7 +103,6 @@ func (l *Ledgers) write(ctx context.Context, n int, parts []reaper.Ledger) (nece
 	}
 	cm.BinaryData = merged(cm.BinaryData, ledgerKey, data)
 	if n == 0 {
-		delete(cm.BinaryData, oldLedgerKey)
 		cm.Data = merged(cm.Data, shardsKey, strconv.Itoa(shards))
 		delete(cm.Data, growingKey)
 	}

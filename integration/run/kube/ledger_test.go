@@ -2,44 +2,35 @@ package kube_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // nodesOf returns a ledger that remembers the nodes of n pods, called from, from+1 and so
 // on, and since when each tenth of them has been gone.
 func (f *fixture) nodesOf(from, n int) reaper.Ledger {
 	f.Helper()
-	var seen, nodes []string
-	byNode := make([][]string, 5000)
+	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
 	for i := from; i < from+n; i++ {
-		sum := sha256.Sum256(fmt.Append(nil, i))
-		id := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
-		byNode[i%len(byNode)] = append(byNode[i%len(byNode)], id)
+		key, node := ledgertest.Key(strconv.Itoa(i)), i%5000
+		form.Nodes[key] = fmt.Sprintf("ip-10-%d-%d.eu-central-1.compute.internal", node>>8, node&255)
 		if i%10 == 0 {
-			seen = append(seen, fmt.Sprintf(`%s:%d`, id, 1_800_000_000+i))
+			form.Seen[key] = 1_800_000_000 + int64(i)
 		}
 	}
-	for node, ids := range byNode {
-		nodes = append(nodes, fmt.Sprintf(`"ip-10-%d-%d.eu-central-1.compute.internal":[%s]`, node>>8, node&255, strings.Join(ids, ",")))
-	}
-	text := `{"version":1,"seen":{` + strings.Join(seen, ",") + `},"nodes":{` + strings.Join(nodes, ",") + `}}`
-	l, err := reaper.DecodeLedger([]byte(text))
+	l, err := reaper.DecodeLedger(form.Encode())
 	f.must(err)
 	return l
 }
@@ -232,34 +223,5 @@ func TestRunFallsAsleepWhileItMakesTheLedgerLarge(t *testing.T) {
 			f.must(asleep.Save(f.Context(), have.Merge(mine)))
 			f.wantLedger(base.Merge(mine, theirs))
 		})
-	}
-}
-
-// An earlier version of the program left its ledger in three ConfigMaps. The next save
-// replaces it.
-func TestLedgerOfAnEarlierVersionOnARealServer(t *testing.T) {
-	f := newFixture(t)
-	data, err := os.ReadFile("../../../reaper/kube/testdata/ledger-v1.json")
-	f.must(err)
-	var recorded corev1.ConfigMapList
-	f.must(json.Unmarshal(data, &recorded))
-	for _, cm := range recorded.Items {
-		cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name}
-		_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(), &cm, metav1.CreateOptions{})
-		f.must(err)
-	}
-	l, have, _ := f.ledgers()
-	if have.Len() != 11 {
-		t.Errorf("Load = %d entries, want the 11 that were recorded", have.Len())
-	}
-	want := have.Merge(f.nodesOf(0, 30_000))
-	f.must(l.Save(f.Context(), want))
-	f.wantLedger(want)
-	all, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
-	f.must(err)
-	for _, cm := range all.Items {
-		if _, old := cm.BinaryData["ledger.json.gz"]; old {
-			t.Errorf("%s still has the earlier form", cm.Name)
-		}
 	}
 }
