@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Fit returns the ledger without what does not fit into so many bytes, and how much that is.
+func (l Ledger) Fit(capacity int) (Ledger, int) { return l.fit(capacity) }
+
 // Waiting returns how many allocations wait for their grace period.
 func (l Ledger) Waiting() int { return len(l.seen) }
 

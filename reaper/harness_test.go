@@ -150,7 +150,7 @@ type memoryLedgers struct {
 	onSave func() error
 	saves  int
 
-	capacity int // 0 is 1000
+	capacity int // in bytes; 0 is 1 MiB
 }
 
 func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
@@ -171,7 +171,7 @@ func (n *memoryLedgers) Capacity() int {
 	if n.capacity > 0 {
 		return n.capacity
 	}
-	return 1000
+	return 1 << 20
 }
 
 func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {

@@ -15,6 +15,7 @@ import (
 // A Ledger is the content of a stored ledger. Its keys are in hexadecimal.
 type Ledger struct {
 	Version  uint64            `json:"-"`
+	Salt     [16]byte          `json:"-"`
 	Seen     map[string]int64  `json:"seen"`
 	Nodes    map[string]string `json:"nodes,omitempty"` // names by key
 	Graces   map[string]int64  `json:"graces,omitempty"`
@@ -36,14 +37,14 @@ type Doubt struct {
 }
 
 const (
-	version = 2
-	keySize = 16
+	version = 3
+	keySize = 12 // the tag of the backend and the hash
 )
 
-// Key returns a key that stands for a short name.
+// Key returns a key that stands for a short name, of a backend that no program has.
 func Key(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:keySize])
+	return "00000001" + hex.EncodeToString(sum[:8])
 }
 
 // Decode reads the stored form.
@@ -53,13 +54,15 @@ func Decode(text []byte) (l Ledger, err error) {
 	for _, n := range []*int64{&l.Figures.Pods, &l.Figures.Nodes, &l.Doubt.Pods, &l.Doubt.Nodes, &l.Doubt.At} {
 		*n = r.number()
 	}
-	l.Seen, l.Restored, l.Graces = r.list(), r.list(), r.list()
+	epoch := r.number()
+	copy(l.Salt[:], r.bytes(int64(len(l.Salt))))
+	l.Seen, l.Restored, l.Graces = r.list(epoch), r.list(epoch), r.list(0)
 	var names []string
 	for range r.number() {
 		names = append(names, string(r.bytes(r.number())))
 	}
 	l.Nodes = make(map[string]string)
-	for key, n := range r.list() {
+	for key, n := range r.list(0) {
 		if n < int64(len(names)) {
 			l.Nodes[key] = names[n]
 		}
@@ -79,9 +82,15 @@ func (l Ledger) Encode() []byte {
 	for _, n := range []int64{l.Figures.Pods, l.Figures.Nodes, l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At} {
 		data = binary.AppendUvarint(data, uint64(n))
 	}
-	for _, list := range []map[string]int64{l.Seen, l.Restored, l.Graces} {
-		data = appendList(data, list)
+	times := slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored))
+	epoch := int64(0)
+	if len(times) > 0 {
+		epoch = slices.Min(times)
 	}
+	data = append(binary.AppendUvarint(data, uint64(epoch)), l.Salt[:]...)
+	data = appendList(data, l.Seen, epoch)
+	data = appendList(data, l.Restored, epoch)
+	data = appendList(data, l.Graces, 0)
 	names := slices.Compact(slices.Sorted(maps.Values(l.Nodes)))
 	data = binary.AppendUvarint(data, uint64(len(names)))
 	ranks := make(map[string]int64, len(names))
@@ -93,7 +102,7 @@ func (l Ledger) Encode() []byte {
 	for key, name := range l.Nodes {
 		indices[key] = ranks[name]
 	}
-	return Sum(appendList(data, indices))
+	return Sum(appendList(data, indices, 0))
 }
 
 // Sum appends the checksum of a stored form.
@@ -101,14 +110,29 @@ func Sum(body []byte) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clone(body), crc32.ChecksumIEEE(body))
 }
 
-func appendList(data []byte, list map[string]int64) []byte {
-	data = binary.AppendUvarint(data, uint64(len(list)))
-	for _, id := range slices.Sorted(maps.Keys(list)) {
+// appendList appends a list of keys with numbers, less what all of them have in common.
+func appendList(data []byte, list map[string]int64, less int64) []byte {
+	byTag := make(map[uint32][]uint64)
+	numbers := make(map[[2]uint64]int64, len(list))
+	for id, number := range list {
 		key, err := hex.DecodeString(id)
-		if err != nil {
-			panic(err)
+		if err != nil || len(key) != keySize {
+			panic(id + " is no key")
 		}
-		data = binary.AppendUvarint(append(data, key...), uint64(list[id]))
+		tag, hash := binary.BigEndian.Uint32(key), binary.BigEndian.Uint64(key[4:])
+		byTag[tag] = append(byTag[tag], hash)
+		numbers[[2]uint64{uint64(tag), hash}] = number
+	}
+	data = binary.AppendUvarint(data, uint64(len(byTag)))
+	for _, tag := range slices.Sorted(maps.Keys(byTag)) {
+		data = binary.BigEndian.AppendUint32(data, tag)
+		data = binary.AppendUvarint(data, uint64(len(byTag[tag])))
+		before := uint64(0)
+		for _, hash := range slices.Sorted(slices.Values(byTag[tag])) {
+			data = binary.AppendUvarint(data, hash-before)
+			data = binary.AppendUvarint(data, uint64(numbers[[2]uint64{uint64(tag), hash}]-less))
+			before = hash
+		}
 	}
 	return data
 }
@@ -139,11 +163,19 @@ func (r *reader) bytes(n int64) []byte {
 	return data
 }
 
-func (r *reader) list() map[string]int64 {
+// list reads a list of keys with numbers, which are so much larger.
+func (r *reader) list(more int64) map[string]int64 {
 	list := make(map[string]int64)
 	for range r.number() {
-		key := hex.EncodeToString(r.bytes(keySize))
-		list[key] = r.number()
+		tag := slices.Clone(r.bytes(4))
+		hash := uint64(0)
+		for range r.number() {
+			hash += uint64(r.number())
+			list[hex.EncodeToString(binary.BigEndian.AppendUint64(slices.Clone(tag), hash))] = more + r.number()
+			if r.cut {
+				return list
+			}
+		}
 		if r.cut {
 			break
 		}
