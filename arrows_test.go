@@ -38,6 +38,8 @@ var rooms = []room{
 		"reaper/printable makes any text safe to print, and knows nothing else of ours"},
 	{"reaper", []string{"policy", "reaper/printable"},
 		"reaper is the domain; it knows the policy, but no store and no cluster"},
+	{"reaper/ledgertest", nil,
+		"reaper/ledgertest is a second reader of the stored ledger, for tests"},
 	{"reaper/kube", []string{"policy", "reaper", "reaper/journal", "reaper/printable"},
 		"reaper/kube is the API server's side of the domain; it knows no store"},
 	{"reaper/journal", []string{"reaper"},
@@ -84,6 +86,7 @@ var clients = []stranger{
 var strangers = []stranger{
 	{module + "/integration", "integration tests the binary from outside"},
 	{module + "/backends/backendtest", "the conformance suite is for tests"},
+	{module + "/reaper/ledgertest", "a second reader of the ledger is for tests"},
 	{module + "/reaper/cri/critest", "the fake container runtime is for tests"},
 	{module + "/backends/azurecns/cnstest", "fakes are for tests"},
 	{"testing", "the binary links no test code"},

@@ -43,20 +43,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return all
 }
 
-// ledgerNames are the ConfigMaps of the ledger: 32 shards.
-func ledgerNames() []string {
-	all := []string{"ip-reaper-ledger"}
-	for shard := 1; shard <= 31; shard++ {
-		all = append(all, fmt.Sprintf("ip-reaper-ledger-%d", shard))
-	}
-	return all
-}
-
 // ledger returns the permissions to read and to write the ledger.
 func ledger() []string {
-	var all []string
-	for _, name := range ledgerNames() {
-		all = append(all, "/configmaps/"+name+": get", "/configmaps/"+name+": update")
-	}
-	return all
+	return []string{"/configmaps/ip-reaper-ledger: get", "/configmaps/ip-reaper-ledger: update"}
 }

@@ -2,11 +2,13 @@ package reaper_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // atLeast is what passes of a grace period of 15 minutes before a release: a run may start
@@ -163,18 +165,18 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 // Promise 2. An impossible time in a damaged or edited ledger is not believed. The
 // report can be printed with any time.
 func TestImpossibleTimesInTheLedgerKeep(t *testing.T) {
-	for _, seconds := range []string{"-1", "-9223372036854775808", "9223372036854775807", "253402300800"} {
+	for _, seconds := range []int64{-1, math.MinInt64, math.MaxInt64, 253_402_300_800} {
 		s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
 		id := onlyID(t, s.seen(t, noon))
-		damaged, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{%q:%s}}`, id, seconds))
+		damaged, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: map[string]int64{id: seconds}}.Encode())
 		if err == nil {
-			t.Errorf("a ledger of %s seconds is not found damaged", seconds)
+			t.Errorf("a ledger of %d seconds is not found damaged", seconds)
 		}
 		s.ledger = damaged
 		d := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, "verdict after "+seconds, d.Verdict, reaper.Suspected)
+		equal(t, fmt.Sprint("verdict after ", seconds), d.Verdict, reaper.Suspected)
 		if _, err := d.Due.MarshalJSON(); err != nil {
-			t.Errorf("after %s: %v", seconds, err)
+			t.Errorf("after %d: %v", seconds, err)
 		}
 	}
 }

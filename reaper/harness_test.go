@@ -19,6 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // noon is the time of most tests. The listing and the second look read another clock:
@@ -149,7 +150,7 @@ type memoryLedgers struct {
 	onSave func() error
 	saves  int
 
-	capacity int // 0 is 1000
+	capacity int // in bytes; 0 is 1 MiB
 }
 
 func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
@@ -170,7 +171,7 @@ func (n *memoryLedgers) Capacity() int {
 	if n.capacity > 0 {
 		return n.capacity
 	}
-	return 1000
+	return 1 << 20
 }
 
 func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
@@ -186,7 +187,7 @@ func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
 	return nil
 }
 
-// text returns the stored ledger as version 1, which tests can read; empty if none is stored.
+// text returns the stored ledger as tests write it; empty if none is stored.
 func (n *memoryLedgers) text(t testing.TB) string {
 	t.Helper()
 	if n.stored == nil {
@@ -196,17 +197,45 @@ func (n *memoryLedgers) text(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(l.Text())
+	return textOf(l)
 }
 
-// put stores a ledger that is given as version 1.
+// put stores a ledger that is given in JSON.
 func (n *memoryLedgers) put(t testing.TB, text string) {
 	t.Helper()
-	l, err := reaper.DecodeLedger([]byte(text))
+	n.stored = ledgerOfText(t, text).Encode()
+}
+
+// ledgerOfText returns a ledger that is given in JSON.
+func ledgerOfText(t testing.TB, text string) reaper.Ledger {
+	t.Helper()
+	var form ledgertest.Ledger
+	if err := json.Unmarshal([]byte(text), &form); err != nil {
+		t.Fatal(err)
+	}
+	return ledgerOfForm(t, form)
+}
+
+// ledgerOfForm returns a ledger by its stored form.
+func ledgerOfForm(t interface{ Fatal(...any) }, form ledgertest.Ledger) reaper.Ledger {
+	l, err := reaper.DecodeLedger(form.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.stored = l.Encode()
+	return l
+}
+
+// textOf returns a ledger in JSON.
+func textOf(l reaper.Ledger) string {
+	form, err := ledgertest.Decode(l.Encode())
+	if err != nil {
+		panic(err)
+	}
+	text, err := json.Marshal(form)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // A tokenRecorder has the methods of a Recorder for stores of tests. It records the

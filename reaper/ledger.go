@@ -20,6 +20,7 @@ import (
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
 // Ledger is a value and never changes.
 type Ledger struct {
+	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
 	nodes    ledgerTable[uint32] // indices in names, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
@@ -45,25 +46,24 @@ type doubt struct {
 
 // Ledgers stores the ledger between runs.
 type Ledgers interface {
-	// Load returns the stored ledger, or an empty one if none is stored. With an
-	// error that wraps ErrLedgerDamaged, it returns the parts that could be decoded.
-	// With any other error, also ErrLedgerNewer, Save must not replace what is stored.
+	// Load returns the stored ledger, or an empty one if none is stored, or with an error
+	// that wraps ErrLedgerDamaged. After any other error, also ErrLedgerNewer, Save must not
+	// replace what is stored.
 	Load(ctx context.Context) (Ledger, error)
 
 	// Save replaces the ledger that Load returned. The error wraps ErrAgain if
 	// another client wrote since then.
 	Save(ctx context.Context, l Ledger) error
 
-	// Capacity is the largest Len of a ledger that can be stored.
+	// Capacity is the length of the longest form that Save can store, in bytes. It may
+	// depend on what the last Load found.
 	Capacity() int
 }
 
-// ErrLedgerDamaged says that a stored ledger, or a part of it, could not be decoded.
-// The allocations of that part count as first seen now.
+// ErrLedgerDamaged says that a stored ledger could not be decoded. It counts as empty.
 var ErrLedgerDamaged = errors.New("the ledger is damaged")
 
-// ErrLedgerNewer says that a later version of this program wrote the ledger, or a part of
-// it, in a form that this one cannot read. It is not damaged, and must not be replaced: it
+// ErrLedgerNewer says that a later version of this program wrote the ledger in a form that this one cannot read. It is not damaged, and must not be replaced: it
 // has grace periods and holds that the later version needs.
 var ErrLedgerNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
 
@@ -74,7 +74,7 @@ func (l Ledger) since(a *Allocation, present bool, now time.Time) time.Time {
 	if len(l.seen) == 0 { // a key costs time
 		return now
 	}
-	seconds, ok := l.seen.find(seenKey(a, present))
+	seconds, ok := l.seen.find(l.salt.seenKey(a, present))
 	at := latest(ofSecond(seconds), l.restoredAt(a))
 	if !ok || !at.Before(now) {
 		return now
@@ -87,7 +87,7 @@ func (l Ledger) last(a *Allocation) place {
 	if len(l.nodes) == 0 {
 		return place{}
 	}
-	i, ok := l.nodes.find(idKey(a))
+	i, ok := l.nodes.find(l.salt.idKey(a))
 	if !ok {
 		return place{}
 	}
@@ -99,7 +99,7 @@ func (l Ledger) grace(a *Allocation) time.Duration {
 	if len(l.graces) == 0 {
 		return 0
 	}
-	seconds, _ := l.graces.find(placeKey(a))
+	seconds, _ := l.graces.find(l.salt.placeKey(a))
 	return time.Duration(seconds) * time.Second
 }
 
@@ -108,14 +108,15 @@ func (l Ledger) restoredAt(a *Allocation) time.Time {
 	if len(l.restored) == 0 {
 		return time.Time{}
 	}
-	seconds, ok := l.restored.find(spotKey(a))
+	seconds, ok := l.restored.find(l.salt.spotKey(a))
 	if !ok {
 		return time.Time{}
 	}
 	return ofSecond(seconds)
 }
 
-// Equal reports whether both remember the same.
+// Equal reports whether both remember the same. It does not compare salts: ledgers of different
+// salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	sameNode := func(a, b tableEntry[uint32]) bool {
 		return a.key == b.key && l.names[a.value] == other.names[b.value]
@@ -133,7 +134,7 @@ func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + 
 func (l Ledger) without(released []*Allocation, saved Ledger) Ledger {
 	drop := make(map[ledgerKey]bool, 5*len(released))
 	for _, a := range released {
-		addKeys(drop, a)
+		l.salt.addKeys(drop, a)
 	}
 	for _, e := range l.restored {
 		if at, known := saved.restored.find(e.key); !known || at < e.value {
@@ -141,13 +142,6 @@ func (l Ledger) without(released []*Allocation, saved Ledger) Ledger {
 		}
 	}
 	return l.only(func(k ledgerKey) bool { return !drop[k] })
-}
-
-// addKeys adds all keys that a ledger may have of an allocation.
-func addKeys(to map[ledgerKey]bool, a *Allocation) {
-	for _, k := range [...]ledgerKey{idKey(a), seenKey(a, true), placeKey(a), spotKey(a)} {
-		to[k] = true
-	}
 }
 
 // only returns the ledger with the entries whose keys satisfy a condition.
@@ -161,7 +155,7 @@ func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 func (l Ledger) withRestored(back []*Allocation, now time.Time) Ledger {
 	spots := make(map[ledgerKey]bool, len(back))
 	for _, a := range back {
-		spots[spotKey(a)] = true
+		spots[l.salt.spotKey(a)] = true
 	}
 	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
 	for spot := range spots {
@@ -177,8 +171,9 @@ func (l Ledger) withHung(decisions []Decision) Ledger {
 	b, hung := newLedgerBuilder(l), make(map[ledgerKey]bool)
 	for i := range decisions {
 		if d := &decisions[i]; d.known.last.boot != "" {
-			hung[idKey(d.Allocation)] = true
-			b.addNode(idKey(d.Allocation), d.known.last.String())
+			k := l.salt.idKey(d.Allocation)
+			hung[k] = true
+			b.addNode(k, d.known.last.String())
 		}
 	}
 	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !hung[k] })
@@ -195,23 +190,21 @@ func (l Ledger) longAgo() Ledger {
 	return l
 }
 
-// Merge returns a ledger with all that any of the ledgers has. If several have an
-// allocation, the value by which it waits longer counts. If they have it on different
-// nodes, the last name counts. The larger figures count.
-func (l Ledger) Merge(others ...Ledger) Ledger {
-	others = slices.DeleteFunc(slices.Clone(others), func(other Ledger) bool { return other.Equal(Ledger{}) })
-	if len(others) == 0 {
+// Merge returns a ledger with all that either of two ledgers has. If both have an
+// allocation, the value by which it waits longer counts. If they have it on different nodes,
+// the last name counts. The larger figures count. Of a ledger with another salt, nothing is
+// known.
+func (l Ledger) Merge(other Ledger) Ledger {
+	if other.Equal(Ledger{}) || other.salt != l.salt {
 		return l
 	}
 	b := newLedgerBuilder(l)
-	b.addAll(l)
-	for _, other := range others {
-		b.figures = figures{max(b.figures.Pods, other.figures.Pods), max(b.figures.Nodes, other.figures.Nodes)}
-		if other.doubt.At > b.doubt.At {
-			b.doubt = other.doubt
-		}
-		b.addAll(other)
+	b.figures = figures{max(l.figures.Pods, other.figures.Pods), max(l.figures.Nodes, other.figures.Nodes)}
+	if other.doubt.At > l.doubt.At {
+		b.doubt = other.doubt
 	}
+	b.addAll(l)
+	b.addAll(other)
 	return b.ledger()
 }
 

@@ -9,7 +9,7 @@ import (
 
 // benchLedger returns a ledger of n allocations: the nodes of all of them, and since when
 // each tenth has been ownerless.
-func benchLedger(n int) (Ledger, []Decision) {
+func benchLedger(n, nodes int) (Ledger, []Decision) {
 	decisions := make([]Decision, n)
 	for i := range decisions {
 		d := &decisions[i]
@@ -18,12 +18,21 @@ func benchLedger(n int) (Ledger, []Decision) {
 			Token: fmt.Sprintf(`{"id":"%064x","podref":"shop/web-%d","ifname":"net1"}`, i, i),
 		}
 		d.facts, d.Ruling, d.known = &Facts{}, &Ruling{}, &knowledge{}
-		d.known.last.node = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%5000/250, i%250)
+		d.known.last.node = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%nodes/250, i%250)
 		if i%10 == 0 {
 			d.remember, d.FirstSeen = true, time.Unix(1_790_000_000+int64(i), 0).UTC()
 		}
 	}
-	return Ledger{}.next(decisions, Census{}, benchInventory), decisions
+	return Ledger{}.salted().next(decisions, Census{}, benchInventory), decisions
+}
+
+// One ConfigMap has room for the nodes of 100,000 pods, on 1,000 nodes, and for the times of
+// each tenth.
+func TestLedgerOf110000EntriesFitsInOneConfigMap(t *testing.T) {
+	l, _ := benchLedger(100_000, 1_000)
+	if size := len(l.Encode()); l.Len() != 110_000 || size > 1020<<10 {
+		t.Errorf("%d entries have %d bytes, want at most 1020 KiB", l.Len(), size)
+	}
 }
 
 var benchInventory = Inventory{Listings: []Listing{{Backend: "whereabouts", whole: true}}}
@@ -38,28 +47,18 @@ func heap() uint64 {
 
 func BenchmarkLedger(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 330_000} {
-		l, decisions := benchLedger(n)
-		var stored [][]byte
-		for _, s := range l.Shards(LedgerShards) {
-			stored = append(stored, s.Encode())
-		}
+		l, decisions := benchLedger(n, 5_000)
+		stored := l.Encode()
 		decode := func() Ledger {
-			shards := make([]Ledger, len(stored))
-			for i, data := range stored {
-				var err error
-				if shards[i], err = DecodeLedger(data); err != nil {
-					b.Fatal(err)
-				}
+			l, err := DecodeLedger(stored)
+			if err != nil {
+				b.Fatal(err)
 			}
-			return shards[0].Merge(shards[1:]...)
+			return l
 		}
 		i := 0
 		for name, f := range map[string]func(){
-			"encode": func() {
-				for _, s := range l.Shards(LedgerShards) {
-					s.Encode()
-				}
-			},
+			"encode": func() { l.Encode() },
 			"decode": func() { decode() },
 			"merge":  func() { l.Merge(l) },
 			"equal":  func() { l.Equal(l) },

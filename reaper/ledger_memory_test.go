@@ -1,6 +1,8 @@
 package reaper_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // Promise 1. A store that could not be listed in one run loses neither the nodes nor the
@@ -73,7 +76,6 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 func TestLedgerThatIsFullKeepsTheOldest(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(m.Backend())
-	h.ledgers.capacity = 2
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	h.policy.Limits.MaxFraction = new(1.0)
 	as := h.addPods(t, m, "live-1", "gone-1")
@@ -82,6 +84,13 @@ func TestLedgerThatIsFullKeepsTheOldest(t *testing.T) {
 	equal(t, "warnings", len(h.run(t).Warnings), 0)
 	h.now = noon.Add(time.Minute)
 	h.addPods(t, m, "gone-2", "gone-3")
+	h.run(t)
+	form, err := ledgertest.Decode(h.ledgers.stored)
+	equal(t, "error", err, nil)
+	form.Nodes = nil
+	newest := slices.DeleteFunc(slices.Sorted(maps.Keys(form.Seen)), func(id string) bool { return form.Seen[id] == noon.Unix() })
+	delete(form.Seen, newest[1])
+	h.ledgers.capacity = len(form.Encode()) // of two times
 	report := h.run(t)
 	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "the ledger has room for 2 entries, and 2 were left out") {
 		t.Errorf("warnings %q, want one about the ledger", report.Warnings)

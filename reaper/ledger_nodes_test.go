@@ -130,7 +130,7 @@ func TestNodeThatIsGoneKeepsNothing(t *testing.T) {
 	h.pods.Remove(app("web").Pod)
 	equal(t, "outcome", outcomes(h.run(t))["2"], reaper.Released)
 	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":1,"nodes":1}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1,"nodes":1}}`)
 }
 
 // Promise 1. The pod has a new sandbox on n2, and another address. The old sandbox may

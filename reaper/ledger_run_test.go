@@ -41,7 +41,7 @@ func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
 		equal(t, "after "+step.after.String(), h.run(t).Summary, step.want)
 		equal(t, "writes of the ledger after "+step.after.String(), h.ledgers.saves, step.saves)
 	}
-	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":1}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1}}`)
 }
 
 // Promise 2, 8.
@@ -93,7 +93,7 @@ func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.policy.GracePeriod = &policy.Duration{}
 	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":1}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1}}`)
 }
 
 // Promise 9.

@@ -9,11 +9,11 @@ type ledgerBuilder struct {
 	indices map[string]uint32 // in names, which are in the order of their addition
 }
 
-// newLedgerBuilder returns a builder with the figures of a ledger, and with room for as
-// many entries as that has.
+// newLedgerBuilder returns a builder with the salt and the figures of a ledger, and with
+// room for as many entries as that has.
 func newLedgerBuilder(like Ledger) *ledgerBuilder {
 	b := &ledgerBuilder{indices: make(map[string]uint32)}
-	b.figures, b.doubt = like.figures, like.doubt
+	b.salt, b.figures, b.doubt = like.salt, like.figures, like.doubt
 	b.seen, b.restored = make(ledgerTable[int64], 0, len(like.seen)), make(ledgerTable[int64], 0, len(like.restored))
 	b.nodes, b.graces = make(ledgerTable[uint32], 0, len(like.nodes)), make(ledgerTable[int32], 0, len(like.graces))
 	return b

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ledgerVersion is the format that Encode writes. DecodeLedger reads it, and version 1.
-const ledgerVersion = 2
+// ledgerVersion is the format that Encode writes and DecodeLedger reads.
+const ledgerVersion = 3
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -19,37 +19,33 @@ const lastSecond = 253_402_300_799
 // maxGrace is the largest grace that is remembered, in seconds: about 68 years.
 const maxGrace = math.MaxInt32
 
-// The sizes of the stored form, in bytes. Each entry has its key, and a value of no more
-// than so many.
-const (
-	headSize   = 96 // version, figures, doubt, the lengths of the lists, and the checksum
-	keySize    = hashSize + tagSize
-	secondSize = keySize + 6 // an entry with a time
-	graceSize  = keySize + 5
-	nodeSize   = keySize + 3 // of 2,000,000 names
-	nameSize   = 3           // beside the name itself
-)
+// usualEntry is about the length of an entry of a large ledger, in bytes.
+const usualEntry = 10
 
-// Encode returns the stored form. Equal ledgers have equal forms.
+// Encode returns the stored form. Equal ledgers of one salt have equal forms.
 //
-// The form is the version, the figures and the doubt; then the lists of first-seen times,
-// of restores, of graces, of the names of nodes, and of the pods' nodes; and a CRC-32 of
-// all of that in 4 bytes. A list is its length and its entries. An entry is a key of 16
-// bytes and a number: seconds since 1970, seconds, or the index of a name. Keys and names
-// are in ascending order. Each number is a varint.
+// The form is the version, the figures, the doubt, the earliest time, and the salt; then the
+// lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
+// nodes; and a CRC-32 of all of that in 4 bytes. The names are their number and, for each, its
+// length and its bytes, in ascending order. Any other list is the number of backends, and
+// for each of these its tag in 4 bytes, the number of its entries, and the entries in
+// ascending order of their hashes. An entry is what its hash is more than the one before,
+// and a number: seconds since the earliest time, seconds, or the index of a name. Each number
+// is a varint. So an entry of a ledger of 100,000 has 9 bytes.
 //
-// In every later version, too, the first byte is the version, below 32, and the last 4 bytes
-// are that checksum. By these, DecodeLedger tells a later version from damage.
+// In every later version, too, the first byte is the version, and the last 4 bytes are that
+// checksum. By these, DecodeLedger tells a later version from damage.
 func (l Ledger) Encode() []byte {
-	data := make([]byte, 0, l.maxEncoded())
-	f, d := l.figures, l.doubt
-	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At)} {
+	ranks, names := l.usedNames()
+	data := make([]byte, 0, usualEntry*(l.Len()+len(l.names))+100)
+	f, d, epoch := l.figures, l.doubt, l.earliest()
+	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
 		data = binary.AppendUvarint(data, n)
 	}
-	data = appendTable(data, l.seen, func(at int64) uint64 { return uint64(at) })
-	data = appendTable(data, l.restored, func(at int64) uint64 { return uint64(at) })
+	data = append(data, l.salt[:]...)
+	data = appendTable(data, l.seen, func(at int64) uint64 { return uint64(at - epoch) })
+	data = appendTable(data, l.restored, func(at int64) uint64 { return uint64(at - epoch) })
 	data = appendTable(data, l.graces, func(seconds int32) uint64 { return uint64(seconds) })
-	ranks, names := l.usedNames()
 	data = binary.AppendUvarint(data, uint64(names))
 	for i, name := range l.names {
 		if ranks[i] > 0 {
@@ -58,6 +54,20 @@ func (l Ledger) Encode() []byte {
 	}
 	data = appendTable(data, l.nodes, func(i uint32) uint64 { return uint64(ranks[i] - 1) })
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+}
+
+// earliest returns the earliest time in the ledger; 0 if it has none.
+func (l Ledger) earliest() int64 {
+	earliest := int64(lastSecond)
+	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored} {
+		for _, e := range times {
+			earliest = min(earliest, e.value)
+		}
+	}
+	if len(l.seen)+len(l.restored) == 0 {
+		return 0
+	}
+	return earliest
 }
 
 // usedNames returns the number of names that entries use, and for each name which of
@@ -74,37 +84,34 @@ func (l Ledger) usedNames() (ranks []uint32, n uint32) {
 	return ranks, n
 }
 
-// maxEncoded returns the largest length of the stored form, in bytes.
-func (l Ledger) maxEncoded() int {
-	size := headSize + secondSize*(len(l.seen)+len(l.restored)) + graceSize*len(l.graces) + nodeSize*len(l.nodes)
-	ranks, _ := l.usedNames()
-	for i, rank := range ranks {
-		if rank > 0 {
-			size += nameSize + len(l.names[i])
-		}
-	}
-	return size
-}
-
 // appendTable appends a list of keys with numbers.
 func appendTable[V int32 | int64 | uint32](data []byte, t ledgerTable[V], number func(V) uint64) []byte {
-	data = binary.AppendUvarint(data, uint64(len(t)))
-	for _, e := range t {
-		data = binary.AppendUvarint(append(data, e.key[:]...), number(e.value))
+	var backends [][]tableEntry[V]
+	for rest := t; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(e tableEntry[V]) bool { return e.key.tag != rest[0].key.tag })
+		if n < 0 {
+			n = len(rest)
+		}
+		backends, rest = append(backends, rest[:n]), rest[n:]
+	}
+	data = binary.AppendUvarint(data, uint64(len(backends)))
+	for _, entries := range backends {
+		data = binary.BigEndian.AppendUint32(data, uint32(entries[0].key.tag))
+		data = binary.AppendUvarint(data, uint64(len(entries)))
+		before := uint64(0)
+		for _, e := range entries {
+			data = binary.AppendUvarint(data, e.key.hash-before)
+			data = binary.AppendUvarint(data, number(e.value))
+			before = e.key.hash
+		}
 	}
 	return data
 }
 
-// DecodeLedger reads the form that Encode returns, and the form of version 1. For data of a
-// later version, the error wraps ErrLedgerNewer; for any other data, ErrLedgerDamaged.
+// DecodeLedger reads the form that Encode returns. For data of a later version, the error wraps
+// ErrLedgerNewer; for any other data, ErrLedgerDamaged.
 func DecodeLedger(data []byte) (Ledger, error) {
-	var l Ledger
-	var err error
-	if len(data) > 0 && data[0] < ' ' { // a version, and no JSON
-		l, err = decodeLedger(data)
-	} else {
-		l, err = decodeLedger1(data)
-	}
+	l, err := decodeLedger(data)
 	switch {
 	case errors.Is(err, ErrLedgerNewer):
 		return Ledger{}, err
@@ -129,11 +136,14 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	r.number(ledgerVersion)
 	l.figures = figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}
 	l.doubt = doubt{figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
-	l.seen = readTable[int64](&r, lastSecond)
-	l.restored = readTable[int64](&r, lastSecond)
-	l.graces = readTable[int32](&r, maxGrace)
+	epoch := int64(r.number(lastSecond))
+	copy(l.salt[:], r.bytes(uint64(len(l.salt))))
+	at := func(n uint64) int64 { return epoch + int64(n) }
+	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
+	l.restored = readTable(&r, lastSecond-uint64(epoch), at)
+	l.graces = readTable(&r, maxGrace, func(n uint64) int32 { return int32(n) })
 	l.names = r.names()
-	l.nodes = readTable[uint32](&r, math.MaxUint32)
+	l.nodes = readTable(&r, math.MaxUint32, func(n uint64) uint32 { return uint32(n) })
 	if slices.ContainsFunc(l.nodes, func(e tableEntry[uint32]) bool { return uint64(e.value) >= uint64(len(l.names)) }) {
 		r.fail("a pod is on a node whose name is not there")
 	}
@@ -196,19 +206,26 @@ func (r *ledgerReader) names() []string {
 }
 
 // readTable reads a list of keys with numbers, which are at most most.
-func readTable[V int32 | int64 | uint32](r *ledgerReader, most uint64) ledgerTable[V] {
-	n := r.number(uint64(len(r.rest) / (keySize + 1)))
-	t := make(ledgerTable[V], 0, n)
-	for range n {
-		k := r.bytes(keySize)
-		value := V(r.number(most))
+func readTable[V int32 | int64 | uint32](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
+	var t ledgerTable[V]
+	for range r.number(uint64(len(r.rest))) {
+		tag := r.bytes(4)
+		n := r.number(uint64(len(r.rest) / 2)) // an entry has two bytes at least
 		if r.err != nil {
 			return nil
 		}
-		if e := (tableEntry[V]{ledgerKey(k), value}); len(t) == 0 || t[len(t)-1].key.compare(e.key) < 0 {
+		k := ledgerKey{tag: backendTag(binary.BigEndian.Uint32(tag))}
+		t = slices.Grow(t, int(n))
+		for range n {
+			k.hash += r.number(math.MaxUint64 - k.hash)
+			e := tableEntry[V]{k, value(r.number(most))}
+			if len(t) > 0 && t[len(t)-1].key.compare(k) >= 0 {
+				r.fail("its keys are not in order")
+			}
+			if r.err != nil {
+				return nil
+			}
 			t = append(t, e)
-		} else {
-			r.fail("its keys are not in order")
 		}
 	}
 	return t

@@ -1,94 +1,91 @@
 package reaper
 
 import (
-	"bytes"
+	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"sync"
 )
 
-// A ledgerKey stands for an identity: 104 bits of its SHA-256, and the tag of its
-// backend. Tenants choose a part of an identity, such as the name of a pod, so the hash
-// must be cryptographic. The hash comes first: it spreads the keys over the shards.
-type ledgerKey [hashSize + tagSize]byte
-
-const (
-	hashSize = 13
-	tagSize  = 3
-)
+// A ledgerKey stands for an identity: 64 bits of its hash, and the tag of its backend.
+type ledgerKey struct {
+	tag  backendTag
+	hash uint64
+}
 
 // A backendTag stands for a backend. By the tag of a key, a run knows of which store an
 // entry is although it did not list that store.
-type backendTag [tagSize]byte
+type backendTag uint32
 
-// tag returns the tag of the backend.
-func (k ledgerKey) tag() backendTag { return backendTag(k[hashSize:]) }
+// tagOf returns the tag of a backend: the FNV-1a hash of its name.
+func tagOf(backend string) backendTag {
+	tag := backendTag(2166136261)
+	for i := range len(backend) {
+		tag = (tag ^ backendTag(backend[i])) * 16777619
+	}
+	return tag
+}
 
-// compare orders keys by their bytes.
-func (k ledgerKey) compare(other ledgerKey) int { return bytes.Compare(k[:], other[:]) }
+// compare orders keys by their tags, and then by their hashes.
+func (k ledgerKey) compare(other ledgerKey) int {
+	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.hash, other.hash))
+}
 
-// shard returns the shard of the key, if there are so many: from 0 to shards-1.
-func (k ledgerKey) shard(shards int) int { return int(k[0]) * shards / (1 << 8) }
+// A ledgerSalt goes into every hash of a ledger, and is another one for each ledger. Tenants
+// choose a part of an identity, such as the name of a pod: without the salt, they could look
+// for identities of the same hash. A ledger that was never stored has none.
+type ledgerSalt [16]byte
+
+// newSalt returns the salt of a ledger that this process is the first to store.
+var newSalt = sync.OnceValue(func() (s ledgerSalt) {
+	_, _ = rand.Read(s[:]) // it never fails
+	return s
+})
+
+// salted returns the ledger with a salt.
+func (l Ledger) salted() Ledger {
+	if l.salt == (ledgerSalt{}) {
+		l.salt = newSalt()
+	}
+	return l
+}
 
 // idKey is the key of an allocation. It covers the token, so an allocation that changed
 // hands is a new one.
-func idKey(a *Allocation) ledgerKey { return keyOf(a.Backend, a.Pool, a.Key, a.Token) }
+func (s ledgerSalt) idKey(a *Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key, a.Token) }
 
 // seenKey is the key of the time since which an allocation has been ownerless.
-func seenKey(a *Allocation, present bool) ledgerKey {
+func (s ledgerSalt) seenKey(a *Allocation, present bool) ledgerKey {
 	if present {
-		return keyOf(a.Backend, a.Pool, a.Key, a.Token, "present")
+		return s.key(a.Backend, a.Pool, a.Key, a.Token, "present")
 	}
-	return idKey(a)
+	return s.idKey(a)
 }
 
 // placeKey is the key of pool, key and pod. It is the same for all sandboxes of the pod.
-func placeKey(a *Allocation) ledgerKey {
-	return keyOf(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
+func (s ledgerSalt) placeKey(a *Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
 }
 
 // spotKey is the key of pool and key, for any owner.
-func spotKey(a *Allocation) ledgerKey { return keyOf(a.Backend, a.Pool, a.Key) }
+func (s ledgerSalt) spotKey(a *Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
 
-// keyOf hashes an identity of a backend. It does not allocate for an identity of up to
-// 512 bytes.
-func keyOf(backend string, parts ...string) (k ledgerKey) {
+// addKeys adds all keys that a ledger may have of an allocation.
+func (s ledgerSalt) addKeys(to map[ledgerKey]bool, a *Allocation) {
+	for _, k := range [...]ledgerKey{s.idKey(a), s.seenKey(a, true), s.placeKey(a), s.spotKey(a)} {
+		to[k] = true
+	}
+}
+
+// key hashes an identity of a backend with the salt. It does not allocate for an identity of
+// up to 500 bytes.
+func (s ledgerSalt) key(backend string, parts ...string) ledgerKey {
 	var room [512]byte
-	id := append(room[:0], backend...)
+	id := append(append(room[:0], s[:]...), backend...)
 	for _, part := range parts {
 		id = append(append(id, 0), part...)
 	}
-	sum, tag := sha256.Sum256(id), tagOf(backend)
-	copy(k[:], sum[tagSize:])
-	copy(k[hashSize:], tag[:])
-	return k
-}
-
-// tags has the tags of the first backends that were asked for.
-var tags struct {
-	sync.RWMutex
-	of map[string]backendTag
-}
-
-// maxTags is the largest number of tags that are kept.
-const maxTags = 64
-
-// tagOf returns the tag of a backend: 24 bits of its SHA-256.
-func tagOf(backend string) backendTag {
-	tags.RLock()
-	tag, known := tags.of[backend]
-	tags.RUnlock()
-	if known {
-		return tag
-	}
-	sum := sha256.Sum256([]byte(backend))
-	tag = backendTag(sum[:])
-	tags.Lock()
-	defer tags.Unlock()
-	if tags.of == nil {
-		tags.of = make(map[string]backendTag)
-	}
-	if len(tags.of) < maxTags {
-		tags.of[backend] = tag
-	}
-	return tag
+	sum := sha256.Sum256(id)
+	return ledgerKey{tagOf(backend), binary.BigEndian.Uint64(sum[:])}
 }

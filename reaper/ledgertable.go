@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -18,41 +17,11 @@ type tableEntry[V cmp.Ordered] struct {
 
 // find returns the value of a key.
 func (t ledgerTable[V]) find(k ledgerKey) (value V, ok bool) {
-	i := t.from(k)
-	if i == len(t) || t[i].key != k {
+	i, ok := slices.BinarySearchFunc(t, k, func(e tableEntry[V], k ledgerKey) int { return e.key.compare(k) })
+	if !ok {
 		return value, false
 	}
 	return t[i].value, true
-}
-
-// from returns the index of the first key that is not less than k. Keys are hashes, so
-// the first bits of k tell about where that is. The search begins there, with steps that
-// double.
-func (t ledgerTable[V]) from(k ledgerKey) int {
-	guess := int(uint64(binary.BigEndian.Uint32(k[:])) * uint64(len(t)) >> 32)
-	low, high := guess, guess
-	for step := 8; low > 0 && t[low].key.compare(k) >= 0; step *= 2 {
-		low, high = max(0, low-step), low
-	}
-	for step := 8; high < len(t) && t[high].key.compare(k) < 0; step *= 2 {
-		low, high = high, min(len(t), high+step)
-	}
-	n, _ := slices.BinarySearchFunc(t[low:high], k, func(e tableEntry[V], k ledgerKey) int { return e.key.compare(k) })
-	return low + n
-}
-
-// shard returns the entries of one of so many shards. They stay those of the table.
-func (t ledgerTable[V]) shard(n, shards int) ledgerTable[V] {
-	bound := func(n int) int {
-		i, _ := slices.BinarySearchFunc(t, n, func(e tableEntry[V], n int) int { return cmp.Compare(e.key.shard(shards), n) })
-		return i
-	}
-	return slices.Clip(t[bound(n):bound(n+1)])
-}
-
-// isIn reports whether all keys are in one of so many shards.
-func (t ledgerTable[V]) isIn(n, shards int) bool {
-	return len(t) == 0 || t[0].key.shard(shards) == n && t[len(t)-1].key.shard(shards) == n
 }
 
 // add appends an entry. The table is no table until arranged returns it.

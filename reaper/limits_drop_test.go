@@ -33,11 +33,7 @@ func manyNodes(n int) []reaper.Node {
 // ledgerWithFigures returns a ledger with the figures of its last run.
 func ledgerWithFigures(t *testing.T, pods, nodes int) reaper.Ledger {
 	t.Helper()
-	l, err := reaper.DecodeLedger(fmt.Appendf(nil, `{"version":1,"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return ledgerOfText(t, fmt.Sprintf(`{"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
 }
 
 // limitError returns the error as a *LimitError, or nil.
@@ -172,7 +168,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 	h, m := afterDrop(t)
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	before := contentsOf(t, m)
-	const doubted = `{"version":1,"seen":{},"figures":{"pods":42},"doubt":{"pods":11,"at":1772366400}}`
+	const doubted = `{"seen":{},"figures":{"pods":42},"doubt":{"pods":11,"at":1772366400}}`
 	for _, dryRun := range []bool{false, true, false} {
 		h.policy.DryRun = &dryRun
 		report, err := reaper.Run(t.Context(), h.options())
@@ -217,7 +213,7 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 			}
 		}, false},
 		{"the first refused run could not write", time.Hour, func(t *testing.T, h *harness) {
-			h.ledgers.put(t, `{"version":1,"seen":{},"figures":{"pods":42}}`)
+			h.ledgers.put(t, `{"seen":{},"figures":{"pods":42}}`)
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -254,7 +250,7 @@ func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
 	h.pods.Add(manyPods(40)...)
 	h.pods.Add(ended(2000)...)
 	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":42}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":42}}`)
 	for _, pod := range ended(2000) {
 		h.pods.Remove(pod.Ref)
 	}
@@ -306,11 +302,8 @@ func TestScaleDownWithAllNodesThereIsBelievedByTheNextRun(t *testing.T) {
 // two lists do not agree.
 func TestDropIsBelievedOnlyWhileTheNodesStay(t *testing.T) {
 	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
-	ledger, err := reaper.DecodeLedger(fmt.Appendf(nil,
-		`{"version":1,"seen":{},"figures":{"pods":200,"nodes":10},"doubt":{"pods":20,"nodes":10,"at":%d}}`, noon.Unix()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := ledgerOfText(t, fmt.Sprintf(
+		`{"seen":{},"figures":{"pods":200,"nodes":10},"doubt":{"pods":20,"nodes":10,"at":%d}}`, noon.Unix()))
 	for nodes, want := range map[int]bool{10: false, 5: false, 4: true} {
 		census := reaper.NewCensus(time.Now(), manyPods(20), nil, manyNodes(nodes)...)
 		refusals := plan.Believe(policy.Default().Limits, census, ledger, noon.Add(time.Hour), time.Minute)
@@ -333,7 +326,7 @@ func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
 	h, _ := afterDrop(t)
 	h.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
 	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"version":1,"seen":{},"figures":{"pods":12}}`)
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":12}}`)
 	h.pods.Remove(app("live-2").Pod)
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }

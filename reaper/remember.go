@@ -22,10 +22,10 @@ func (l Ledger) next(decisions []Decision, c Census, inv Inventory) Ledger {
 	for i := range decisions {
 		b.remember(&decisions[i], l)
 		if a := decisions[i].Allocation; !listed[tagOf(a.Backend)] {
-			addKeys(decided, a)
+			l.salt.addKeys(decided, a)
 		}
 	}
-	b.addAll(l.only(func(k ledgerKey) bool { return !listed[k.tag()] && !decided[k] }))
+	b.addAll(l.only(func(k ledgerKey) bool { return !listed[k.tag] && !decided[k] }))
 	return b.ledger()
 }
 
@@ -43,7 +43,7 @@ func (l Ledger) stillHolding(before Ledger, decisions []Decision, since time.Tim
 		return l
 	}
 	for i := range decisions {
-		delete(missing, spotKey(decisions[i].Allocation))
+		delete(missing, l.salt.spotKey(decisions[i].Allocation))
 	}
 	l.restored = slices.Clip(l.restored)
 	for k, at := range missing {
@@ -57,31 +57,31 @@ func (l Ledger) stillHolding(before Ledger, decisions []Decision, since time.Tim
 func (b *ledgerBuilder) remember(d *Decision, before Ledger) {
 	a, known := d.Allocation, d.known
 	if d.remember {
-		b.seen.add(seenKey(a, d.present()), toSecond(d.FirstSeen).Unix())
+		b.seen.add(b.salt.seenKey(a, d.present()), toSecond(d.FirstSeen).Unix())
 	}
 	if d.keepSeen && len(before.seen) > 0 {
 		for _, present := range []bool{false, true} {
-			k := seenKey(a, present)
+			k := b.salt.seenKey(a, present)
 			if at, known := before.seen.find(k); known && (!d.remember || present != d.present()) {
 				b.seen.add(k, at)
 			}
 		}
 	}
 	if known.last != (place{}) {
-		b.addNode(idKey(a), known.last.String())
+		b.addNode(b.salt.idKey(a), known.last.String())
 	}
 	if known.grace > 0 {
-		b.graces.add(placeKey(a), int32((known.grace+time.Second-1)/time.Second))
+		b.graces.add(b.salt.placeKey(a), int32((known.grace+time.Second-1)/time.Second))
 	}
 	if !known.restored.IsZero() {
-		b.restored.add(spotKey(a), toSecond(known.restored).Unix())
+		b.restored.add(b.salt.spotKey(a), toSecond(known.restored).Unix())
 	}
 }
 
 // knows reports whether the ledger has the time since which the allocation of a decision
 // has been ownerless.
 func (l Ledger) knows(d *Decision) bool {
-	_, known := l.seen.find(seenKey(d.Allocation, d.present()))
+	_, known := l.seen.find(l.salt.seenKey(d.Allocation, d.present()))
 	return known
 }
 
@@ -105,12 +105,12 @@ func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
 	ledger, err := r.Ledgers.Load(ctx)
 	switch {
 	case errors.Is(err, ErrLedgerDamaged):
-		r.warn(err.Error() + "; the allocations of the damaged part count as first seen now")
+		r.warn(err.Error() + "; all allocations count as first seen now, and it is forgotten on which nodes pods were and hung, and what was restored")
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
 		return Ledger{}, false
 	}
-	return ledger, true
+	return ledger.salted(), true
 }
 
 // remembers reports whether the run stores what it finds.
@@ -187,7 +187,7 @@ func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Led
 	r.stored = made
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
-			"and addresses whose node was forgotten are held while a node is not ready", r.Ledgers.Capacity(), left))
+			"and addresses whose node was forgotten are held while a node is not ready", made.Len()-left, left))
 	}
 	return true
 }
@@ -210,7 +210,7 @@ func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Led
 		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
 			return loadErr
 		}
-		have = theirs
+		have = theirs.salted()
 		return retry.RetryableError(err)
 	})
 	return left, err

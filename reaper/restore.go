@@ -149,7 +149,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	ledger, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ErrLedgerDamaged) {
 		now := r.Now()
-		_, err = saveLedger(ctx, r.Ledgers, ledger, func(have Ledger) Ledger { return have.withRestored(back, now) })
+		_, err = saveLedger(ctx, r.Ledgers, ledger.salted(), func(have Ledger) Ledger { return have.withRestored(back, now) })
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,

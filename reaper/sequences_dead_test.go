@@ -139,7 +139,7 @@ func TestGracesOfLivingPodsLeaveRoomForTimes(t *testing.T) {
 		as, pods = append(as, a), append(pods, pod)
 	}
 	w := newSequence(namedStore{fixedStore{poolOf(as...)}, "whereabouts"})
-	w.ledger.capacity = 10
+	w.ledger.capacity = 150 // bytes
 	w.cluster(pods, ready("n1"))
 	for range 3 {
 		w.run(t)

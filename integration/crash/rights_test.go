@@ -1,7 +1,6 @@
 package crash_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,17 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // defineMigrations defines the resource by which Calico 3.32 moves its data, until
@@ -130,44 +125,6 @@ func wantStatus(w *world.World, r *reap.Report, want map[string]string) {
 		if e.Outcome == "failed" && !strings.Contains(e.Error, "forbidden") {
 			w.Errorf("%s %s failed: %s", e.Backend, e.IP, e.Error)
 		}
-	}
-}
-
-// A ledger of more than one ConfigMap is within the shipped rights too, which name
-// every one that there can be.
-func TestShippedRolesSufficeForALargeLedger(t *testing.T) {
-	const pools, each = 3, 10_000 // more than one ConfigMap of the ledger has room for
-	w := world.New(t, calico.KubernetesT(t))
-	w.Must(w.Memory.Forget(t.Context()))
-	w.Put(snapshot.Store{})
-	for n := range pools {
-		pool := &v1alpha1.IPPool{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("10.%d.0.0-16", n+8)},
-			Spec:       v1alpha1.IPPoolSpec{Range: fmt.Sprintf("10.%d.0.0/16", n+8), Allocations: map[string]v1alpha1.IPAllocation{}},
-		}
-		for i := range each {
-			pool.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{
-				ContainerID: fmt.Sprintf("sandbox-%d-%d", n, i), PodRef: fmt.Sprintf("%s/gone-%d-%d", world.Shop, n, i), IfName: "net1",
-			}
-		}
-		_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Create(t.Context(), pool, metav1.CreateOptions{})
-		w.Must(err)
-	}
-	install(w, shipped(w, rights.Release, "whereabouts"))
-	w.Proxy.Reset()
-	for range 2 { // the second has all to read, and none to write
-		if got := w.Run(plain + "gracePeriod: 1h\n" + only("whereabouts")).Report.Summary.Suspected; got != pools*each {
-			t.Errorf("%d entries are suspected, want %d", got, pools*each)
-		}
-	}
-	if got := w.Proxy.Mutations()["create configmaps"]; got != reaper.LedgerShards {
-		t.Errorf("%d ConfigMaps were created, want %d", got, reaper.LedgerShards)
-	}
-	if got := w.Proxy.Mutations()["update configmaps"]; got != 1 {
-		t.Errorf("%d ConfigMaps were written again, want the first one, at the end of the first run", got)
-	}
-	if got := w.Proxy.Counts()["get configmaps"]; got < 1+reaper.LedgerShards {
-		t.Errorf("%d ConfigMaps were read, want one and then all", got)
 	}
 }
 

@@ -6,10 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // ledger reads the ledger.
-func (f *fixture) ledger() memory.Ledger {
+func (f *fixture) ledger() ledgertest.Ledger {
 	f.Helper()
 	cm, err := f.Kube.CoreV1().ConfigMaps(home).Get(f.Context(), memory.LedgerName, metav1.GetOptions{})
 	f.must(err)
@@ -19,9 +20,9 @@ func (f *fixture) ledger() memory.Ledger {
 }
 
 // store writes a ledger, as by hand.
-func (f *fixture) store(l memory.Ledger) {
+func (f *fixture) store(l ledgertest.Ledger) {
 	f.Helper()
-	f.storeText(l.Encode())
+	f.storeText(memory.Zip(l.Encode()))
 }
 
 // storeText writes any text in the place of the ledger.

@@ -1,7 +1,6 @@
 package ship_test
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -28,9 +27,6 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		}
 		if suffix == "" {
 			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger")
-			for shard := 1; shard <= 31; shard++ {
-				keys = append(keys, fmt.Sprintf("ConfigMap ip-reaper-ledger-%d", shard))
-			}
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
@@ -65,6 +61,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"cronjob with metrics":  {overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.write(t), installed},
 		"job with etcd":         {overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.write(t), append(bound("-outage", stores[:3]...), jobs...)},
 		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", stores[:3]...), restoring...)},
+		"large":                 {of("release", "large").write(t), append(installed, "Role ip-reaper-large", "RoleBinding ip-reaper-large")},
 		"node":                  {shipped(t, "node"), onNodes},
 		"cronjob and node": {
 			overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet", "node-crio"}}.write(t),

@@ -2,11 +2,10 @@ package kube
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,36 +15,33 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The ledger is stored in ConfigMaps. A small one has all entries in the first ConfigMap,
-// LedgerName. A ledger that was once larger than that has a ConfigMap for each of
-// reaper.LedgerShards shards: LedgerName, LedgerName-1, and so on. The key shardsKey of
-// the first ConfigMap has their number, 1 or reaper.LedgerShards. It grows once, and never
-// shrinks: a client that has loaded many shards writes the first one only if that changed,
-// and would not see that the others no longer count.
+// The ledger is stored in the ConfigMap LedgerName, by one conditional write. If largeKey of
+// that ConfigMap is "true", a ledger for which it has no room is cut into parts. Each part is
+// in a ConfigMap of its own, which is never changed, and partsKey has their names in order.
 const (
-	LedgerName = "ip-reaper-ledger"
+	LedgerName     = "ip-reaper-ledger"
+	LedgerPartName = LedgerName + "-part" // and a random text, and a number
+	LedgerLabel    = "ip-reaper/ledger"   // "part"
 
 	ledgerKey = "ledger.gz"
-	shardsKey = "shards"
-	maxSingle = 512 << 10 // bytes of the stored form of a ledger that is in one ConfigMap
+	partsKey  = "parts"
+	largeKey  = "large"
 )
 
-// maxLedgerEntries is the largest Len of a ledger: 20 bytes of a ConfigMap for each.
-const maxLedgerEntries = reaper.LedgerShards * 25_000
+// An API server takes ConfigMaps of 1 MiB. gzip makes what it cannot compress a little longer,
+// and other clients may have data there.
+const (
+	maxPart  = 1021 << 10 // bytes of a ConfigMap
+	maxPlain = 1020 << 10 // bytes of a ledger for each ConfigMap, before the compression
+	maxParts = 8
+)
 
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
 // reaper.Ledgers. Its methods are for one goroutine.
 type Ledgers struct {
 	maps      corev1client.ConfigMapInterface
 	namespace string
-	shards    int           // the number that counts, as loaded; 0 before
-	have      []storedShard // as loaded or written
-}
-
-// A storedShard is what is kept of a ConfigMap.
-type storedShard struct {
-	cm  *corev1.ConfigMap // without the shard; nil for a missing one
-	sum [sha256.Size]byte // of the shard's stored form before its compression; zero if it has none that could be read
+	head      *corev1.ConfigMap // the one of LedgerName as loaded or written, without the ledger; nil for none
 }
 
 // NewLedgers returns the ledger of a namespace.
@@ -54,143 +50,102 @@ func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
 }
 
 // Capacity implements reaper.Ledgers.
-func (*Ledgers) Capacity() int { return maxLedgerEntries }
+func (l *Ledgers) Capacity() int {
+	if l.isLarge() {
+		return maxParts * maxPlain
+	}
+	return maxPlain
+}
 
-// Load implements reaper.Ledgers.
+// isLarge reports whether the ledger may have parts, or has some.
+func (l *Ledgers) isLarge() bool {
+	return l.head != nil && (l.head.Data[largeKey] == "true" || l.head.Data[partsKey] != "")
+}
+
+// Load implements reaper.Ledgers. If a part is missing, another client may have replaced it
+// since the first ConfigMap was read. Load then reads that again, until it is unchanged.
 func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
-	l.have, l.shards = nil, 1
-	first, err := l.get(ctx, 0)
-	if err != nil {
-		return reaper.Ledger{}, err
-	}
-	if hasOldForm(first) {
-		return l.loadOldForm(ctx, first)
-	}
-	count := countShards(first)
-	if count > reaper.LedgerShards {
-		return reaper.Ledger{}, fmt.Errorf("%w (ConfigMap %s says that there are %d ConfigMaps, this program reads %d)",
-			reaper.ErrLedgerNewer, LedgerName, count, reaper.LedgerShards)
-	}
-	if count == reaper.LedgerShards {
-		l.shards = reaper.LedgerShards
-	}
-	ledger, err := l.loadAll(ctx, first, l.shards, l.keep)
-	if err == nil && count != l.shards {
-		err = fmt.Errorf("%w: ConfigMap %s says that there are %d ConfigMaps", reaper.ErrLedgerDamaged, LedgerName, count)
-	}
-	return ledger, err
-}
-
-// loadAll reads the ConfigMaps of a ledger, of which the first one was read. It returns
-// what could be decoded of them, and nothing if a later version wrote one of them. It calls
-// decode for several of them at the same time.
-func (l *Ledgers) loadAll(ctx context.Context, first *corev1.ConfigMap, shards int, decode func(n int, cm *corev1.ConfigMap) (reaper.Ledger, error)) (reaper.Ledger, error) {
-	l.have = make([]storedShard, shards)
-	decoded, damage := make([]reaper.Ledger, shards), make([]error, shards)
-	err := someAtOnce(ctx, shards, func(n int) (err error) {
-		cm := first
-		if n > 0 {
-			if cm, err = l.get(ctx, n); err != nil {
-				return err
-			}
-			if cm == nil {
-				damage[n] = fmt.Errorf("%w: ConfigMap %s is missing", reaper.ErrLedgerDamaged, shardName(n))
-			}
+	l.head = nil
+	for before := ""; ; {
+		head, err := l.get(ctx, LedgerName)
+		if err != nil {
+			return reaper.Ledger{}, err
 		}
-		l.have[n].cm = cm
-		decoded[n], err = decode(n, cm)
+		if head == nil {
+			return reaper.Ledger{}, nil
+		}
+		ledger, err := l.read(ctx, head)
+		var missing missingError
 		switch {
-		case errors.Is(err, reaper.ErrLedgerNewer):
-			return fmt.Errorf("ConfigMap %s: %w", cm.Name, err)
-		case err != nil:
-			damage[n] = fmt.Errorf("%s: %w", cm.Name, err)
+		case errors.As(err, &missing) && head.ResourceVersion != before:
+			before = head.ResourceVersion
+			continue
+		case err == nil || errors.Is(err, reaper.ErrLedgerDamaged):
+			delete(head.BinaryData, ledgerKey)
+			l.head = head
 		}
-		return nil
-	})
-	if err != nil {
-		l.have = nil // with versions of this reading, a Save would replace what it has not seen
-		return reaper.Ledger{}, err
+		if err != nil {
+			return reaper.Ledger{}, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
+		}
+		return ledger, nil
 	}
-	return decoded[0].Merge(decoded[1:]...), errors.Join(damage...)
 }
 
-// keep decodes the nth shard, and keeps the rest of its ConfigMap, which may be nil.
-func (l *Ledgers) keep(n int, cm *corev1.ConfigMap) (reaper.Ledger, error) {
-	if cm == nil {
-		return reaper.Ledger{}, nil
+// A missingError names a part that does not exist.
+type missingError struct{ name string }
+
+func (e missingError) Error() string { return e.name + " is missing" }
+
+// read decodes the ledger of the first ConfigMap, and of the parts that it names.
+func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (reaper.Ledger, error) {
+	names := strings.Fields(head.Data[partsKey])
+	if len(names) > maxParts {
+		return reaper.Ledger{}, fmt.Errorf("%w (it has %d parts, this program reads %d)", reaper.ErrLedgerNewer, len(names), maxParts)
 	}
-	data, ours := cm.BinaryData[ledgerKey]
-	if err := checkOwner(cm, ours); err != nil || len(data) == 0 {
-		return reaper.Ledger{}, err
+	data := head.BinaryData[ledgerKey]
+	for _, name := range names {
+		part, err := l.get(ctx, name)
+		if err != nil {
+			return reaper.Ledger{}, err
+		}
+		if part == nil {
+			return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, missingError{name})
+		}
+		data = append(data, part.BinaryData[ledgerKey]...)
 	}
-	delete(cm.BinaryData, ledgerKey)
-	plain, err := unpack(data, reaper.MaxLedgerShard)
-	if err != nil {
-		return reaper.Ledger{}, err
+	if len(data) == 0 {
+		return reaper.Ledger{}, checkOwner(head)
 	}
-	shard, err := reaper.DecodeLedger(plain)
+	plain, err := unzip(data, maxParts*maxPlain+1)
 	switch {
 	case err != nil:
-		return reaper.Ledger{}, err
-	case !shard.IsShard(n, l.shards):
-		return reaper.Ledger{}, fmt.Errorf("%w: it has entries of other ConfigMaps", reaper.ErrLedgerDamaged)
+		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
+	case len(plain) > maxParts*maxPlain:
+		return reaper.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, maxParts*maxPlain)
 	}
-	l.have[n].sum = sha256.Sum256(plain)
-	return shard, nil
+	return reaper.DecodeLedger(plain)
 }
 
 // checkOwner returns an error if the only data of a ConfigMap are those of another program:
-// the shard was replaced. A ConfigMap without data is an empty shard.
-func checkOwner(cm *corev1.ConfigMap, ours bool) error {
-	if _, counts := cm.Data[shardsKey]; !ours && !counts && len(cm.Data)+len(cm.BinaryData) > 0 {
-		return fmt.Errorf("%w: the ConfigMap has data of another program, and none of ip-reaper", reaper.ErrLedgerDamaged)
+// the ledger was replaced. A ConfigMap without data is an empty ledger.
+func checkOwner(head *corev1.ConfigMap) error {
+	_, ours := head.Data[largeKey]
+	if _, stored := head.BinaryData[ledgerKey]; !ours && !stored && len(head.Data)+len(head.BinaryData) > 0 {
+		return fmt.Errorf("%w: it has data of another program, and none of ip-reaper", reaper.ErrLedgerDamaged)
 	}
 	return nil
 }
 
-// unpack decompresses a shard. A shard that is larger than Save writes it is damaged.
-func unpack(data []byte, most int) ([]byte, error) {
-	plain, err := unzip(data, int64(most)+1)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
-	case len(plain) > most:
-		return nil, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, most)
-	}
-	return plain, nil
-}
-
-// get returns the nth ConfigMap, or nil if it does not exist.
-func (l *Ledgers) get(ctx context.Context, n int) (cm *corev1.ConfigMap, err error) {
+// get returns the ConfigMap of a name, or nil if it does not exist.
+func (l *Ledgers) get(ctx context.Context, name string) (cm *corev1.ConfigMap, err error) {
 	err = Patiently(ctx, func(ctx context.Context) (err error) {
-		cm, err = l.maps.Get(ctx, shardName(n), metav1.GetOptions{})
+		cm, err = l.maps.Get(ctx, name, metav1.GetOptions{})
 		return err
 	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // it does not exist
 	}
 	return cm, err
-}
-
-// shardName returns the name of the nth ConfigMap, from 0.
-func shardName(n int) string {
-	if n == 0 {
-		return LedgerName
-	}
-	return LedgerName + "-" + strconv.Itoa(n)
-}
-
-// countShards returns the number of ConfigMaps, which the first one has. It returns 1 if
-// the first one does not exist, or has no such number.
-func countShards(first *corev1.ConfigMap) int {
-	if first == nil {
-		return 1
-	}
-	n, err := strconv.Atoi(first.Data[shardsKey])
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
 }
 
 // merged returns a map with a value more. It keeps the values of other keys, which

@@ -2,28 +2,25 @@ package kube
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// Promise 2, 8. If a ConfigMap of the ledger is damaged, the grace periods of its own
-// allocations begin again, and of no others.
+// Promise 2, 8. A damaged ledger counts as an empty one, and the next Save replaces it.
 func TestDamagedLedger(t *testing.T) {
-	whole := ledgerOf(t, 0, large)
-	shards := whole.Shards(reaper.LedgerShards)
-	setData := func(data []byte) func(*corev1.ConfigMap) {
-		return func(cm *corev1.ConfigMap) { cm.BinaryData[ledgerKey] = data }
+	setData := func(data []byte) func(*testing.T, *corev1.ConfigMap) {
+		return func(_ *testing.T, cm *corev1.ConfigMap) { cm.BinaryData[ledgerKey] = data }
 	}
 	plainly := func(change func([]byte) []byte) func(*testing.T, *corev1.ConfigMap) {
 		return func(t *testing.T, cm *corev1.ConfigMap) {
@@ -31,133 +28,80 @@ func TestDamagedLedger(t *testing.T) {
 			cm.BinaryData[ledgerKey] = zipped(t, plain)
 		}
 	}
-	summed := func(body []byte) []byte { return binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)) }
 	for _, tt := range []struct {
 		name   string
-		of     int
 		change func(*testing.T, *corev1.ConfigMap)
 	}{
-		{"no gzip in the first", 0, func(_ *testing.T, cm *corev1.ConfigMap) { setData([]byte("hello"))(cm) }},
-		{"no gzip in the second", 1, func(_ *testing.T, cm *corev1.ConfigMap) { setData([]byte("hello"))(cm) }},
-		{"cut off", 1, func(_ *testing.T, cm *corev1.ConfigMap) {
+		{"no gzip", setData([]byte("hello"))},
+		{"cut off", func(_ *testing.T, cm *corev1.ConfigMap) {
 			data := cm.BinaryData[ledgerKey]
 			cm.BinaryData[ledgerKey] = data[:len(data)-9]
 		}},
-		{"a flipped bit", 0, func(_ *testing.T, cm *corev1.ConfigMap) {
+		{"a flipped bit", func(_ *testing.T, cm *corev1.ConfigMap) {
 			cm.BinaryData[ledgerKey][len(cm.BinaryData[ledgerKey])/2] ^= 1
 		}},
-		{"garbage behind it", 1, func(_ *testing.T, cm *corev1.ConfigMap) {
+		{"garbage behind it", func(_ *testing.T, cm *corev1.ConfigMap) {
 			cm.BinaryData[ledgerKey] = append(cm.BinaryData[ledgerKey], "garbage"...)
 		}},
-		{"a flipped bit before the compression", 1, plainly(func(plain []byte) []byte { plain[len(plain)/2] ^= 1; return plain })},
-		{"another version and a wrong checksum", 1, plainly(func(plain []byte) []byte { plain[0]++; return plain })},
-		{"a version that never was", 1, plainly(func(plain []byte) []byte { plain[0] = 1; return summed(plain[:len(plain)-4]) })},
-		{"no ledger", 0, plainly(func([]byte) []byte { return []byte("hello") })},
-		{"the entries of another ConfigMap", 1, plainly(func([]byte) []byte { return shards[2].Encode() })},
-		{"the entries of all ConfigMaps", 1, plainly(func([]byte) []byte { return whole.Encode() })},
-		{"more bytes than a run writes", 31, plainly(func(plain []byte) []byte {
-			return append(plain, make([]byte, reaper.MaxLedgerShard)...)
-		})},
-		{"a bomb", 1, plainly(func(plain []byte) []byte { return append(make([]byte, 64<<20), plain...) })},
-		{"more entries than there are bytes", 1, plainly(func([]byte) []byte {
-			return summed([]byte{2, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
-		})},
-		{"only the data of another program", 1, func(_ *testing.T, cm *corev1.ConfigMap) {
+		{"a flipped bit before the compression", plainly(func(plain []byte) []byte { plain[len(plain)/2] ^= 1; return plain })},
+		{"an earlier version", plainly(func(plain []byte) []byte { plain[0]--; return ledgertest.Sum(plain[:len(plain)-4]) })},
+		{"a bomb", plainly(func(plain []byte) []byte { return append(make([]byte, 64<<20), plain...) })},
+		{"only the data of another program", func(_ *testing.T, cm *corev1.ConfigMap) {
 			cm.BinaryData = map[string][]byte{"icon": []byte("theirs")}
 		}},
+		{"a part that never was", func(_ *testing.T, cm *corev1.ConfigMap) { cm.Data = map[string]string{partsKey: "x"} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client := fake.NewClientset()
+			client := versioned(fake.NewClientset())
+			whole := ledgerOf(t, 0, 100)
 			save(t, client, whole)
-			edit(t, client, shardName(tt.of), func(cm *corev1.ConfigMap) { tt.change(t, cm) })
+			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
 			_, got, err := load(t, client)
-			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), shardName(tt.of)+":") {
-				t.Errorf("Load: %v, want that %s is damaged", err, shardName(tt.of))
+			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), "ConfigMap "+LedgerName+": ") || got.Len() > 0 {
+				t.Errorf("Load = %d entries, %v, want none and that %s is damaged", got.Len(), err, LedgerName)
 			}
-			wantWithout(t, got, shards, tt.of)
 			save(t, client, whole)
 			wantStored(t, client, whole)
 		})
 	}
 }
 
-// wantWithout checks that a ledger has all shards but one.
-func wantWithout(t *testing.T, got reaper.Ledger, shards []reaper.Ledger, lost int) {
-	t.Helper()
-	for n, s := range got.Shards(reaper.LedgerShards) {
-		want := shards[n]
-		if n == lost {
-			want = reaper.Ledger{}
-		}
-		if !s.Equal(want) {
-			t.Errorf("shard %d has %d entries, want %d", n, s.Len(), want.Len())
-		}
+// Promise 2, 8. A ledger of which a part was changed or deleted is damaged as a whole.
+func TestDamagedPart(t *testing.T) {
+	for name, damage := range map[string]func(*testing.T, *fake.Clientset, string){
+		"deleted": func(t *testing.T, client *fake.Clientset, part string) { remove(t, client, part) },
+		"empty": func(t *testing.T, client *fake.Clientset, part string) {
+			edit(t, client, part, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := largely(t)
+			whole := ledgerOf(t, 0, large)
+			save(t, client, whole)
+			damage(t, client, strings.Fields(stored(t, client, LedgerName).Data[partsKey])[1])
+			if _, got, err := load(t, client); !errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() > 0 {
+				t.Errorf("Load = %d entries, %v, want none and ErrLedgerDamaged", got.Len(), err)
+			}
+			save(t, client, whole)
+			wantStored(t, client, whole)
+			wantParts(t, client, 2)
+		})
 	}
 }
 
-func TestMissingShardIsDamageAndMadeAgain(t *testing.T) {
-	client := fake.NewClientset()
-	whole := ledgerOf(t, 0, large)
-	save(t, client, whole)
-	remove(t, client, shardName(7))
-	_, got, err := load(t, client)
-	if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), shardName(7)+" is missing") {
-		t.Errorf("Load: %v, want that %s is not there", err, shardName(7))
-	}
-	wantWithout(t, got, whole.Shards(reaper.LedgerShards), 7)
-	save(t, client, whole)
-	wantStored(t, client, whole)
-}
-
-// If the first ConfigMap is deleted, every grace period begins again. What the others
-// have does not come back when the ledger grows again.
+// If the ConfigMap is deleted, every grace period begins again. What its parts had does not
+// come back, and they are removed when the ledger may be large again.
 func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
-	client := fake.NewClientset()
+	client := largely(t)
 	save(t, client, ledgerOf(t, 0, large))
 	remove(t, client, LedgerName)
 	wantStored(t, client, reaper.Ledger{})
-	for _, n := range []int{1, large} {
-		want := ledgerOf(t, 10*large, n)
-		save(t, client, want)
-		wantStored(t, client, want)
-	}
-}
-
-// A number of shards that was edited loses entries, which only restarts their grace
-// periods. The next ledger is whole.
-func TestNumberOfShardsThatWasEdited(t *testing.T) {
-	whole, want := ledgerOf(t, 0, large), ledgerOf(t, 7, large)
-	for name, change := range map[string]func(*corev1.ConfigMap){
-		"word":     func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "many" },
-		"none":     func(cm *corev1.ConfigMap) { cm.Data = nil },
-		"one":      func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "1" },
-		"zero":     func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "0" },
-		"negative": func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "-1" },
-		"others":   func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "16" },
-		"huge":     func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "99999999999999999999" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset()
-			save(t, client, whole)
-			edit(t, client, LedgerName, change)
-			_, got, err := load(t, client)
-			if damaged := name == "others"; errors.Is(err, reaper.ErrLedgerDamaged) != damaged || err != nil && !damaged || !got.Equal(whole.Shards(reaper.LedgerShards)[0]) {
-				t.Errorf("Load = %d entries, %v, want the first shard", got.Len(), err)
-			}
-			save(t, client, want)
-			wantStored(t, client, want)
-		})
-	}
-	t.Run("of a small ledger", func(t *testing.T) {
-		client := fake.NewClientset()
-		save(t, client, ledgerOf(t, 0, 100))
-		edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { cm.Data[shardsKey] = "32" })
-		if _, got, err := load(t, client); !errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() > 0 {
-			t.Errorf("Load = %d entries, %v, want none and ErrLedgerDamaged", got.Len(), err)
-		}
-		save(t, client, want)
-		wantStored(t, client, want)
-	})
+	want := ledgerOf(t, large, 1)
+	save(t, client, want)
+	wantStored(t, client, want)
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{largeKey: "true"} })
+	save(t, client, reaper.Ledger{})
+	wantParts(t, client, 0)
 }
 
 func TestWhatOthersPutOnTheConfigMapStays(t *testing.T) {
@@ -176,40 +120,46 @@ func TestWhatOthersPutOnTheConfigMapStays(t *testing.T) {
 	}
 }
 
-// If another client keeps data of its own in the ConfigMaps, a run does not remove them.
-func TestDataOfOthersInALedgerStays(t *testing.T) {
-	client := fake.NewClientset()
-	save(t, client, ledgerOf(t, 0, large))
-	for n := range 3 {
-		edit(t, client, shardName(n), func(cm *corev1.ConfigMap) {
-			cm.Data = merged(cm.Data, "settings", "theirs")
-			cm.BinaryData = merged(cm.BinaryData, "icon", []byte("theirs"))
-		})
-	}
-	for _, entries := range []int{1, 2 * large} {
+// If another client keeps data of its own in the ConfigMap, a run does not remove them. Other
+// ConfigMaps are no parts, whatever their label says.
+func TestDataOfOthersStay(t *testing.T) {
+	client := largely(t)
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
+		cm.Data["settings"], cm.BinaryData = "theirs", map[string][]byte{"icon": []byte("theirs")}
+	})
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{LedgerLabel: "part"}}})
+	for _, entries := range []int{1, large, 2} {
 		want := ledgerOf(t, 7, entries)
 		save(t, client, want)
 		wantStored(t, client, want)
-		for n := range 3 {
-			if cm := stored(t, client, shardName(n)); cm.Data["settings"] != "theirs" || !bytes.Equal(cm.BinaryData["icon"], []byte("theirs")) {
-				t.Errorf("%d entries: %s lost data: %v %v", entries, cm.Name, cm.Data, cm.BinaryData)
-			}
+		cm := stored(t, client, LedgerName)
+		if cm.Data["settings"] != "theirs" || !bytes.Equal(cm.BinaryData["icon"], []byte("theirs")) || cm.Data[largeKey] != "true" {
+			t.Errorf("%d entries: data were lost: %v %v", entries, cm.Data, cm.BinaryData)
 		}
+		stored(t, client, "other")
 	}
 }
 
-// A ledger that could not be read may be whole, and is no damage.
+// A ledger that could not be read may be whole, and is no damage. No Save replaces it.
 func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
-	for _, of := range []string{LedgerName, LedgerName + "-1"} {
-		client := fake.NewClientset()
-		save(t, client, ledgerOf(t, 0, large))
+	for _, failing := range []int{0, 1} { // the first ConfigMap, and a part
+		client := largely(t)
+		want := ledgerOf(t, 0, large)
+		save(t, client, want)
+		name := append([]string{LedgerName}, strings.Fields(stored(t, client, LedgerName).Data[partsKey])...)[failing]
+		broken := true
 		client.PrependReactor("get", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
 			get, ok := a.(k8stesting.GetActionImpl)
-			return ok && get.Name == of, nil, apierrors.NewForbidden(configMaps, of, errors.New("no"))
+			return broken && ok && get.Name == name, nil, apierrors.NewForbidden(configMaps, name, errors.New("no"))
 		})
-		_, got, err := load(t, client)
+		l, got, err := load(t, client)
 		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() != 0 {
 			t.Errorf("Load = %d entries, %v, want none and an error that is no damage", got.Len(), err)
 		}
+		if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); !errors.Is(err, reaper.ErrAgain) {
+			t.Errorf("Save = %v, want ErrAgain", err)
+		}
+		broken = false
+		wantStored(t, client, want)
 	}
 }

@@ -38,23 +38,20 @@ func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 		body[0]++
 		cm.BinaryData[ledgerKey] = zipped(t, binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
 	}
-	small, big := ledgerOf(t, 0, 100), ledgerOf(t, 0, large)
 	for _, tt := range []struct {
 		name   string
-		ledger reaper.Ledger
-		of     int
 		change func(*testing.T, *corev1.ConfigMap)
 		says   string
 	}{
-		{"small", small, 0, newer, "ConfigMap ip-reaper-ledger: "},
-		{"the first of many", big, 0, newer, "ConfigMap ip-reaper-ledger: "},
-		{"one of many", big, 17, newer, "ConfigMap ip-reaper-ledger-17: "},
-		{"more ConfigMaps", big, 0, func(_ *testing.T, cm *corev1.ConfigMap) { cm.Data[shardsKey] = "64" }, "there are 64 ConfigMaps"},
+		{"its form", newer, "it has version"},
+		{"more parts", func(_ *testing.T, cm *corev1.ConfigMap) {
+			cm.Data = merged(cm.Data, partsKey, strings.Repeat("part ", maxParts+1))
+		}, "it has 9 parts"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := versioned(fake.NewClientset())
-			save(t, client, tt.ledger)
-			edit(t, client, shardName(tt.of), func(cm *corev1.ConfigMap) { tt.change(t, cm) })
+			save(t, client, ledgerOf(t, 0, 100))
+			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
 			before := allMaps(t, client)
 			l, got, err := load(t, client)
 			if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), tt.says) {

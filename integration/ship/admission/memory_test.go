@@ -20,7 +20,9 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 	const hold = `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`
 	writes := []write{
 		{"write the ledger", "", "patch", "configmap: ip-reaper/ip-reaper-ledger", data},
-		{"create a part of the ledger", "", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-ledger-31")},
+		{"create a part of the ledger", "", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-ledger-part-b-1")},
+		{"change a part of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger-part-a-1", data},
+		{"delete a part of the ledger", "", "delete", "configmap: ip-reaper/ip-reaper-ledger-part-a-1", ``},
 		{"create a journal", "", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-journal-20261122-070000-abcdef-1-1")},
 		{"delete a journal", "", "delete", "configmap: ip-reaper/ip-reaper-journal-1-1-1", ``},
 		{"change a journal", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-journal-1-1-1", data},
@@ -31,7 +33,7 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 		{"change the policy", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-policy", data},
 		{"delete the policy", "configmaps", "delete", "configmap: ip-reaper/ip-reaper-policy", ``},
 		{"create a policy", "configmaps", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-policy-2")},
-		{"create a ConfigMap that begins as the ledger", "configmaps", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-ledger-32")},
+		{"create a ConfigMap that begins as the ledger", "configmaps", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-ledger-2")},
 		{"create any ConfigMap", "configmaps", "create", "configmap: ", configMap("ip-reaper", "kube-root-ca.crt")},
 		{"write a ledger elsewhere", "configmaps", "patch", "configmap: kube-system/ip-reaper-ledger", data},
 		{"create a journal elsewhere", "configmaps", "create", "configmap: ", configMap("kube-system", "ip-reaper-journal-2-1-1")},

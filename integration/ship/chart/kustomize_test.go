@@ -53,6 +53,7 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"network policy with metrics", "networkPolicy: {enabled: true}\n" + metricsValues, []kustomization{
 			{[]string{"cronjob"}, []string{"network-policy", "metrics"}},
 		}},
+		{"large ledger", "ledger: {large: true}", []kustomization{{[]string{"cronjob"}, []string{"large"}}}},
 		{"metrics", metricsValues, []kustomization{{[]string{"cronjob"}, []string{"metrics"}}}},
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,

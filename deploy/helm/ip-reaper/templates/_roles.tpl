@@ -49,10 +49,7 @@ The rules of the Role. Takes an account.
 # The ledger has since when each allocation has been ownerless.
 - apiGroups: [""]
   resources: [configmaps]
-  resourceNames:
-  {{- range include "ip-reaper.ledger" . | fromJsonArray }}
-  - {{ . }}
-  {{- end }}
+  resourceNames: [ip-reaper-ledger]
   verbs: [get, update]
 {{- if or .release .restore }}
 # The lease keeps two runs apart.
@@ -64,17 +61,6 @@ The rules of the Role. Takes an account.
   resourceNames: [ip-reaper]
   verbs: [get, update]
 {{- end }}
-{{- end }}
-
-{{/*
-The names of the ConfigMaps of the ledger, as a JSON list.
-*/}}
-{{- define "ip-reaper.ledger" -}}
-{{- $names := list "ip-reaper-ledger" -}}
-{{- range untilStep 1 32 1 -}}
-  {{- $names = append $names (printf "ip-reaper-ledger-%d" .) -}}
-{{- end -}}
-{{- toJson $names -}}
 {{- end }}
 
 {{/*

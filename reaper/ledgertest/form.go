@@ -1,0 +1,184 @@
+// Package ledgertest has the stored form of a ledger as tests read and write it. It is a
+// second implementation of that form: a change of the program's does not change this one.
+package ledgertest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
+	"maps"
+	"slices"
+)
+
+// A Ledger is the content of a stored ledger. Its keys are in hexadecimal.
+type Ledger struct {
+	Version  uint64            `json:"-"`
+	Salt     [16]byte          `json:"-"`
+	Seen     map[string]int64  `json:"seen"`
+	Nodes    map[string]string `json:"nodes,omitempty"` // names by key
+	Graces   map[string]int64  `json:"graces,omitempty"`
+	Restored map[string]int64  `json:"restored,omitempty"`
+	Figures  Figures           `json:"figures,omitzero"`
+	Doubt    Doubt             `json:"doubt,omitzero"`
+}
+
+// Figures are the numbers of a census.
+type Figures struct {
+	Pods  int64 `json:"pods,omitempty"`
+	Nodes int64 `json:"nodes,omitempty"`
+}
+
+// A Doubt has the figures that runs did not believe, and since when.
+type Doubt struct {
+	Figures
+	At int64 `json:"at,omitempty"`
+}
+
+const (
+	version = 3
+	keySize = 12 // the tag of the backend and the hash
+)
+
+// Key returns a key that stands for a short name, of a backend that no program has.
+func Key(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "00000001" + hex.EncodeToString(sum[:8])
+}
+
+// Decode reads the stored form.
+func Decode(text []byte) (l Ledger, err error) {
+	r := reader{rest: text[:max(0, len(text)-crc32.Size)]}
+	l.Version = uint64(r.number())
+	for _, n := range []*int64{&l.Figures.Pods, &l.Figures.Nodes, &l.Doubt.Pods, &l.Doubt.Nodes, &l.Doubt.At} {
+		*n = r.number()
+	}
+	epoch := r.number()
+	copy(l.Salt[:], r.bytes(int64(len(l.Salt))))
+	l.Seen, l.Restored, l.Graces = r.list(epoch), r.list(epoch), r.list(0)
+	var names []string
+	for range r.number() {
+		names = append(names, string(r.bytes(r.number())))
+	}
+	l.Nodes = make(map[string]string)
+	for key, n := range r.list(0) {
+		if n < int64(len(names)) {
+			l.Nodes[key] = names[n]
+		}
+	}
+	if r.cut || len(r.rest) > 0 {
+		return l, errors.New("the ledger has another form than the tests know")
+	}
+	return l, nil
+}
+
+// Encode returns the stored form. Without a version, it is that of today.
+func (l Ledger) Encode() []byte {
+	if l.Version == 0 {
+		l.Version = version
+	}
+	data := binary.AppendUvarint(nil, l.Version)
+	for _, n := range []int64{l.Figures.Pods, l.Figures.Nodes, l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At} {
+		data = binary.AppendUvarint(data, uint64(n))
+	}
+	times := slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored))
+	epoch := int64(0)
+	if len(times) > 0 {
+		epoch = slices.Min(times)
+	}
+	data = append(binary.AppendUvarint(data, uint64(epoch)), l.Salt[:]...)
+	data = appendList(data, l.Seen, epoch)
+	data = appendList(data, l.Restored, epoch)
+	data = appendList(data, l.Graces, 0)
+	names := slices.Compact(slices.Sorted(maps.Values(l.Nodes)))
+	data = binary.AppendUvarint(data, uint64(len(names)))
+	ranks := make(map[string]int64, len(names))
+	for i, name := range names {
+		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
+		ranks[name] = int64(i)
+	}
+	indices := make(map[string]int64, len(l.Nodes))
+	for key, name := range l.Nodes {
+		indices[key] = ranks[name]
+	}
+	return Sum(appendList(data, indices, 0))
+}
+
+// Sum appends the checksum of a stored form.
+func Sum(body []byte) []byte {
+	return binary.BigEndian.AppendUint32(slices.Clone(body), crc32.ChecksumIEEE(body))
+}
+
+// appendList appends a list of keys with numbers, less what all of them have in common.
+func appendList(data []byte, list map[string]int64, less int64) []byte {
+	byTag := make(map[uint32][]uint64)
+	numbers := make(map[[2]uint64]int64, len(list))
+	for id, number := range list {
+		key, err := hex.DecodeString(id)
+		if err != nil || len(key) != keySize {
+			panic(id + " is no key")
+		}
+		tag, hash := binary.BigEndian.Uint32(key), binary.BigEndian.Uint64(key[4:])
+		byTag[tag] = append(byTag[tag], hash)
+		numbers[[2]uint64{uint64(tag), hash}] = number
+	}
+	data = binary.AppendUvarint(data, uint64(len(byTag)))
+	for _, tag := range slices.Sorted(maps.Keys(byTag)) {
+		data = binary.BigEndian.AppendUint32(data, tag)
+		data = binary.AppendUvarint(data, uint64(len(byTag[tag])))
+		before := uint64(0)
+		for _, hash := range slices.Sorted(slices.Values(byTag[tag])) {
+			data = binary.AppendUvarint(data, hash-before)
+			data = binary.AppendUvarint(data, uint64(numbers[[2]uint64{uint64(tag), hash}]-less))
+			before = hash
+		}
+	}
+	return data
+}
+
+// A reader reads the stored form.
+type reader struct {
+	rest []byte
+	cut  bool // there was less than it says
+}
+
+func (r *reader) number() int64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.cut, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return int64(n)
+}
+
+func (r *reader) bytes(n int64) []byte {
+	if n < 0 || n > int64(len(r.rest)) {
+		r.cut, r.rest = true, nil
+		return nil
+	}
+	data := r.rest[:n]
+	r.rest = r.rest[n:]
+	return data
+}
+
+// list reads a list of keys with numbers, which are so much larger.
+func (r *reader) list(more int64) map[string]int64 {
+	list := make(map[string]int64)
+	for range r.number() {
+		tag := slices.Clone(r.bytes(4))
+		hash := uint64(0)
+		for range r.number() {
+			hash += uint64(r.number())
+			list[hex.EncodeToString(binary.BigEndian.AppendUint64(slices.Clone(tag), hash))] = more + r.number()
+			if r.cut {
+				return list
+			}
+		}
+		if r.cut {
+			break
+		}
+	}
+	return list
+}
