@@ -2,9 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"maps"
-	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -17,25 +14,18 @@ type Known struct {
 	// Settings returns a new pointer to the struct into which the fields of
 	// backends.<name> are decoded, all but enabled. Nil means that there is no
 	// other field. Fields are matched by their json tags, strictly, also in
-	// structs, lists and maps below. No message shows a value of a field that is
-	// tagged `policy:"secret"`.
+	// structs, lists and maps below. None is a secret: a policy is in a ConfigMap,
+	// and messages show values.
 	//
-	// The pointer may implement Validator, Hinter, Schemer and Exampler.
+	// The pointer may implement Validator, Schemer and Exampler.
 	Settings func() any
 }
 
 // A Validator is settings that can be wrong although each field can be decoded.
 type Validator interface {
-	// Validate returns the mistakes in the settings, which stand at the path. A
-	// mistaken field is zero; faulty reports whether a mistake was already found
-	// at a field, below it, or at the field in which it stands.
-	Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList
-}
-
-// A Hinter is settings that explain an unknown field below them.
-type Hinter interface {
-	// Hint ends the message about the unknown field; empty means no hint.
-	Hint(name string) string
+	// Validate returns the mistakes in the settings, which stand at the path. It
+	// is called if all fields of the policy could be decoded.
+	Validate(at *field.Path) field.ErrorList
 }
 
 // A Schemer is settings that have a part in the JSON schema of policies.
@@ -101,60 +91,4 @@ func names(known []Known) []string {
 		names = append(names, k.Name)
 	}
 	return names
-}
-
-func (d *decoder) decodeBackends(raw json.RawMessage, v *map[string]Backend, at *field.Path) field.ErrorList {
-	fields, errs := decodeObject(raw, at)
-	*v = make(map[string]Backend, len(fields))
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		b := Backend{Settings: settings(d.known, name)}
-		errs = append(errs, d.decodeBackend(fields[name], &b, at.Key(name))...)
-		(*v)[name] = b
-	}
-	return errs
-}
-
-// decodeBackend decodes enabled, and beside it the fields of the settings.
-func (d *decoder) decodeBackend(raw json.RawMessage, b *Backend, at *field.Path) field.ErrorList {
-	if string(raw) == "null" {
-		return d.decode(raw, reflect.ValueOf(b).Elem(), at)
-	}
-	structs := []reflect.Value{reflect.ValueOf(b).Elem()}
-	if b.Settings != nil {
-		structs = append(structs, reflect.ValueOf(b.Settings).Elem())
-	}
-	fields, errs := decodeObject(raw, at)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if owner := d.owner(name); owner != "" && !hasField(structs, name) {
-			errs = append(errs, field.Forbidden(at.Child(name), "only the backend "+owner+" has it"))
-			delete(fields, name)
-		}
-	}
-	if hinter, ok := b.Settings.(Hinter); ok {
-		d.hint = hinter.Hint
-		defer func() { d.hint = nil }()
-	}
-	return append(errs, d.decodeFields(fields, at, structs...)...)
-}
-
-// owner returns the first backend whose settings have the field; empty where
-// none has.
-func (d *decoder) owner(name string) string {
-	for _, k := range d.known {
-		if k.Settings != nil && hasField([]reflect.Value{reflect.ValueOf(k.Settings()).Elem()}, name) {
-			return k.Name
-		}
-	}
-	return ""
-}
-
-func hasField(structs []reflect.Value, name string) bool {
-	for _, v := range structs {
-		for f := range v.Fields() {
-			if jsonName(f) == name {
-				return true
-			}
-		}
-	}
-	return false
 }

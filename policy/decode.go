@@ -12,164 +12,116 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// A decoder decodes one policy.
-type decoder struct {
-	known []Known
-
-	// hint ends the message about an unknown field of that name, if it is not
-	// nil: that of the settings which are being decoded.
-	hint func(name string) string
-
-	// secrets are the paths of the fields whose values no message shows.
-	secrets []string
-}
-
-// decode sets v from one JSON value. It returns every mistake with its path, and
-// leaves a mistaken value zero. A JSON decoder would return only the first value of
-// a wrong type, without its path.
+// decode sets p from a JSON object. It returns all fields that are empty; if there are
+// none, all that are unknown, and the first one of a wrong type of each rule, of each
+// backend and of the rest.
 //
-// Fields are matched by their json tags, and letter case matters. Null and the
-// empty string are mistakes, because they do not mean anything in a policy.
-func (d *decoder) decode(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
-	if string(raw) == "null" {
-		return field.ErrorList{field.Required(at, "must not be null; leave the field out for its default")}
-	}
-	if _, ok := v.Addr().Interface().(json.Unmarshaler); ok {
-		return decodeScalar(raw, v, at)
-	}
-	if backends, ok := v.Addr().Interface().(*map[string]Backend); ok {
-		return d.decodeBackends(raw, backends, at)
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		target := reflect.New(v.Type().Elem())
-		errs := d.decode(raw, target.Elem(), at)
-		if len(errs) == 0 {
-			v.Set(target)
-		}
+// Rules and backends are decoded one by one: the library does not say the index in a list
+// for a value that decodes itself, such as a Duration, and knows one type for all of a map.
+func (p *Policy) decode(raw json.RawMessage, known []Known) field.ErrorList {
+	if errs := blanks(raw); len(errs) > 0 {
 		return errs
-	case reflect.Struct:
-		fields, errs := decodeObject(raw, at)
-		return append(errs, d.decodeFields(fields, at, v)...)
-	case reflect.Map:
-		return d.decodeMap(raw, v, at)
-	case reflect.Slice:
-		return d.decodeSlice(raw, v, at)
-	default:
-		return decodeScalar(raw, v, at)
 	}
-}
-
-// decodeFields sets the fields of the structs, which stand side by side in one
-// mapping.
-func (d *decoder) decodeFields(fields map[string]json.RawMessage, at *field.Path, structs ...reflect.Value) field.ErrorList {
-	var errs field.ErrorList
-	var known []string
-	for _, v := range structs {
-		for f, target := range v.Fields() {
-			name := jsonName(f)
-			if name == "" {
+	rules, raw := cut(raw, "rules")
+	backends, raw := cut(raw, "backends")
+	errs := strictly(raw, p, nil)
+	if at := field.NewPath("rules"); rules != nil {
+		var items []json.RawMessage
+		errs = append(errs, strictly(rules, &items, at)...)
+		p.Rules = make([]Rule, len(items))
+		for i, item := range items {
+			errs = append(errs, strictly(item, &p.Rules[i], at.Index(i))...)
+		}
+	}
+	if at := field.NewPath("backends"); backends != nil {
+		var items map[string]json.RawMessage
+		errs = append(errs, strictly(backends, &items, at)...)
+		p.Backends = make(map[string]Backend, len(items))
+		for _, name := range slices.Sorted(maps.Keys(items)) {
+			if !slices.Contains(names(known), name) {
+				errs = append(errs, field.NotSupported(at.Child(name), name, names(known)))
 				continue
 			}
-			known = append(known, name)
-			if f.Tag.Get("policy") == "secret" {
-				d.secrets = append(d.secrets, at.Child(name).String())
-			}
-			if value, ok := fields[name]; ok {
-				errs = append(errs, d.decode(value, target, at.Child(name))...)
-				delete(fields, name)
-			}
+			b, mistakes := decodeBackend(items[name], settings(known, name), at.Child(name))
+			p.Backends[name], errs = b, append(errs, mistakes...)
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		message := "unknown field, known are " + strings.Join(known, ", ")
-		if d.hint != nil {
-			if hint := d.hint(name); hint != "" {
-				message += "; " + hint
-			}
-		}
-		errs = append(errs, field.Forbidden(at.Child(name), message))
 	}
 	return errs
 }
 
-// jsonName returns the name by which a policy has the field; empty where it
-// has not.
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if name == "-" {
-		return ""
+// decodeBackend decodes enabled, and the fields of the settings beside it.
+func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend, errs field.ErrorList) {
+	enabled, raw := cut(raw, "enabled")
+	if enabled != nil {
+		errs = strictly(enabled, &b.Enabled, at.Child("enabled"))
 	}
-	return name
+	b.Settings = settings
+	if settings == nil {
+		settings = new(struct{})
+	}
+	return b, append(errs, strictly(raw, settings, at, "enabled")...)
 }
 
-func (d *decoder) decodeMap(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
-	fields, errs := decodeObject(raw, at)
-	v.Set(reflect.MakeMap(v.Type()))
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value := reflect.New(v.Type().Elem()).Elem()
-		errs = append(errs, d.decode(fields[name], value, at.Key(name))...)
-		v.SetMapIndex(reflect.ValueOf(name), value)
-	}
-	return errs
-}
-
-func decodeObject(raw json.RawMessage, at *field.Path) (map[string]json.RawMessage, field.ErrorList) {
+// cut returns one field of a mapping, nil if there is none, and the mapping without it.
+// What is no mapping has no field.
+func cut(raw json.RawMessage, name string) (value, rest json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, field.ErrorList{field.TypeInvalid(at, valueOf(raw), "must be a mapping")}
+		return nil, raw
 	}
-	return fields, nil
+	value = fields[name]
+	delete(fields, name)
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return nil, raw
+	}
+	return value, rest
 }
 
-func (d *decoder) decodeSlice(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
-	var items []json.RawMessage
-	if err := json.Unmarshal(raw, &items); err != nil {
-		return field.ErrorList{field.TypeInvalid(at, valueOf(raw), "must be a list")}
+// strictly decodes a JSON value into what v points to. Letter case matters. The fields
+// beside v are known, too. It returns all unknown fields, or the first value of a wrong
+// type.
+func strictly(raw json.RawMessage, v any, at *field.Path, beside ...string) field.ErrorList {
+	mistakes, err := kjson.UnmarshalStrict(raw, v)
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+		return field.ErrorList{wrongType(raw, wrong, at)}
+	}
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
 	}
 	var errs field.ErrorList
-	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
-	for i, item := range items {
-		errs = append(errs, d.decode(item, v.Index(i), at.Index(i))...)
+	for _, err := range mistakes {
+		var unknown kjson.FieldError
+		if !errors.As(err, &unknown) {
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
+			continue
+		}
+		names := fieldsBeside(reflect.TypeOf(v), unknown.FieldPath(), beside)
+		errs = append(errs, field.Forbidden(at.Child(unknown.FieldPath()), "unknown field, known are "+strings.Join(names, ", ")))
 	}
 	return errs
 }
 
-func decodeScalar(raw json.RawMessage, v reflect.Value, at *field.Path) field.ErrorList {
-	if string(raw) == `""` {
-		return field.ErrorList{field.Required(at, "must not be empty")}
+// fieldsBeside returns the names of the fields in the struct in which the path ends, which
+// may be below t. In t itself, there are some more.
+func fieldsBeside(t reflect.Type, path string, more []string) []string {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, t.Kind()) {
+		t = t.Elem()
 	}
-	_, err := kjson.UnmarshalStrict(raw, v.Addr().Interface())
-	if err == nil {
-		return nil
+	names := slices.Clone(more)
+	if t.Kind() != reflect.Struct {
+		return names
 	}
-	must := err.Error()
-	if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) {
-		must = musts[v.Kind()]
+	step, rest, _ := strings.Cut(path, ".")
+	step, _, _ = strings.Cut(step, "[")
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == step && rest != "" {
+			return fieldsBeside(f.Type, rest, nil)
+		}
+		if name != "" && name != "-" {
+			names = append(names, name)
+		}
 	}
-	return field.ErrorList{field.TypeInvalid(at, valueOf(raw), must)}
-}
-
-// musts say what a field of a kind must be. YAML reads an unquoted no, 007 or 1e3
-// as something other than a string.
-var musts = map[reflect.Kind]string{
-	reflect.Bool:    "must be true or false",
-	reflect.Int:     "must be a whole number",
-	reflect.Float64: "must be a number",
-	reflect.String:  "must be a string, in quotes if YAML takes it for something else",
-}
-
-// valueOf returns a JSON value as an error message shows it. It omits lists and
-// mappings.
-func valueOf(raw json.RawMessage) any {
-	var value any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {
-		return field.OmitValueType{}
-	}
-	switch value.(type) {
-	case map[string]any, []any:
-		return field.OmitValueType{}
-	default:
-		return value
-	}
+	return names
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -22,9 +23,10 @@ var known = []policy.Known{
 
 // settings are made up, with a field of each kind.
 type settings struct {
-	Mode   string  `json:"mode,omitzero"`
-	Login  login   `json:"login,omitzero" policy:"secret"`
-	Places []place `json:"places,omitzero"`
+	Mode   string           `json:"mode,omitzero"`
+	Login  login            `json:"login,omitzero"`
+	Places []place          `json:"places,omitzero"`
+	Labels map[string]place `json:"labels,omitzero"`
 }
 
 type login struct {
@@ -33,35 +35,25 @@ type login struct {
 }
 
 type place struct {
-	Name string `json:"name"`
+	Name  string          `json:"name"`
+	Since metav1.Duration `json:"since,omitzero"` // decodes itself, and not as a Duration does
 }
 
 var (
 	_ policy.Validator = (*settings)(nil)
-	_ policy.Hinter    = (*settings)(nil)
 	_ policy.Schemer   = (*settings)(nil)
 	_ policy.Exampler  = (*settings)(nil)
 )
 
-func (s *settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+func (s *settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Mode == "none" {
 		errs = append(errs, field.Invalid(at.Child("mode"), s.Mode, "must not be none"))
 	}
-	if key := at.Child("login", "key"); s.Login.User != "" && s.Login.Key == "" && !faulty(key) {
-		errs = append(errs, field.Required(key, "must be set where user is"))
-	}
-	if s.Login.Key == "short" {
-		errs = append(errs, field.Invalid(at.Child("login", "key"), s.Login.Key, "must be longer"))
+	if s.Login.User != "" && s.Login.Key == "" {
+		errs = append(errs, field.Required(at.Child("login", "key"), "must be set where user is"))
 	}
 	return errs
-}
-
-func (*settings) Hint(name string) string {
-	if name == "password" {
-		return "it is called key"
-	}
-	return ""
 }
 
 func (*settings) Schema() []byte {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v2"
@@ -20,7 +18,7 @@ import (
 // could hold four times as much.
 const MaxSize = 256 << 10
 
-// An Error has every mistake that Load found in one policy.
+// An Error has the mistakes that Load found in one policy.
 type Error struct {
 	// Messages are the mistakes, each with the path of its field if it has one.
 	// Messages is never empty. A message may quote any text of the policy.
@@ -34,48 +32,39 @@ func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 // mistake. Load returns the complete, valid policy, or the zero Policy and an
 // *Error.
 //
-// All mistakes are reported together, save that nothing is said about the
-// fields of what is not one well-formed document of the supported apiVersion
-// and kind.
+// It looks at the document, then at apiVersion and kind, then at the names and types of
+// the fields, and at last at their values. The first of these with a mistake ends it. In
+// another kind of file, or in another version, every other field may have another
+// meaning.
 func Load(data []byte, known []Known) (Policy, error) {
-	raw, duplicates, err := toJSON(data)
-	if err != nil {
-		return Policy{}, mistakes([]string{err.Error()}, nil)
+	raw, messages := toJSON(data)
+	if len(messages) > 0 {
+		return Policy{}, refuse(messages)
 	}
 	errs, err := checkHeader(raw)
 	if err != nil {
-		return Policy{}, mistakes([]string{err.Error()}, nil)
-	}
-	if len(errs) > 0 {
-		return Policy{}, mistakes(duplicates, errs)
+		return Policy{}, refuse([]string{err.Error()})
 	}
 	var p Policy
-	d := decoder{known: known}
-	errs = d.decode(raw, reflect.ValueOf(&p).Elem(), nil)
-	p.setDefaults()
-	errs = p.validate(names(known), errs)
-	if len(errs) > 0 || len(duplicates) > 0 {
-		return Policy{}, mistakes(duplicates, d.redact(errs))
+	if len(errs) == 0 {
+		errs = p.decode(raw, known)
 	}
-	return p, nil
-}
-
-// redact leaves out the values of the fields that are tagged as secret. A
-// password may have been put where it does not belong, and messages go to a log.
-func (d *decoder) redact(errs field.ErrorList) field.ErrorList {
-	for _, err := range errs {
-		if slices.ContainsFunc(d.secrets, func(at string) bool { return within(err.Field, at) }) {
-			err.BadValue = field.OmitValueType{}
-		}
+	if len(errs) == 0 {
+		p.setDefaults()
+		errs = p.validate(names(known))
 	}
-	return errs
-}
-
-// mistakes returns messages and errs as one Error, without the users of URLs.
-func mistakes(messages []string, errs field.ErrorList) *Error {
+	if len(errs) == 0 {
+		return p, nil
+	}
 	for _, err := range errs {
 		messages = append(messages, err.Error())
 	}
+	return Policy{}, refuse(messages)
+}
+
+// refuse returns messages as one Error, without the users of URLs: a password may
+// have been put where it does not belong, and messages go to a log.
+func refuse(messages []string) *Error {
 	for i, m := range messages {
 		messages[i] = urlUser.ReplaceAllString(m, "://...@")
 	}
@@ -84,21 +73,18 @@ func mistakes(messages []string, errs field.ErrorList) *Error {
 
 var urlUser = regexp.MustCompile(`(?s)://.*@`)
 
-// toJSON returns the only document in data, which is a mapping, as JSON. It returns
-// a message for each key that a mapping has twice. The JSON has the last value of
-// such a key.
-func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
+// toJSON returns the only document in data, which is a mapping, as JSON, or messages
+// that say why there is none. There is one for each key that a mapping has twice.
+func toJSON(data []byte) (raw []byte, messages []string) {
 	if len(data) > MaxSize {
-		return nil, nil, fmt.Errorf("policy has more than %d bytes", MaxSize)
+		return nil, []string{fmt.Sprintf("policy has more than %d bytes", MaxSize)}
 	}
-	raw, err = yaml.YAMLToJSONStrict(data)
-	var duplicate *goyaml.TypeError
-	if errors.As(err, &duplicate) {
-		duplicates = duplicate.Errors
-		raw, err = yaml.YAMLToJSON(data)
+	raw, err := yaml.YAMLToJSONStrict(data)
+	if twice := new(goyaml.TypeError); errors.As(err, &twice) {
+		return nil, twice.Errors
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, []string{err.Error()}
 	}
 	// The parser stops at the end of the first document.
 	var document any
@@ -108,18 +94,17 @@ func toJSON(data []byte) (raw []byte, duplicates []string, err error) {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, nil, errors.New("policy must be one YAML document, and has more")
+		return nil, []string{"policy must be one YAML document, and has more"}
 	case string(raw) == "null":
-		return nil, nil, fmt.Errorf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
+		return nil, []string{fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)}
 	case raw[0] != '{':
-		return nil, nil, errors.New("policy must be a mapping")
+		return nil, []string{"policy must be a mapping"}
 	}
-	return raw, duplicates, nil
+	return raw, nil
 }
 
-// checkHeader checks only apiVersion and kind. In another kind of file, or in
-// another version, every other field may have another meaning. It returns an error
-// if the JSON cannot be decoded, for example if it is nested too deeply.
+// checkHeader checks only apiVersion and kind. It returns an error if the JSON cannot be
+// decoded, for example if it is nested too deeply.
 func checkHeader(raw []byte) (errs field.ErrorList, err error) {
 	var fields map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {

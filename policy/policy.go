@@ -2,10 +2,9 @@
 // long it waits, and where it stops.
 //
 // [Load] decodes a policy strictly, fills in the defaults and validates the result,
-// in this order. It reports every mistake at once. [Policy.Terms] then returns what
-// the policy says of one allocation. A policy with a field or a value that this
-// program does not know does not load: otherwise an operator would rely on a
-// protection that does not exist.
+// in this order. [Policy.Terms] then returns what the policy says of one allocation.
+// A policy with a field or a value that this program does not know does not load:
+// otherwise an operator would rely on a protection that does not exist.
 package policy
 
 // APIVersion and Kind are the only values that Load accepts.

@@ -13,7 +13,7 @@ const (
 	noMatch   = "Required value: must have namespaces, pods or backends; set the terms of all allocations outside the rules"
 	noString  = "must be a string, in quotes if YAML takes it for something else"
 	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
-	noPools   = `must be a duration in units from h to ns, such as "1h30m"`
+	noTime    = `must be a duration in units from h to ns, such as "15m" or "1h30m", and below 100000h`
 	backends  = `supported values: "calico", "overlapping", "whereabouts"`
 )
 
@@ -22,13 +22,15 @@ func TestRefusals(t *testing.T) {
 		{"unknown field", "node: {unreachable: hold}",
 			"node: Forbidden: unknown field, known are " + topFields},
 		{"unknown field of a backend", "backends: {calico: {datastoreType: etcdv3}}",
-			"backends[calico].datastoreType: Forbidden: unknown field, known are enabled, mode, login, places"},
+			"backends.calico.datastoreType: Forbidden: unknown field, known are enabled, mode, login, places, labels"},
 		{"unknown field of protection", "protection: {daemonSets: ignore}",
 			"protection.daemonSets: Forbidden: unknown field, known are statefulSets"},
+		{"path in place of a mapping", "limits.maxFraction: 0.1",
+			"limits.maxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
 			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
-			`gracePeriod: Invalid value: must be a duration, such as "15m"`},
+			"gracePeriod: Invalid value: " + noTime},
 		{"unknown field that is no word", `"a\nb": 1`,
 			"a\nb: Forbidden: unknown field, known are " + topFields},
 		{"key twice", "minAge: 1m\nminAge: 2m", `line 4: key "minAge" already set in map`},
@@ -42,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		{"whole number wanted", "limits: {maxReleases: 1.5}",
 			"limits.maxReleases: Invalid value: 1.5: must be a whole number"},
 		{"whole number too large", "limits: {minEntries: 99999999999999999999}",
-			"limits.minEntries: Invalid value: 1e+20: must be a whole number"},
+			"limits.minEntries: Invalid value: 100000000000000000000: must be a whole number"},
 		{"number wanted", "limits: {maxFraction: 50%}",
 			`limits.maxFraction: Invalid value: "50%": must be a number`},
 		{"boolean wanted", "rules: [{match: {pods: [a]}, hold: maybe}]",
@@ -52,17 +54,18 @@ func TestRefusals(t *testing.T) {
 		{"null list", "rules:", "rules: " + isNull},
 		{"null item", "rules: [null]", "rules[0]: " + isNull},
 		{"null duration", "gracePeriod: null", "gracePeriod: " + isNull},
-		{"null backend", "backends: {calico: }", "backends[calico]: " + isNull},
-		{"null switch", "backends: {calico: {enabled: }}", "backends[calico].enabled: " + isNull},
+		{"null backend", "backends: {calico: }", "backends.calico: " + isNull},
+		{"null switch", "backends: {calico: {enabled: }}", "backends.calico.enabled: " + isNull},
 
 		{"duration without unit", "gracePeriod: 15",
-			`gracePeriod: Invalid value: 15: must have a unit, such as "15s" or "15m"`},
-		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noPools},
-		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noPools},
-		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noPools},
-		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noPools},
+			"gracePeriod: Invalid value: 15: " + noTime},
+		{"duration in seconds", "gracePeriod: 1000000", "gracePeriod: Invalid value: 1000000: " + noTime},
+		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noTime},
+		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noTime},
+		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noTime},
+		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noTime},
 		{"empty duration", "gracePeriod: ''", "gracePeriod: " + isEmpty},
-		{"boolean duration", "gracePeriod: off", `gracePeriod: Invalid value: false: must be a duration, such as "15m"`},
+		{"boolean duration", "gracePeriod: off", "gracePeriod: Invalid value: false: " + noTime},
 		{"negative grace", "gracePeriod: -5m", `gracePeriod: Invalid value: "-5m": must not be negative`},
 		{"negative age", "minAge: -1ns", `minAge: Invalid value: "-1ns": must not be negative`},
 		{"negative grace of a rule", "rules: [{match: {pods: [a]}, gracePeriod: -1h}]",
@@ -102,12 +105,12 @@ func TestRefusals(t *testing.T) {
 		{"malformed pattern of backends", "rules: [{match: {backends: ['[']}}]",
 			`rules[0].match.backends[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`},
 		{"unknown backend", "backends: {Calico: {}}",
-			`backends[Calico]: Unsupported value: "Calico": ` + backends},
+			`backends.Calico: Unsupported value: "Calico": ` + backends},
 
 		{"switch in quotes", `backends: {calico: {enabled: "true"}}`,
-			`backends[calico].enabled: Invalid value: "true": must be auto, true or false, the last two without quotes`},
+			`backends.calico.enabled: Invalid value: "true": must be auto, true or false, the last two without quotes`},
 		{"switch of numbers", "backends: {calico: {enabled: 1}}",
-			`backends[calico].enabled: Invalid value: 1: must be auto, true or false, the last two without quotes`},
+			`backends.calico.enabled: Invalid value: 1: must be auto, true or false, the last two without quotes`},
 		{"unknown disposition", "pods: {finished: keep}",
 			`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`},
 		{"disposition in another case", "pods: {superseded: Hold}",
@@ -153,50 +156,67 @@ func TestRefusals(t *testing.T) {
 // An empty list of backends means that no backend is known.
 func TestNoBackendIsKnown(t *testing.T) {
 	p, err := policy.Load([]byte(header+"backends: {calico: {}}"), nil)
-	wantRefusal(t, p, err, `backends[calico]: Unsupported value: "calico"`)
+	wantRefusal(t, p, err, `backends.calico: Unsupported value: "calico"`)
 }
 
-func TestAllMistakesAtOnce(t *testing.T) {
+// Unknown fields are reported together, and beside them the first value of a wrong type
+// of each rule, of each backend and of the rest.
+func TestMistakesOfForm(t *testing.T) {
 	p, err := policy.Load([]byte(header+`
-dryRun: maybe
 gracePeriod: -5m
-minAge: 5
 node: {}
-limits: {maxFraction: 2, maxReleases: many, maxPodDrop: 3, minEntries: -1}
-limits: {maxFraction: 2, maxReleases: many, maxPodDrop: 3, minEntries: -1}
-namespaces: {include: [A, 1], exclude: []}
+limits: {maxfraction: 2, maxreleases: many}
+namespaces: {include: [A]}
 rules:
-- {match: {pod: [a], backends: [etcd]}, gracePeriod: 1d}
+- {match: {pod: [a], backends: [etcd]}, grace: 1d}
 - 3
+- {match: {pods: [a, 1]}, gracePeriod: 5}
+- {match: {pods: [a]}, gracePeriod: 5}
+backends:
+  calico: {enabled: 1, Mode: none}
+  etcd: {}
+`), known)
+	wantRefusal(t, p, err,
+		"limits.maxfraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries",
+		"limits.maxreleases: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries",
+		"node: Forbidden: unknown field, known are "+topFields,
+		"rules[0].grace: Forbidden: unknown field, known are match, gracePeriod, minAge, hold, restored",
+		"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends",
+		"rules[1]: Invalid value: 3: must be a mapping",
+		"rules[2].gracePeriod: Invalid value: 5: "+noTime,
+		"rules[3].gracePeriod: Invalid value: 5: "+noTime,
+		"backends.calico.enabled: Invalid value: 1: must be auto, true or false, the last two without quotes",
+		"backends.calico.Mode: Forbidden: unknown field, known are enabled, mode, login, places, labels",
+		`backends.etcd: Unsupported value: "etcd": `+backends,
+	)
+	p, err = policy.Load([]byte(header+"minAge: 1m\nminAge: 2m\ndryRun: maybe\ndryRun: false\nlimits:\n"), known)
+	wantRefusal(t, p, err, `line 4: key "minAge" already set in map`, `line 6: key "dryRun" already set in map`)
+	p, err = policy.Load([]byte(header+"dryRun: maybe\nlimits:\nbackends: {calico: {mode: '', size: }}\n"), known)
+	wantRefusal(t, p, err, "backends.calico.mode: "+isEmpty, "backends.calico.size: "+isNull, "limits: "+isNull)
+}
+
+func TestMistakenValuesAreReportedTogether(t *testing.T) {
+	p, err := policy.Load([]byte(header+`
+gracePeriod: -5m
+limits: {maxFraction: 2, maxPodDrop: 3, minEntries: -1}
+namespaces: {include: [A], exclude: []}
+rules:
+- {match: {pods: [a], backends: [etcd]}}
 - hold: true
 - {match: {pods: ["["]}}
 backends:
-  calico: {enabled: 1, mode: none}
-  etcd:
-pods: {finished: keep, unnamed: [hold]}
+  calico: {mode: none}
+pods: {finished: keep}
 protection: {statefulSets: all}
 journal: {keep: -1}
 `), known)
 	wantRefusal(t, p, err,
-		`line 9: key "limits" already set in map`,
-		`dryRun: Invalid value: "maybe": must be true or false`,
-		`minAge: Invalid value: 5: must have a unit, such as "5s" or "5m"`,
-		"namespaces.include[1]: Invalid value: 1: "+noString,
-		"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends",
-		`rules[0].gracePeriod: Invalid value: "1d": `+noPools,
-		"rules[1]: Invalid value: 3: must be a mapping",
-		"backends[calico].enabled: Invalid value: 1: must be auto, true or false, the last two without quotes",
-		"backends[etcd]: "+isNull,
-		"pods.unnamed: Invalid value: "+noString,
-		`limits.maxReleases: Invalid value: "many": must be a whole number`,
-		"node: Forbidden: unknown field, known are "+topFields,
 		`gracePeriod: Invalid value: "-5m": must not be negative`,
 		`namespaces.include[0]: Invalid value: "A": `+noPattern,
 		`rules[0].match.backends[0]: Unsupported value: "etcd": `+backends,
-		"rules[2].match: "+noMatch,
-		`rules[3].match.pods[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`,
-		`backends[calico].mode: Invalid value: "none": must not be none`,
-		`backends[etcd]: Unsupported value: "etcd": `+backends,
+		"rules[1].match: "+noMatch,
+		`rules[2].match.pods[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`,
+		`backends.calico.mode: Invalid value: "none": must not be none`,
 		`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`,
 		"limits.maxFraction: Invalid value: 2: must be above 0 and at most 1",
 		"limits.maxPodDrop: Invalid value: 3: must be above 0 and at most 1",

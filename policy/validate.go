@@ -17,12 +17,9 @@ import (
 // would protect nothing.
 const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-." + `*?[]^\`
 
-// validate returns the mistakes that decoding found, followed by those in the
-// values of a policy with its defaults.
-func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorList {
-	errs := slices.Clone(found)
-	faulty := newFaults(found).at
-	errs = append(errs, validateDuration(p.GracePeriod, field.NewPath("gracePeriod"))...)
+// validate returns the mistakes in the values of a policy with its defaults.
+func (p *Policy) validate(backends []string) field.ErrorList {
+	errs := validateDuration(p.GracePeriod, field.NewPath("gracePeriod"))
 	errs = append(errs, validateDuration(p.MinAge, field.NewPath("minAge"))...)
 
 	namespaces := field.NewPath("namespaces")
@@ -34,15 +31,11 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	errs = append(errs, validatePatterns(p.Namespaces.Exclude, namespaces.Child("exclude"))...)
 
 	for i, r := range p.Rules {
-		errs = append(errs, r.validate(backends, faulty, field.NewPath("rules").Index(i))...)
+		errs = append(errs, r.validate(backends, field.NewPath("rules").Index(i))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
-		at := field.NewPath("backends").Key(name)
-		if !slices.Contains(backends, name) {
-			errs = append(errs, field.NotSupported(at, name, backends))
-		}
 		if settings, ok := p.Backends[name].Settings.(Validator); ok {
-			errs = append(errs, settings.Validate(at, faulty)...)
+			errs = append(errs, settings.Validate(field.NewPath("backends", name))...)
 		}
 	}
 
@@ -59,12 +52,10 @@ func (p *Policy) validate(backends []string, found field.ErrorList) field.ErrorL
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)
 }
 
-func (r *Rule) validate(backends []string, faulty func(*field.Path) bool, at *field.Path) field.ErrorList {
+func (r *Rule) validate(backends []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	m, match := r.Match, at.Child("match")
-	// If decoding found a mistake in the rule, its author may have meant it to
-	// match something.
-	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 && !faulty(at) {
+	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 {
 		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
 			"set the terms of all allocations outside the rules"))
 	}
@@ -150,7 +141,7 @@ func validateBackendPatterns(patterns, backends []string, at *field.Path) field.
 	for i, pattern := range patterns {
 		errs = append(errs, validateGlob(pattern, at.Index(i))...)
 		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
-		if pattern != "" && !slices.ContainsFunc(backends, known) {
+		if !slices.ContainsFunc(backends, known) {
 			errs = append(errs, field.NotSupported(at.Index(i), pattern, backends))
 		}
 	}

@@ -2,8 +2,8 @@ package policy
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -93,7 +93,7 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	case "false":
 		*s = Off
 	default:
-		return errors.New("must be auto, true or false, the last two without quotes")
+		return &json.UnmarshalTypeError{Value: string(data), Type: reflect.TypeFor[Switch]()}
 	}
 	return nil
 }
@@ -125,28 +125,17 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a string for time.ParseDuration. It refuses a number other
 // than 0, because a number has no unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	var number float64
-	if json.Unmarshal(data, &number) == nil && string(data) != "null" {
-		if number != 0 {
-			return fmt.Errorf(`must have a unit, such as "%[1]ss" or "%[1]sm"`, data)
-		}
-		d.Duration = 0
-		return nil
+	wrong := &json.UnmarshalTypeError{Value: string(data), Type: reflect.TypeFor[Duration]()}
+	if string(data) == "0" {
+		data = []byte(`"0"`)
 	}
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`must be a duration, such as "15m"`)
+		return wrong
 	}
 	parsed, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return errors.New(`must be a duration in units from h to ns, such as "1h30m"`)
-	case parsed == 0 && strings.HasPrefix(text, "-"):
-		return errors.New("must not be negative")
-	case parsed > 0 && !durationPattern.MatchString(text):
-		return errors.New(`must have at most 6 numbers, and at most 5 digits before h, such as "1h30m"`)
-	case parsed == 0 && !durationPattern.MatchString(text):
-		return errors.New(`must be written shorter, such as "0s"`)
+	if err != nil || parsed >= 0 && !durationPattern.MatchString(text) {
+		return wrong
 	}
 	d.Duration = parsed
 	return nil

@@ -7,28 +7,26 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// maxClaims is how many pods with claims a report names one by one.
-const maxClaims = 5
-
-// A claim is what the annotations of one pod alone keep. The pod shows the addresses, or
-// hides which ones it has.
+// A claim is what the annotations of one pod alone keep, or those of all pods together that
+// hide which addresses they have.
 type claim struct {
-	pod         PodRef
-	hides       bool
+	pod         PodRef // empty for those that hide
 	allocations int
 	example     string
 	named       bool // one of the allocations names another pod
 }
 
 // claimsOf returns the claims of pods on allocations that do not name them, the largest
-// first. An allocation counts if the rules would give it up without these claims: it has
-// no owner, and only its grace period would keep it. Protections and groups are not asked,
-// so these may keep it too. An empty handle does not count, because it takes no address.
-func claimsOf(decisions []Decision) []claim {
+// first, and the claim of the pods that hide addresses. An allocation counts if the rules
+// would give it up without these claims: it has no owner, and only its grace period would
+// keep it. Protections and groups are not asked, so these may keep it too. An empty handle
+// does not count, because it takes no address.
+func claimsOf(decisions []Decision) (claims []claim, hidden claim) {
 	shown := make(map[PodRef]*claim)
-	hidden := claim{hides: true} // that of each pod that hides addresses
 	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
@@ -54,20 +52,13 @@ func claimsOf(decisions []Decision) []claim {
 			shown[pod].add(a)
 		}
 	}
-	claims := make([]claim, 0, len(shown))
 	for _, c := range shown {
 		claims = append(claims, *c)
-	}
-	if hidden.allocations > 0 {
-		for _, pod := range unclaimed.census.veiled {
-			hidden.pod = pod
-			claims = append(claims, hidden)
-		}
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.pod.String(), b.pod.String()))
 	})
-	return claims
+	return claims, hidden
 }
 
 // add adds an allocation to those that the claim keeps.
@@ -109,27 +100,30 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	return slices.Collect(maps.Keys(refs)), false
 }
 
-// sentence says what the annotations of the pod keep, and what to do if they are false.
-func (c claim) sentence() string {
-	if c.hides {
-		return fmt.Sprintf("pod %s may have addresses that it does not show: its network-status is missing, cannot be decoded, or leaves out a network for which it asks. "+
-			"That keeps allocations that name no pod: %d, such as %s. Correct its annotations", c.pod, c.allocations, c.example)
+// warnOfClaims names the pods whose annotations alone keep what others leaked, and says what
+// to do if they are false.
+func (r *run) warnOfClaims(c Census, decisions []Decision) {
+	claims, hidden := claimsOf(decisions)
+	if len(claims) > 0 {
+		var pods []string
+		hint := "correct them"
+		for _, c := range claims {
+			pods = append(pods, fmt.Sprintf("%s (%d, such as %s)", c.pod, c.allocations, c.example))
+			if c.named {
+				hint = "correct them, or set evidence.annotations to own"
+			}
+		}
+		r.warn("allocations are kept only by annotations of pods that they do not name: " + printable.Some(pods) +
+			". If the annotations are false, " + hint)
 	}
-	hint := "correct them"
-	if c.named {
-		hint += ", or set evidence.annotations to own"
-	}
-	return fmt.Sprintf("only annotations of pod %s keep allocations that do not name it: %d, such as %s. "+
-		"If the annotations are false, %s", c.pod, c.allocations, c.example, hint)
-}
-
-// warnOfClaims names the pods whose annotations alone keep what others leaked.
-func (r *run) warnOfClaims(decisions []Decision) {
-	claims := claimsOf(decisions)
-	for _, c := range claims[:min(len(claims), maxClaims)] {
-		r.warn(c.sentence())
-	}
-	if more := len(claims) - maxClaims; more > 0 {
-		r.warn(fmt.Sprintf("annotations of %d more pods keep allocations that do not name them", more))
+	if hidden.allocations > 0 {
+		var pods []string
+		for _, pod := range c.veiled {
+			pods = append(pods, pod.String())
+		}
+		slices.Sort(pods)
+		r.warn(fmt.Sprintf("pods that do not show all of their addresses keep allocations that name no pod: %d, such as %s. "+
+			"Correct the annotations of %s: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks",
+			hidden.allocations, hidden.example, printable.Some(pods)))
 	}
 }

@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -64,12 +65,12 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 // Promise 2, 7. An annotation that alone keeps what others leaked stands in the report.
 func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	shown := func(n int, example, hint string) string {
-		return fmt.Sprintf("only annotations of pod default/other keep allocations that do not name it: %d, such as %s. "+
+		return fmt.Sprintf("allocations are kept only by annotations of pods that they do not name: default/other (%d, such as %s). "+
 			"If the annotations are false, correct them%s", n, example, hint)
 	}
 	const orOwn = ", or set evidence.annotations to own"
-	const hidden = "pod default/other may have addresses that it does not show: its network-status is missing, cannot be decoded, or leaves out a network for which it asks. " +
-		"That keeps allocations that name no pod: 2, such as 10.0.0.1. Correct its annotations"
+	const hidden = "pods that do not show all of their addresses keep allocations that name no pod: 2, such as 10.0.0.1. " +
+		"Correct the annotations of default/other: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks"
 	unnamed := func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }
 	hiding := inStatus(1, reaper.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
 	for _, tt := range []struct {
@@ -125,9 +126,10 @@ func TestReportNamesOnlyTheLargestClaims(t *testing.T) {
 	h := newHarness(fixedStore{poolOf(leaked(8)...)})
 	h.policy.DryRun = new(true)
 	h.pods.Add(pods...)
-	warnings := h.run(t).Warnings
-	equal(t, "number", len(warnings), 6)
-	equal(t, "last", warnings[5], "annotations of 3 more pods keep allocations that do not name them")
-	equal(t, "first", warnings[0], "only annotations of pod default/claims-8 keep allocations that do not name it: 8, such as 10.0.0.1. "+
-		"If the annotations are false, correct them, or set evidence.annotations to own")
+	var largest []string
+	for i := range 5 {
+		largest = append(largest, fmt.Sprintf("default/claims-%d (%d, such as 10.0.0.1)", 8-i, 8-i))
+	}
+	equal(t, "warnings", h.run(t).Warnings, []string{"allocations are kept only by annotations of pods that they do not name: " +
+		strings.Join(largest, ", ") + " and 3 more. If the annotations are false, correct them, or set evidence.annotations to own"})
 }

@@ -2,10 +2,10 @@ package reaper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // An excess has the pods or the virtual machines that show more addresses than are read.
@@ -59,9 +59,6 @@ func tooMuch(f *Facts, a *Allocation) (Ruling, bool) {
 	return match(note, Evidence{name, "it shows more addresses than are read, and this may be one of them"})
 }
 
-// maxNamed is the largest number of pods and virtual machines that warnOfExcess names.
-const maxNamed = 5
-
 // warnOfExcess warns of the pods and the virtual machines that show too much.
 func (r *run) warnOfExcess(c Census) {
 	names := slices.Concat(c.crowded.names, c.guests.names)
@@ -69,10 +66,7 @@ func (r *run) warnOfExcess(c Census) {
 		names = append(names, c.crowdedEnded.names...)
 	}
 	slices.Sort(names)
-	for _, name := range names[:min(len(names), maxNamed)] {
-		r.warn(name + " shows more addresses than are read: what names a pod of its namespace, or no pod, is kept")
-	}
-	if more := len(names) - maxNamed; more > 0 {
-		r.warn(fmt.Sprintf("%d more pods and virtual machines show more addresses than are read", more))
+	if len(names) > 0 {
+		r.warn("what names a pod of the same namespace, or no pod, is kept, since more addresses than are read are shown by " + printable.Some(names))
 	}
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // Inspect is a dry run on files. Backends and Cluster read files, and Inspect contacts
@@ -45,7 +46,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		return r.report, err
 	}
 	r.logDecisions(ctx, decisions)
-	r.warnOfClaims(r.selectedOf(entries))
+	r.warnOfClaims(census, r.selectedOf(entries))
 	r.noteProtectedPools(inv, r.selectedOf(entries))
 	plan := MakePlan(entries).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
@@ -111,9 +112,5 @@ func (r *run) warnOfMissingNamespaces(plan Plan, c Census) {
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	more := ""
-	if n := len(missing) - 5; n > 0 {
-		missing, more = missing[:5], fmt.Sprintf(" and %d more", n)
-	}
-	r.warn("the dump has no pod of the namespaces " + strings.Join(missing, ", ") + more + ": was it taken of all namespaces?")
+	r.warn("the dump has no pod of the namespaces " + printable.Some(missing) + ": was it taken of all namespaces?")
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // noteProtectedPools notes in the report, and warns of, each pool of which every address
@@ -51,18 +52,8 @@ func (r *run) noteProtectedPools(inv Inventory, decisions []Decision) {
 		p.ProtectedBy = found[[2]string{p.Backend, p.Name}]
 	}
 	for _, by := range order {
-		r.warn(protectedPools(names[by], by))
+		r.warn("nothing of " + printable.Some(names[by]) + " is released, since every address is protected: " + by)
 	}
-}
-
-// protectedPools is the warning of pools that one object protects as a whole.
-func protectedPools(pools []string, by string) string {
-	const most = 5
-	more := ""
-	if n := len(pools) - most; n > 0 {
-		pools, more = pools[:most], fmt.Sprintf(" and %d more", n)
-	}
-	return "nothing of " + strings.Join(pools, ", ") + more + " is released, since every address is protected: " + by
 }
 
 // overAll names what protects every address of the pool; it is empty if no objects do.

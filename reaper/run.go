@@ -228,7 +228,7 @@ func (r *run) look(ctx context.Context) error {
 	r.noteUnselected(plan)
 	r.noteProtectedPools(inv, r.selectedOf(entries))
 	r.logDecisions(ctx, decisions)
-	r.warnOfClaims(r.selectedOf(entries))
+	r.warnOfClaims(census, r.selectedOf(entries))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.

@@ -56,7 +56,7 @@ func TestAddresses(t *testing.T) {
 		"http://10.0.0.4:10090": false, "http://localhost": false, "localhost:10090": false, "http://localhost:10090/": false,
 		"http://localhost:0": false, "https://user:hunter2@localhost:1": false, "http://localhost.example.com:1": false, "unix:///run/cns": false,
 	} {
-		errs := (&Settings{Address: address}).Validate(field.NewPath("x"), func(*field.Path) bool { return false })
+		errs := (&Settings{Address: address}).Validate(field.NewPath("x"))
 		if (len(errs) == 0) != good || strings.Contains(fmt.Sprint(errs), "hunter2") {
 			t.Errorf("%q: %v", address, errs)
 		}
@@ -104,7 +104,7 @@ func TestFilesThatCannotBeUsedAreErrors(t *testing.T) {
 		}
 	}
 	s := &Settings{https, TLS{CertFile: junk}}
-	if errs := s.Validate(field.NewPath("x"), func(*field.Path) bool { return false }); len(errs) != 1 {
+	if errs := s.Validate(field.NewPath("x")); len(errs) != 1 {
 		t.Errorf("a certificate without a key: %v", errs)
 	}
 }

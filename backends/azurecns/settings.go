@@ -43,13 +43,13 @@ var addressForm = regexp.MustCompile(`^(http://(localhost|127[.]0[.]0[.]1|\[::1\
 	`|https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4})$`)
 
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !addressForm.MatchString(s.address()) {
 		errs = append(errs, field.Invalid(at.Child("address"), field.OmitValueType{},
 			"must be http://localhost:port, or https://host:port, such as "+defaultAddress))
 	}
-	if t := s.TLS; (t.CertFile == "") != (t.KeyFile == "") && !faulty(at.Child("tls")) {
+	if t := s.TLS; (t.CertFile == "") != (t.KeyFile == "") {
 		errs = append(errs, field.Required(at.Child("tls"), "certFile and keyFile must be there together"))
 	}
 	return errs

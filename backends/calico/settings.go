@@ -43,17 +43,8 @@ func (*Settings) Schema() []byte { return schemaPart }
 // Example implements policy.Exampler.
 func (*Settings) Example() []byte { return examplePart }
 
-// Hint implements policy.Hinter.
-func (*Settings) Hint(name string) string {
-	if name != "etcd" {
-		return ""
-	}
-	return "a policy does not say how etcd is reached: set ETCD_ENDPOINTS, ETCD_USERNAME, ETCD_PASSWORD, " +
-		"ETCD_CA_CERT_FILE, ETCD_CERT_FILE and ETCD_KEY_FILE in the environment"
-}
-
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, _ func(*field.Path) bool) field.ErrorList {
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
 	datastores := []Datastore{DatastoreAuto, DatastoreKubernetes, DatastoreEtcd}
 	if s.Datastore != "" && !slices.Contains(datastores, s.Datastore) {
 		return field.ErrorList{field.NotSupported(at.Child("datastore"), string(s.Datastore), datastores)}

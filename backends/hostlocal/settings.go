@@ -64,10 +64,10 @@ func (*Settings) Example() []byte { return examplePart }
 var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	path := func(at *field.Path, value string) {
-		if !faulty(at) && !strings.HasPrefix(value, "/") {
+		if !strings.HasPrefix(value, "/") {
 			errs = append(errs, field.Invalid(at, value, "must be an absolute path"))
 		}
 	}
@@ -83,8 +83,8 @@ func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field
 		path(at.Child("binDirs").Index(i), dir)
 	}
 	for i, name := range s.Networks {
-		if at := at.Child("networks").Index(i); !faulty(at) && !networkName.MatchString(name) {
-			errs = append(errs, field.Invalid(at, name, "must be the name of a network"))
+		if !networkName.MatchString(name) {
+			errs = append(errs, field.Invalid(at.Child("networks").Index(i), name, "must be the name of a network"))
 		}
 	}
 	return errs

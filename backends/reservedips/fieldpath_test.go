@@ -9,20 +9,14 @@ import (
 )
 
 func TestReservedPathsAreRefusedAtOnce(t *testing.T) {
-	for path, want := range map[FieldPath]string{
-		".spec.ips[":      "unterminated array",
-		"spec.ips":        "must be one JSONPath",
-		".spec.ips[0:2]":  "must lead to one item of a list",
-		".spec.ips[1:]":   "must lead to one item of a list",
-		".spec.ips[:]":    "must lead to one item of a list",
-		`.a[?(@.b[1:])]`:  "must lead to one item of a list",
-		".spec.ips[0,1:]": "must lead to one item of a list",
+	for _, path := range []FieldPath{
+		".spec.ips[", "spec.ips", ".spec.ips[0:2]", ".spec.ips[1:]", ".spec.ips[:]", `.a[?(@.b[1:])]`, ".spec.ips[0,1:]",
 	} {
 		p := everyPath
 		p.Address = path
 		_, err := New(&rest.Config{}, []Resource{everyPath, p})
-		if err == nil || !strings.Contains(err.Error(), "backends.reservedIPs.resources[1].address "+string(path)+": ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("New with %s: %v, want an error with %s", path, err, want)
+		if err == nil || !strings.Contains(err.Error(), "backends.reservedIPs.resources[1].address "+string(path)+": must be one JSONPath") {
+			t.Errorf("New with %s: %v, want an error", path, err)
 		}
 	}
 }

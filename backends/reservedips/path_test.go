@@ -15,7 +15,8 @@ import (
 // node is a JSON object.
 type node = map[string]any
 
-const noPath = "must be one JSONPath, such as .spec.ip or {.spec.ips[*]}"
+const noPath = `must be one JSONPath, such as .spec.ip, {.spec.ips[*]} or .spec.nets[?(@.name=="net1")].ip, ` +
+	`with a backslash before a dot in a name`
 
 // reserved is an object in the form that the dynamic client returns.
 var reserved = node{
@@ -51,6 +52,7 @@ func TestPathsLeadToFields(t *testing.T) {
 		{`.spec.interfaces[?(@.name == 'eth0')].ip`, []any{"10.0.0.2"}},
 		{".spec.interfaces[?(@.primary==true)].ip", []any{"10.0.0.1"}},
 		{".spec.interfaces[?(@.mtu)].ip", []any{"10.0.0.2"}},
+		{".spec.interfaces[?(@.mtu>=1500)].ip", []any{"10.0.0.2"}},
 		{`.metadata.annotations.example\.com/ttl`, []any{"24h"}},
 		{`.metadata.annotations['example\.com/ttl']`, []any{"24h"}},
 		{".status.deletedAt", nil},
@@ -78,55 +80,53 @@ func TestPathsLeadToFields(t *testing.T) {
 }
 
 func TestWhatIsNoPathIsRefused(t *testing.T) {
-	const (
-		bareDot = `must have a backslash before a dot in a name, as in ['example\.com/ip']`
-		syntax  = "must be a JSONPath: "
-		noDot   = syntax + "a word without a dot before it"
-		value   = syntax + "a value where a field belongs"
-	)
-	for _, tt := range []struct{ name, path, want string }{
-		{"empty", "", noPath},
-		{"a word", "spec.ip", noPath},
-		{"a word in braces", "{spec.ip}", noPath},
-		{"a JSON pointer", "/spec/ip", noPath},
-		{"the whole object", "{}", noPath},
-		{"the whole object by its name", "$", noPath},
-		{"a value", "5", noPath},
-		{"two expressions", "{.a}{.b}", noPath},
-		{"two expressions but for the outer braces", ".a}{.b", noPath},
-		{"text before the expression", "ip {.a}", noPath},
-		{"text after the expression", "{.a}/32", noPath},
-		{"a loop", "{range .a[*]}{.b}{end}", noPath},
-		{"braces that are open", "{.a", noPath},
-		{"braces in braces", "{{.a}}", noPath},
+	for _, tt := range []struct{ name, path string }{
+		{"empty", ""},
+		{"a word", "spec.ip"},
+		{"a word in braces", "{spec.ip}"},
+		{"a JSON pointer", "/spec/ip"},
+		{"the whole object", "{}"},
+		{"the whole object by its name", "$"},
+		{"a value", "5"},
+		{"two expressions", "{.a}{.b}"},
+		{"two expressions but for the outer braces", ".a}{.b"},
+		{"text before the expression", "ip {.a}"},
+		{"text after the expression", "{.a}/32"},
+		{"a loop", "{range .a[*]}{.b}{end}"},
+		{"braces that are open", "{.a"},
+		{"braces in braces", "{{.a}}"},
 
-		{"a dot alone", ".", syntax + "a dot without a field"},
-		{"a dot at the end", ".a.", syntax + "a dot without a field"},
-		{"a name that is empty", ".a['']", syntax + "a dot without a field"},
-		{"a dot in a name", ".a['example.com/ip']", bareDot},
-		{"a dot in one of several names", `.a['b', 'c\.d.e']`, bareDot},
-		{"a blank in a name", ".a['b c']", noDot},
-		{"a word", ".a[0]b", noDot},
-		{"a word in a filter", ".a[?(b==1)]", noDot},
-		{"a word as an operand", ".a[?(@.b==True)]", noDot},
-		{"a number", ".a 5", value},
-		{"a quoted text", `.a "b"`, value},
-		{"a value in one of several names", ".a[0]['b','c true']", value},
-		{"a list without an index", ".a[]", syntax + "nothing in [], all items are [*]"},
-		{"a part of a list", ".a[1:]", "must lead to one item of a list, as [0], or to all of them, as [*]"},
-		{"a list without a step", ".a[::0]", "must lead to one item of a list, as [0], or to all of them, as [*]"},
-		{"an index that is a word", ".a[b]", syntax + "invalid array index b"},
-		{"an open list", ".a[0", syntax + "unterminated array"},
-		{"an open filter", ".a[?(@.b", syntax + "unterminated filter"},
-		{"an unknown operator", ".a[?(@.b===1)]", syntax + "no operator ===, there are == != < <= > >="},
-		{"two conditions", ".a[?(@.b==1 && @.c==2)]", syntax + "unrecognized character in action: U+0026 '&'"},
-		{"two lines", ".a\n.b", syntax + "unclosed action"},
-		{"several paths", ".a,.b", syntax + "unrecognized character in action: U+002C ','"},
+		{"a dot alone", "."},
+		{"a dot at the end", ".a."},
+		{"a name that is empty", ".a['']"},
+		{"a dot in a name", ".a['example.com/ip']"},
+		{"a dot in one of several names", `.a['b', 'c\.d.e']`},
+		{"a blank in a name", ".a['b c']"},
+		{"a word", ".a[0]b"},
+		{"a word in a filter", ".a[?(b==1)]"},
+		{"a word as an operand", ".a[?(@.b==True)]"},
+		{"a number", ".a 5"},
+		{"a quoted text", `.a "b"`},
+		{"a value in one of several names", ".a[0]['b','c true']"},
+		{"a list without an index", ".a[]"},
+		{"a part of a list", ".a[1:]"},
+		{"a list without a step", ".a[::0]"},
+		{"an index that is a word", ".a[b]"},
+		{"an open list", ".a[0"},
+		{"an open filter", ".a[?(@.b"},
+		{"an unknown operator", ".a[?(@.b===1)]"},
+		{"two conditions", ".a[?(@.b==1 && @.c==2)]"},
+		{"two lines", ".a\n.b"},
+		{"several paths", ".a,.b"},
+		{"a name and an index", ".a['b',0]"},
+		{"a condition without a field", ".a[?(@)]"},
+		{"a path as an operand", ".a[?(@.b==@.c)]"},
+		{"all items in a text", `.a[?(@.b=="[*]")]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path, err := reservedips.FieldPath(tt.path).Parse()
-			if err == nil || err.Error() != tt.want || path != nil {
-				t.Errorf("Parse(%q) = %v, %v, want the error %q", tt.path, path, err, tt.want)
+			if err == nil || err.Error() != noPath || path != nil {
+				t.Errorf("Parse(%q) = %v, %v, want the error %q", tt.path, path, err, noPath)
 			}
 		})
 	}

@@ -67,12 +67,12 @@ func (*Settings) Schema() []byte { return schemaPart }
 func (*Settings) Example() []byte { return examplePart }
 
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[ResourceName]bool{}
 	for i, one := range s.Resources {
 		at := at.Child("resources").Index(i)
-		errs = append(errs, one.validate(at, faulty)...)
+		errs = append(errs, one.validate(at)...)
 
 		resource := one.Resource
 		resource.Version = ""
@@ -84,14 +84,14 @@ func (s *Settings) Validate(at *field.Path, faulty func(*field.Path) bool) field
 	return errs
 }
 
-func (r *Resource) validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
-	errs := r.Resource.validate(at.Child("resource"), faulty)
+func (r *Resource) validate(at *field.Path) field.ErrorList {
+	errs := r.Resource.validate(at.Child("resource"))
 	address, pod, ttl := at.Child("address"), at.Child("pod"), at.Child("ttl")
-	if r.Pod == "" && !faulty(pod) {
+	if r.Pod == "" {
 		switch {
 		case r.Namespace != "":
 			errs = append(errs, field.Required(pod, "must be set where namespace is"))
-		case r.Address == "" && !faulty(address):
+		case r.Address == "":
 			errs = append(errs, field.Required(at, "must have address or pod"))
 		}
 	}
@@ -99,7 +99,7 @@ func (r *Resource) validate(at *field.Path, faulty func(*field.Path) bool) field
 		errs = append(errs, field.Forbidden(at.Child("deleteExpired"), "must be false for "+r.Resource.Resource+"."+r.Resource.Group+
 			": only objects of a custom resource of your own are deleted, and none of Kubernetes, Whereabouts, Calico, KubeVirt or a network attachment"))
 	}
-	if r.TTL == "" && !faulty(ttl) {
+	if r.TTL == "" {
 		errs = append(errs, field.Required(ttl, "must lead to how long an address is kept"))
 	}
 	for _, f := range []struct {
@@ -137,7 +137,7 @@ var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kub
 
 // validate has the rules of the API server for the names in the definition of a
 // resource. A version need not look like v1: there are some like v1api20240101.
-func (r *ResourceName) validate(at *field.Path, faulty func(*field.Path) bool) field.ErrorList {
+func (r *ResourceName) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct {
 		name, value string
@@ -150,9 +150,9 @@ func (r *ResourceName) validate(at *field.Path, faulty func(*field.Path) bool) f
 	} {
 		at := at.Child(part.name)
 		switch {
-		case part.value == "" && !faulty(at):
+		case part.value == "":
 			errs = append(errs, field.Required(at, part.must))
-		case part.value != "" && len(part.mistakes(part.value)) > 0:
+		case len(part.mistakes(part.value)) > 0:
 			errs = append(errs, field.Invalid(at, part.value, part.must))
 		}
 	}

@@ -44,7 +44,7 @@ func TestOnlyObjectsOfTheOperatorsOwnAreDeleted(t *testing.T) {
 				}
 				return
 			}
-			wantRefusal(t, err, "backends[reservedIPs].resources[0].deleteExpired: Forbidden: must be false for "+tt.resource+"."+tt.group+
+			wantRefusal(t, err, "backends.reservedIPs.resources[0].deleteExpired: Forbidden: must be false for "+tt.resource+"."+tt.group+
 				": only objects of a custom resource of your own are deleted, and none of Kubernetes, Whereabouts, Calico, KubeVirt or a network attachment")
 		})
 	}

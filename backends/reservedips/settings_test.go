@@ -36,7 +36,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, yaml string
-		want       []string // after backends[reservedIPs].resources[0]
+		want       []string // after backends.reservedIPs.resources[0]
 	}{
 		{"no list", "'.spec.ip'", []string{`: Invalid value: ".spec.ip": must be a mapping`}},
 		{"null", "", []string{": " + isNull}},
@@ -53,20 +53,12 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 
 		{"resource in one word", "{resource: reservedips.example.com, address: .a, ttl: .b}",
 			[]string{`.resource: Invalid value: "reservedips.example.com": must be a mapping`}},
-		{"mistaken parts of a resource are parts",
-			"{resource: {group: '', version: 1, resource: [a]}, address: .a, ttl: .b}", []string{
-				".resource.group: " + isEmpty,
-				".resource.version: Invalid value: 1: " + noString,
-				".resource.resource: Invalid value: " + noString,
-			}},
-		{"a mistaken resource hides no other mistake", "{resource: {group: 1, kind: A}}", []string{
-			".resource.group: Invalid value: 1: " + noString,
-			".resource.kind: Forbidden: unknown field, known are group, version, resource",
-			".resource.version: " + required + noVersion,
-			".resource.resource: " + required + noPlural,
-			": " + required + "must have address or pod",
-			".ttl: " + required + "must lead to how long an address is kept",
-		}},
+		{"empty part of a resource", "{resource: {group: '', version: v1, resource: a}, address: .a, ttl: .b}",
+			[]string{".resource.group: " + isEmpty}},
+		{"number in a resource", "{resource: {group: a, version: 1, resource: [a]}, address: .a, ttl: .b}",
+			[]string{".resource.resource: Invalid value: " + noString}},
+		{"kind of a resource", "{resource: {group: a, kind: A}}",
+			[]string{".resource.kind: Forbidden: unknown field, known are group, version, resource"}},
 		{"group with its version", "{resource: {group: example.com/v1, version: v1, resource: a}, address: .a, ttl: .b}",
 			[]string{`.resource.group: Invalid value: "example.com/v1": ` + noGroup}},
 		{"version with its group", "{resource: {group: example.com, version: example.com/v1, resource: a}, address: .a, ttl: .b}",
@@ -77,13 +69,9 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{`.resource.resource: Invalid value: "a/status": ` + noPlural}},
 
 		{"neither address nor pod", "{" + resource + ", ttl: .b}", []string{": " + required + "must have address or pod"}},
-		{"a mistaken address is an address", "{" + resource + ", address: 1, ttl: .b}",
+		{"a number for an address", "{" + resource + ", address: 1, ttl: .b}",
 			[]string{".address: Invalid value: 1: " + noString}},
-		{"a mistaken pod is a pod", "{" + resource + ", pod: '', namespace: .n, ttl: .b}", []string{".pod: " + isEmpty}},
-		{"a misspelt pod is none", "{" + resource + ", podName: .a, ttl: .b}", []string{
-			".podName: Forbidden: unknown field, known are resource, address, pod, namespace, ttl, deletedAt, deleteExpired",
-			": " + required + "must have address or pod",
-		}},
+		{"an empty pod", "{" + resource + ", pod: '', namespace: .n, ttl: .b}", []string{".pod: " + isEmpty}},
 		{"namespace alone", "{" + resource + ", namespace: .n, ttl: .b}",
 			[]string{".pod: " + required + "must be set where namespace is"}},
 		{"namespace of an address", "{" + resource + ", address: .a, namespace: .n, ttl: .b}",
@@ -100,14 +88,14 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			`.deletedAt: Invalid value: "e": ` + noPath,
 		}},
 		{"an open path", "{" + resource + ", address: '.a[', ttl: .b}",
-			[]string{`.address: Invalid value: ".a[": must be a JSONPath: unterminated array`}},
+			[]string{`.address: Invalid value: ".a[": ` + noPath}},
 		{"a word for a boolean", "{" + resource + ", pod: .a, ttl: .b, deleteExpired: expired}",
 			[]string{`.deleteExpired: Invalid value: "expired": must be true or false`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := policy.Load([]byte(header+"backends:\n  reservedIPs:\n    resources:\n    - "+tt.yaml), known)
 			for i := range tt.want {
-				tt.want[i] = "backends[reservedIPs].resources[0]" + tt.want[i]
+				tt.want[i] = "backends.reservedIPs.resources[0]" + tt.want[i]
 			}
 			wantRefusal(t, err, tt.want...)
 		})
@@ -138,13 +126,13 @@ func TestAResourceIsNamedOnce(t *testing.T) {
 	_, err := policy.Load(list("group: a, version: v1, resource: b", "group: b, version: v1, resource: b",
 		"group: a, version: v1, resource: a", "group: a, version: v2, resource: b", "group: a, version: v1, resource: b"), known)
 	wantRefusal(t, err,
-		`backends[reservedIPs].resources[3].resource: Duplicate value: "b.a"`,
-		`backends[reservedIPs].resources[4].resource: Duplicate value: "b.a"`)
+		`backends.reservedIPs.resources[3].resource: Duplicate value: "b.a"`,
+		`backends.reservedIPs.resources[4].resource: Duplicate value: "b.a"`)
 
 	_, err = policy.Load(list("group: a, version: v1", "group: a, version: v2"), known)
 	wantRefusal(t, err,
-		"backends[reservedIPs].resources[0].resource.resource: Required value: "+noPlural,
-		"backends[reservedIPs].resources[1].resource.resource: Required value: "+noPlural)
+		"backends.reservedIPs.resources[0].resource.resource: Required value: "+noPlural,
+		"backends.reservedIPs.resources[1].resource.resource: Required value: "+noPlural)
 }
 
 func TestMarshalledSettingsLoadAsThemselves(t *testing.T) {

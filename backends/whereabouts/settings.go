@@ -43,7 +43,7 @@ func (*Settings) Schema() []byte { return schemaPart }
 func (*Settings) Example() []byte { return examplePart }
 
 // Validate implements policy.Validator.
-func (s *Settings) Validate(at *field.Path, _ func(*field.Path) bool) field.ErrorList {
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
 	known := []UnknownFields{HoldUnknownFields, IgnoreUnknownFields}
 	if s.UnknownFields == "" || slices.Contains(known, s.UnknownFields) {
 		return nil

@@ -22,10 +22,10 @@ func TestSettingsAreLoaded(t *testing.T) {
 		{"{whereabouts: {}}", "", ""},
 		{"{whereabouts: {unknownFields: hold}}", whereabouts.HoldUnknownFields, ""},
 		{"{whereabouts: {enabled: true, unknownFields: ignore}}", whereabouts.IgnoreUnknownFields, ""},
-		{"{whereabouts: {unknownFields: release}}", "", `backends[whereabouts].unknownFields: Unsupported value: "release": supported values: "hold", "ignore"`},
-		{"{whereabouts: {unknownFields: ''}}", "", "backends[whereabouts].unknownFields: Required value"},
-		{"{whereabouts: {unknownFields: true}}", "", "backends[whereabouts].unknownFields: Invalid value"},
-		{"{overlapping: {unknownFields: ignore}}", "", "backends[overlapping].unknownFields: Forbidden: only the backend whereabouts has it"},
+		{"{whereabouts: {unknownFields: release}}", "", `backends.whereabouts.unknownFields: Unsupported value: "release": supported values: "hold", "ignore"`},
+		{"{whereabouts: {unknownFields: ''}}", "", "backends.whereabouts.unknownFields: Required value"},
+		{"{whereabouts: {unknownFields: true}}", "", "backends.whereabouts.unknownFields: Invalid value"},
+		{"{overlapping: {unknownFields: ignore}}", "", "backends.overlapping.unknownFields: Forbidden: unknown field, known are enabled"},
 	} {
 		t.Run(tt.backends, func(t *testing.T) {
 			p, err := policy.Load([]byte(header+"backends: "+tt.backends), plugin.Known(whereabouts.Plugins()))

@@ -106,7 +106,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 	before, err := s.Versions(t.Context())
 	s.must(err)
 	const (
-		ofThePolicy = "backends[calico].etcd: Forbidden: unknown field"
+		ofThePolicy = "backends.calico.etcd: Forbidden: unknown field"
 		account     = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	)
 	link := filepath.Join(t.TempDir(), "key")

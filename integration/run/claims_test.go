@@ -19,8 +19,8 @@ func TestClaimOnTheAddressOfAnotherPod(t *testing.T) {
 
 	kept := f.reap(reap.ExitDone, atOnce).Report
 	f.wantSaid(kept, decisions{"web-0": "inUse AddressInUse kept", "web-1": "inUse PodPresent kept"})
-	f.wantText(fmt.Sprint(kept.Warnings), "only annotations of pod shop/squatter keep allocations that do not name it: 1, such as "+ip+
-		". If the annotations are false, correct them, or set evidence.annotations to own")
+	f.wantText(fmt.Sprint(kept.Warnings), "allocations are kept only by annotations of pods that they do not name: shop/squatter (1, such as "+ip+
+		"). If the annotations are false, correct them, or set evidence.annotations to own")
 
 	narrowed := f.reap(reap.ExitDone, atOnce+"evidence: {annotations: own}\n").Report
 	f.wantSaid(narrowed, decisions{"web-0": released, "web-1": "inUse PodPresent kept"})

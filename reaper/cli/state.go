@@ -11,14 +11,12 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // stateTimeout limits the look at the state namespace: it is advice, and a server that
 // does not answer is told of by the run.
 const stateTimeout = 5 * time.Second
-
-// maxOthers is the largest number of other state namespaces that a warning names.
-const maxOthers = 5
 
 // checkState returns an error if a command that writes has no state namespace, and
 // warnings for the report: another command has none, or ledgers and locks exist elsewhere.
@@ -59,13 +57,9 @@ func (c connection) whereJournals(ctx context.Context, history string) string {
 
 // namespacesOf names namespaces for a sentence.
 func namespacesOf(names []string) string {
-	more := ""
-	if n := len(names) - maxOthers; n > 0 {
-		names, more = names[:maxOthers], fmt.Sprintf(" and %d more", n)
-	}
 	kind := "namespace "
 	if len(names) > 1 {
 		kind = "the namespaces "
 	}
-	return kind + strings.Join(names, ", ") + more
+	return kind + printable.Some(names)
 }

@@ -129,6 +129,17 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// maxNamed is how many things Some names.
+const maxNamed = 5
+
+// Some returns the first names for a sentence, and how many more there are.
+func Some(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Thousands returns a number with commas between its thousands.
 func Thousands(n int) string {
 	sign, text := "", strconv.Itoa(n)
