@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 )
 
-// A Document is an object of a store or of a cluster that was read from a file, or an entry
-// of a tar.
+// A Document is an object of a store or of a cluster that was read from a file.
 type Document struct {
 	File  string // the name of the file, for people
 	Place string // where in the file it is, for people
@@ -22,12 +19,6 @@ type Document struct {
 	Kind       string // empty if the file does not say it
 	Key        string // in etcd; empty for an object of the API
 	Data       []byte // as it is stored: JSON, or a value of etcd; empty for a list
-
-	// Path is the name of an entry of a tar, with its type and permissions, and the time
-	// of its last change. It is empty for any other document.
-	Path    string
-	Mode    fs.FileMode
-	ModTime time.Time
 
 	// List is set for a list. Its items are documents of their own. More says that
 	// the list is not whole: the API server or etcd has another page.

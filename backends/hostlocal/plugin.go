@@ -22,12 +22,5 @@ func Plugin() plugin.Plugin {
 			}
 			return New(*s), nil
 		},
-		Offline: func(documents []reaper.Document, settings func(string) any) (reaper.Backend, []reaper.Document) {
-			s, ok := settings(Name).(*Settings)
-			if !ok {
-				s = new(Settings)
-			}
-			return Offline(documents, *s)
-		},
 	}
 }

@@ -119,7 +119,7 @@ func TestCommandsOnANodeDoWhatThePageSays(t *testing.T) {
 			}
 		}
 	}
-	if ran < 9 {
+	if ran < 7 {
 		t.Errorf("%d commands ran", ran)
 	}
 }
@@ -135,10 +135,5 @@ func TestSocketsOfThePageAreFound(t *testing.T) {
 
 // onNode reports whether a command of that page is typed on the node.
 func onNode(typed string) bool {
-	for _, begins := range []string{"ip-reaper node ", "ip-reaper inspect leases.tar", "tar "} {
-		if strings.HasPrefix(typed, begins) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(typed, "ip-reaper node ")
 }

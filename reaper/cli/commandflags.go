@@ -96,9 +96,6 @@ func kubeconfigOf(flags *pflag.FlagSet) string { return flags.Lookup("kubeconfig
 // checkOutput returns an error if the output format does not exist, or if its template is
 // wrong.
 func checkOutput(format string) error {
-	if strings.HasPrefix(format, templateFile) {
-		return nil // the file is read when the flags are complete
-	}
 	if err := report.Check(format); err != nil {
 		return reaper.BadInput(fmt.Errorf("--output: %w", err), "use "+report.FormatList())
 	}

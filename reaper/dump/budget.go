@@ -5,27 +5,31 @@ import (
 	"io"
 )
 
-// maxDocument is the largest document or item of a list that is read, in bytes. A file may
-// be larger. An API server accepts objects of 1.5 MiB without space; kubectl's indentation
-// makes them two to three times as large.
-const maxDocument = 8 << 20
+// The most bytes that are read at once. An API server accepts objects of 1.5 MiB without
+// space; kubectl's indentation makes them two to three times as large.
+const (
+	maxObject = 8 << 20  // of JSON, which may have any number of them
+	maxText   = 64 << 20 // of any other file, which is held in memory
+)
 
-// errTooLarge says that a document or an item is larger than maxDocument.
-var errTooLarge = fmt.Errorf("an object, or a list in a form that kubectl does not print, has more than %d MiB", maxDocument>>20)
+var (
+	errObjectTooLarge = fmt.Errorf("an object has more than %d MiB", maxObject>>20)
+	errTextTooLarge   = fmt.Errorf("the file has more than %d MiB and is no JSON: dump it by kubectl get -o json or etcdctl get -w json", maxText>>20)
+)
 
-// A budget reads from a file. It returns an error if the current document is too large.
+// A budget reads objects. It returns an error if the current one is too large.
 type budget struct {
 	in   io.Reader
-	left int // bytes of the current document
+	left int // bytes of the current object
 }
 
-// renew begins a document. What was read ahead of it does not count.
-func (b *budget) renew() { b.left = maxDocument }
+// renew begins an object. What was read ahead of it does not count.
+func (b *budget) renew() { b.left = maxObject }
 
 // Read implements io.Reader.
 func (b *budget) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errTooLarge
+		return 0, errObjectTooLarge
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n

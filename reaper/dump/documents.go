@@ -17,75 +17,43 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// documents reads the objects in one file: JSON values, YAML documents, or the
-// output of etcdctl. It hands out each item of a list as a document of its own.
+// documents reads the objects in one file: JSON values, YAML documents, or the output of
+// etcdctl. It hands out each item of a list as a document of its own.
 type documents struct {
-	file  string // the name of the file in messages
-	take  func(reaper.Document) error
-	count int // of the documents that were begun
-	text  *budget
+	file   string // the name of the file in messages
+	take   func(reaper.Document) error
+	count  int // of the documents that were begun
+	budget budget
 }
 
 // readDocuments hands the documents of a file to take, one by one, and stops at the
-// first error that take returns. A list comes after its items. A document or an item that
-// has more than maxDocument bytes is an error.
+// first error that take returns. A list comes after its items. JSON may be of any size, and
+// any other text has at most maxText bytes.
 //
-// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it. The
-// file may also be a tar, of which each entry is a document.
+// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
 func readDocuments(file string, r io.Reader, take func(reaper.Document) error) error {
-	begun := bufio.NewReader(r)
-	if isTar(begun) {
-		return readTar(file, begun, take)
+	in := bufio.NewReaderSize(transform.NewReader(r, unicode.BOMOverride(transform.Nop)), 1<<16)
+	d := &documents{file: file, take: take, budget: budget{in: in}}
+	begin, _ := in.Peek(in.Size()) // the next read returns the error
+	var err error
+	if begin = bytes.TrimSpace(begin); len(begin) > 0 && strings.ContainsRune("{[", rune(begin[0])) {
+		err = d.json()
+	} else {
+		err = d.text(in)
 	}
-	text := &budget{in: transform.NewReader(begun, unicode.BOMOverride(transform.Nop))}
-	d := &documents{file: file, take: take, text: text}
-	in := newChunks(text)
-	for {
-		text.renew()
-		key, err := in.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = d.chunk(key, in)
-		}
-		if errors.Is(err, errTooLarge) {
-			return fmt.Errorf("%s: line %d: %w", file, in.line, err)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+	if err == nil && d.count == 0 {
+		err = errors.New("the file has no objects")
 	}
-	if d.count == 0 {
-		return fmt.Errorf("%s: the file has no objects", file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
 }
 
-// chunk reads the documents between two lines that separate documents.
-func (d *documents) chunk(key string, in *chunks) error {
-	if key != "" {
-		d.count++
-		value, err := io.ReadAll(in)
-		if err != nil {
-			return err
-		}
-		return d.give(reaper.Document{Place: "key " + key, Key: key, Data: bytes.TrimSpace(value)})
-	}
-	before, isJSON := in.beforeJSON()
-	if !isJSON {
-		return d.yaml(in, in.line)
-	}
-	if _, err := io.CopyN(io.Discard, in, int64(before)); err != nil {
-		return err
-	}
-	return d.json(in)
-}
-
-// json reads the JSON values of a chunk. It holds one item of a list at a time.
-func (d *documents) json(in *chunks) error {
-	from := in.offset
-	values := json.NewDecoder(in)
+// json reads JSON values. It holds one item of a list at a time.
+func (d *documents) json() error {
+	d.budget.renew()
+	values := json.NewDecoder(&d.budget)
 	for {
 		token, err := values.Token()
 		if errors.Is(err, io.EOF) {
@@ -97,9 +65,9 @@ func (d *documents) json(in *chunks) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("%s is cut short at byte %d: dump it again", d.place(), in.offset)
-		case errors.As(err, new(*json.SyntaxError)):
-			return fmt.Errorf("%s: byte %d: %w", d.place(), from+values.InputOffset(), err)
+			return fmt.Errorf("%s is cut short: dump it again", d.place())
+		case errors.As(err, new(*json.SyntaxError)), errors.Is(err, errObjectTooLarge):
+			return fmt.Errorf("%s: byte %d: %w", d.place(), values.InputOffset(), err)
 		case err != nil:
 			return err
 		}
@@ -136,9 +104,14 @@ func word(token json.Token) string {
 // place names the current document.
 func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) }
 
-// give hands out a document, and begins the next one.
+// keyed hands out a value of etcd.
+func (d *documents) keyed(key string, value []byte) error {
+	return d.give(reaper.Document{Place: "key " + key, Key: key, Data: value})
+}
+
+// give hands out a document, and begins the next object.
 func (d *documents) give(doc reaper.Document) error {
-	d.text.renew()
+	d.budget.renew()
 	doc.File = d.file
 	if doc.Place == "" {
 		doc.Place = d.place()

@@ -14,7 +14,7 @@ import (
 
 // Hints for files that cannot be read: how to make one that can.
 const (
-	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed, or a tar of a data folder of host-local`
+	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed`
 	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
 )
 
@@ -99,8 +99,6 @@ func Ignored(documents []reaper.Document) []string {
 		switch {
 		case d.Kind != "":
 			kind = fmt.Sprintf("of kind %s (%s)", d.Kind, d.APIVersion)
-		case d.Path != "":
-			kind = "of a tar that are no store"
 		case d.Key != "":
 			kind = "under etcd keys that are not Calico's"
 		}

@@ -101,7 +101,7 @@ func (l *list) item(data []byte) error {
 	}
 	doc := reaper.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data}
 	if m.Kind == "" && l.of == itemsField {
-		l.text.renew()
+		l.budget.renew()
 		l.early = append(l.early, doc)
 		return nil
 	}
@@ -120,7 +120,7 @@ func (l *list) pair(data []byte) error {
 	if len(kv.Key) == 0 {
 		return fmt.Errorf("%s has no key", l.at())
 	}
-	return l.give(reaper.Document{Place: "key " + string(kv.Key), Key: string(kv.Key), Data: kv.Value})
+	return l.keyed(string(kv.Key), kv.Value)
 }
 
 // meta returns the type that the fields name, as far as they were read.

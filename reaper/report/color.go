@@ -1,8 +1,6 @@
 package report
 
-// ownWords are the headings of the columns whose cells are words of this program. A word of
-// a store may look like one of them, and has no colour.
-var ownWords = map[string]bool{"STATUS": true, "VERDICT": true, "OUTCOME": true}
+import "strings"
 
 const (
 	red    = "\x1b[31m"
@@ -27,4 +25,18 @@ func paint(word string, color bool) string {
 		return code + word + reset
 	}
 	return word
+}
+
+// paintRow returns the line of a row with colours in the columns whose cells are words of
+// this program. A word of a store may look like one of them, and has no colour.
+func paintRow(line, heading string) string {
+	for _, column := range []string{"OUTCOME", "VERDICT", "STATUS"} { // from right to left
+		at, runes := strings.Index(heading, column), []rune(line)
+		if at < 0 || at >= len(runes) {
+			continue
+		}
+		word, _, _ := strings.Cut(string(runes[at:]), " ")
+		line = string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
+	}
+	return line
 }

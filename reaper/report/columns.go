@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
-
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A customColumn is a heading and the path of its cells within an entry.
@@ -49,27 +47,24 @@ func printColumns(w io.Writer, v reportView, columns []customColumn) error {
 	if err != nil {
 		return err
 	}
-	var t table
+	rows := make([][]string, 1)
 	for _, c := range columns {
-		t.heading = append(t.heading, c.heading)
+		rows[0] = append(rows[0], cell(c.heading))
 	}
 	report, _ := value.(map[string]any)
 	entries, _ := report["entries"].([]any)
 	for _, e := range entries {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if row[i], err = c.cell(e); err != nil {
+			text, err := c.cell(e)
+			if err != nil {
 				return err
 			}
+			row[i] = cell(text)
 		}
-		t.rows = append(t.rows, row)
+		rows = append(rows, row)
 	}
-	for _, line := range layOut(t, fitting{}, false) {
-		if _, err := fmt.Fprintln(w, printable.Line(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printLines(w, aligned(rows))
 }
 
 // cell returns the cell of one entry. As with kubectl, <none> stands for no value, and a

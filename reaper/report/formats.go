@@ -18,7 +18,6 @@ var formats = []format{
 	{name: "yaml", print: printYAML},
 	{name: "markdown", print: printMarkdown},
 	{name: "name", print: printNames},
-	{name: "csv", print: printCSV},
 	{name: "html", all: true, print: printHTML},
 }
 
@@ -45,11 +44,8 @@ type reportView struct {
 	head       []notice // how the run ended: lines above the tables
 	tables     func(wide bool) []table
 	warnings   []string
-	conclusion []string // lines
-
-	names   func() []string   // what -o name prints; nil if the report names no addresses
-	records func() [][]string // what -o csv prints, with a heading; nil: the last table
-	chat    func() []table    // the tables for a chat; nil: those for a terminal
+	conclusion []string        // lines
+	names      func() []string // what -o name prints; nil if the report names no addresses
 
 	noTrunc, color bool
 }
@@ -63,13 +59,9 @@ type notice struct {
 
 // A table is a heading, and rows with one cell for each column of the heading.
 type table struct {
-	title   string // for a chat
-	details bool   // a chat shows the table only on demand
 	heading []string
-	numbers []string // the headings of the columns that end at the right
 	rows    [][]string
-	folds   []fold   // in the order of their rows
-	cut     []string // for each row, the text that has no room in it; nil: all have
+	folds   []fold // in the order of their rows
 }
 
 // Brief reports whether the format leaves out the allocations that are in use. Then a report
@@ -133,7 +125,6 @@ func FormatList() string {
 	for _, f := range templates {
 		names = append(names, f.name+"="+f.argument)
 	}
-	names = slices.Insert(names, len(names)-1, InFile+"=FILE")
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

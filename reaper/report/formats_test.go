@@ -122,7 +122,7 @@ func TestLongCellIsCutOff(t *testing.T) {
 
 // Users name the formats in scripts.
 func TestNoFormatIsLost(t *testing.T) {
-	for _, name := range []string{"csv", "html", "json", "markdown", "name", "table", "wide", "yaml"} {
+	for _, name := range []string{"html", "json", "markdown", "name", "table", "wide", "yaml"} {
 		if !slices.Contains(Formats(), name) {
 			t.Errorf("formats = %v, without %s", Formats(), name)
 		}
@@ -130,7 +130,7 @@ func TestNoFormatIsLost(t *testing.T) {
 }
 
 func TestFormatListIsForASentence(t *testing.T) {
-	if got := FormatList(); !strings.HasPrefix(got, "table, wide, ") || !strings.HasSuffix(got, ", jsonpath=TEMPLATE, jsonpath-file=FILE or custom-columns=SPEC") {
+	if got := FormatList(); !strings.HasPrefix(got, "table, wide, ") || !strings.HasSuffix(got, ", jsonpath=TEMPLATE or custom-columns=SPEC") {
 		t.Errorf("FormatList() = %s", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestDocsNameEveryFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(Formats(), "jsonpath=TEMPLATE", "jsonpath-file=FILE", "custom-columns=SPEC") {
+	for _, name := range append(Formats(), "jsonpath=TEMPLATE", "custom-columns=SPEC") {
 		if !regexp.MustCompile("`(-o )?" + name + "`").Match(page) {
 			t.Errorf("docs/report.md does not name the output format `%s`", name)
 		}

@@ -120,13 +120,12 @@ func orOne(n *big.Int) *big.Int {
 // printPools prints a table of the networks, and one of the ranking, for people.
 func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) error {
 	lines := []string{bottomLine, where(p.Run), ""}
-	figures := []string{"FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY"}
-	t := table{heading: slices.Concat([]string{"BACKEND", "NETWORK", "RANGE"}, figures, []string{"NOTE"}), numbers: figures}
+	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
 	var left int
 	if t.rows, left = poolRows(o, p); len(t.rows) == 0 {
 		lines = append(lines, "no networks and no pools are known")
 	} else {
-		lines = append(lines, layOut(t, fitting{}, false)...)
+		lines = append(lines, layout{}.lines(t)...)
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more pools without a network: --all shows each", left))

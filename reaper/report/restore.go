@@ -15,7 +15,6 @@ func viewOfRestore(r reaper.RestoreReport) reportView {
 		tables:   func(bool) []table { return restoreTables(r) },
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
-		records:  func() [][]string { return recordsOfRestore(r) },
 	}
 }
 

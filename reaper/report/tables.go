@@ -21,8 +21,6 @@ func viewOf(r reaper.Report, o Options) reportView {
 		warnings:   r.Warnings,
 		conclusion: conclusion(r),
 		names:      func() []string { return namesOf(r) },
-		records:    func() [][]string { return recordsOf(r) },
-		chat:       func() []table { return chatTables(r, o.All) },
 	}
 }
 
@@ -74,6 +72,34 @@ func (t table) without(column int) table {
 	}
 	t.rows = rows
 	return t
+}
+
+// withoutEmpty returns the table without its empty columns.
+func (t table) withoutEmpty() table {
+	for i := len(t.heading) - 1; i > 0; i-- {
+		if len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {
+			t = t.without(i)
+		}
+	}
+	return t
+}
+
+// printable returns a copy of the table whose cells are printable lines.
+func (t table) printable() table {
+	rows := make([][]string, len(t.rows))
+	for i, row := range t.rows {
+		rows[i] = make([]string, len(row))
+		for j, text := range row {
+			rows[i][j] = cell(text)
+		}
+	}
+	t.rows = rows
+	return t
+}
+
+// hasNotes reports whether the last column is for sentences.
+func (t table) hasNotes() bool {
+	return slices.Contains([]string{"NOTE", "MESSAGE"}, t.heading[len(t.heading)-1])
 }
 
 // poolTable returns one row for each pool, those with the most leaks first. Without all,

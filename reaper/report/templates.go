@@ -15,10 +15,6 @@ var templates = []template{
 	{"custom-columns", "SPEC", parseColumns},
 }
 
-// InFile is the format jsonpath whose template is in a file. The caller reads the file, and
-// gives the template.
-const InFile = "jsonpath-file"
-
 // A template is a format that the user writes.
 type template struct {
 	name     string // of --output, up to the equals sign

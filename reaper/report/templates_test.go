@@ -70,16 +70,6 @@ func FuzzTemplates(f *testing.F) {
 	})
 }
 
-func TestNoCellOfCSVIsAFormula(t *testing.T) {
-	for cell, want := range map[string]string{
-		"": "", "web-0": "web-0", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "＝1": "'＝1", " =1": " =1", "'=1": "'=1",
-	} {
-		if got := inert(cell); got != want {
-			t.Errorf("inert(%q) = %q, want %q", cell, got, want)
-		}
-	}
-}
-
 // Every format is for a restore too.
 func TestRestoreHasEveryFormat(t *testing.T) {
 	r := reaper.RestoreReport{
@@ -93,11 +83,11 @@ func TestRestoreHasEveryFormat(t *testing.T) {
 	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF (0 were there already, 1 are taken, 0 failed)"
 	for format, want := range map[string]string{
 		"table": sentence, "wide": sentence, "markdown": sentence, "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
-		"name": "10.0.0.9\n10.0.0.10\n", "csv": "calico,p,3,10.0.0.11,shop,web,,,,taken,pod shop/new has it\n",
+		"name":                      "10.0.0.9\n10.0.0.10\n",
 		"jsonpath={.summary.taken}": "1", "custom-columns=IP:.ip": "10.0.0.11\n",
 	} {
 		var out bytes.Buffer
-		if err := WriteRestore(&out, Options{Format: format}, r); err != nil || !strings.Contains(strings.ReplaceAll(out.String(), `\_`, "_"), want) {
+		if err := WriteRestore(&out, Options{Format: format}, r); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: error %v, and %q is not in\n%s", format, err, want, out.String())
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -14,19 +12,24 @@ func printTable(w io.Writer, v reportView) error { return printText(w, v, false)
 
 func printWide(w io.Writer, v reportView) error { return printText(w, v, true) }
 
-// printText prints the notices, and aligned columns for a terminal.
+// printText prints the notices, the tables, the warnings and the conclusion.
 func printText(w io.Writer, v reportView, wide bool) error {
+	return printLines(w, append(textLines(v, wide), conclusionLines(v)...))
+}
+
+// textLines returns the lines above the conclusion.
+func textLines(v reportView, wide bool) []string {
 	lines := headLines(v)
 	folded := false
 	for _, t := range v.tables(wide) {
 		if len(t.rows)+len(t.folds) == 0 {
 			continue
 		}
-		f := fitting{sandbox: !v.noTrunc, optional: true}
+		l := layout{short: !v.noTrunc, color: v.color}
 		if !wide && !v.noTrunc {
-			f.width = maxWidth
+			l.width = maxWidth
 		}
-		lines = append(append(lines, ""), layOut(t, f, v.color)...)
+		lines = append(append(lines, ""), l.lines(t)...)
 		folded = folded || len(t.folds) > 0
 	}
 	if folded {
@@ -36,13 +39,18 @@ func printText(w io.Writer, v reportView, wide bool) error {
 	for _, warning := range v.warnings {
 		lines = append(lines, paint("warning:", v.color)+" "+printable.Line(warning))
 	}
-	for _, line := range v.conclusion {
-		lines = append(lines, printable.Line(line))
-	}
 	if lines[0] == "" { // a report without notices
 		lines = lines[1:]
 	}
-	return printLines(w, lines)
+	return lines
+}
+
+func conclusionLines(v reportView) []string {
+	var lines []string
+	for _, line := range v.conclusion {
+		lines = append(lines, printable.Line(line))
+	}
+	return lines
 }
 
 // printHead prints the notices.
@@ -71,77 +79,4 @@ func printLines(w io.Writer, lines []string) error {
 		}
 	}
 	return nil
-}
-
-// layOut returns the lines of a table: a line with what all rows have in common, the
-// heading, and the rows with the folds between them.
-func layOut(t table, f fitting, color bool) []string {
-	t, common := fit(t, f)
-	var lines []string
-	if common != "" {
-		lines = append(lines, "all: "+common)
-	}
-	widths := t.widths()
-	if len(t.rows) > 0 || len(t.folds) == 0 {
-		lines = append(lines, t.aligned(t.heading, widths, false))
-	}
-	for i := 0; i <= len(t.rows); i++ {
-		for _, fold := range t.folds {
-			if fold.row == i {
-				lines = append(lines, "… "+cell(fold.text))
-			}
-		}
-		if i < len(t.rows) {
-			lines = append(lines, t.aligned(t.rows[i], widths, color))
-			if t.cut != nil {
-				lines = append(lines, below(t.cut[i])...)
-			}
-		}
-	}
-	return lines
-}
-
-// below returns a text in lines that stand below its row, no wider than a table.
-func below(text string) []string {
-	const first, next = "  ↳ ", "    "
-	var lines []string
-	indent, left := first, []rune(text)
-	for len(left) > 0 {
-		n := min(len(left), maxWidth-len(next))
-		if n < len(left) {
-			for at := n; at > 0; at-- {
-				if left[at] == ' ' {
-					n = at
-					break
-				}
-			}
-		}
-		lines = append(lines, indent+strings.TrimSpace(string(left[:n])))
-		indent, left = next, left[n:]
-	}
-	return lines
-}
-
-// aligned returns a row in columns of these widths. With color, it colours the cells of
-// columns that have our own words only.
-func (t table) aligned(row []string, widths []int, color bool) string {
-	var line strings.Builder
-	last := len(row) - 1
-	for last > 0 && row[last] == "" {
-		last--
-	}
-	for i, text := range row[:last+1] {
-		heading := t.heading[i]
-		before, behind := "", strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
-		if slices.Contains(t.numbers, heading) {
-			before, behind = behind, before
-		}
-		line.WriteString(before)
-		line.WriteString(paint(text, color && ownWords[heading]))
-		if i < last {
-			line.WriteString(behind)
-			line.WriteString(gap)
-		}
-	}
-	return strings.TrimRight(line.String(), " ")
 }

@@ -185,13 +185,12 @@ func (t ranking) lines(limit int) []string {
 	for _, row := range rows[min(limit, len(rows)):] {
 		left += row.Leaked
 	}
-	counts := []string{"LEAKED", "DUE", "WAITING", "HELD"}
 	heading := map[string]string{byNodes: "NODE", byNamespaces: "NAMESPACE", byOwners: "OWNER", byAges: "AGE"}[t.By]
-	ranks := table{heading: append([]string{heading}, counts...), numbers: counts}
+	ranks := table{heading: []string{heading, "LEAKED", "DUE", "WAITING", "HELD"}}
 	for _, r := range rows[:min(limit, len(rows))] {
 		ranks.rows = append(ranks.rows, []string{r.Name, strconv.Itoa(r.Leaked), strconv.Itoa(r.Due), strconv.Itoa(r.Waiting), strconv.Itoa(r.Held)})
 	}
-	lines := layOut(ranks, fitting{}, false)
+	lines := layout{}.lines(ranks)
 	if more := len(rows) - limit; more > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more with %d: --limit shows more", more, left))
 	}

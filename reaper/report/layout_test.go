@@ -1,12 +1,12 @@
 package report
 
 import (
-	"fmt"
 	"math/big"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -96,14 +96,21 @@ func TestShortenedNamesKeepBothEnds(t *testing.T) {
 	}
 }
 
-// What is left out of the rows is said above them.
-func TestColumnThatIsTheSameIsSaidOnce(t *testing.T) {
-	table := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "NOTE"}}
-	for i := range 3 {
-		table.rows = append(table.rows, []string{fmt.Sprintf("10.0.0.%d", i), "calico", "10-0-0-0-26", strings.Repeat("p", 60), fmt.Sprint(i, strings.Repeat("n", 60))})
+// A note is beside its row if it has room there. Elsewhere it is whole below it.
+func TestNoteWithoutRoomIsBelowItsRow(t *testing.T) {
+	long := strings.Repeat("not decided ", 12)
+	got := layout{width: maxWidth}.lines(table{
+		heading: []string{"IP", "POOL", "OUTCOME", "NOTE"},
+		rows:    [][]string{{"10.0.0.1", "p", "kept", "due"}, {"10.0.0.10", "p", "failed", long}},
+	})
+	want := []string{
+		"IP         POOL  OUTCOME  NOTE",
+		"10.0.0.1   p     kept     due",
+		"10.0.0.10  p     failed",
+		"  ↳ " + strings.Repeat("not decided ", 9) + "not",
+		"    decided not decided not decided",
 	}
-	lines := layOut(table, fitting{width: 120}, false)
-	if got := strings.Join(lines, "\n"); lines[0] != "all: backend calico, pool 10-0-0-0-26" || strings.Count(got, "calico") != 1 {
-		t.Errorf("the table is\n%s", got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the lines differ (-want +got):\n%s", diff)
 	}
 }
