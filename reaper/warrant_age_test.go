@@ -26,7 +26,7 @@ func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 			return time.Duration(rapid.Int64Range(int64(-100*24*time.Hour), int64(100*24*time.Hour)).Draw(t, "age"))
 		}))
 		monotonic, wall := ages.Draw(t, "by the monotonic clock"), ages.Draw(t, "by the wall clock")
-		began := looked(t, monotonic, wall)
+		began := looked(t, time.Now(), monotonic, wall)
 		_, err := ws[0].LookedAt(began).Allocation()
 		switch old := max(monotonic, wall); {
 		case old > reaper.Freshness && !errors.Is(err, reaper.ErrAgain):
@@ -39,8 +39,7 @@ func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 
 // looked returns the time of a look that is so old by each of the clocks. Package time has no
 // function that changes one of them.
-func looked(t *rapid.T, monotonic, wall time.Duration) time.Time {
-	now := time.Now()
+func looked(t rapid.TB, now time.Time, monotonic, wall time.Duration) time.Time {
 	began := now.Add(-wall)
 	(*struct { // as in time.Time
 		wall uint64
