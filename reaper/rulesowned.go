@@ -20,21 +20,14 @@ func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
-	if a.ByRuntime && a.Owner.Sandbox == "" && !a.Blank {
-		return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
-	}
-	if !a.holdsAddress() || a.ByRuntime || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
+	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
 		return noMatch()
 	}
 	return match("it names no pod", Evidence{fromStore, "it names no pod"})
 }
 
-func noCensus(f *Facts, a *Allocation) (Ruling, bool) {
-	switch {
-	case f.census.began.IsZero():
-	case a.ByRuntime && !f.census.sandboxes.read:
-		return match("", Evidence{fromRuntime, "no list was read after the allocations"})
-	default:
+func noCensus(f *Facts, _ *Allocation) (Ruling, bool) {
+	if !f.census.began.IsZero() {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "no list was read after the allocations"})
