@@ -62,9 +62,9 @@ func Rules() []Rule {
 			Remedy{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""}),
 			"It has no owner, but its pod hung in Terminating on a ready node that has not been started anew since, and `pods.stuck` is `hold`: its sandbox may still be running."},
 	}, keptRules, []Rule{
-		{PodFinished, Orphaned, true, when((*Facts).finished), wait,
+		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},
-		{PodReplaced, Orphaned, true, when((*Facts).otherPod), wait,
+		{PodReplaced, Orphaned, true, when(replacedPod), wait,
 			"A pod of that name exists, with another UID."},
 		{PodMoved, Orphaned, true, podMoved, wait,
 			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod."},

@@ -170,22 +170,23 @@ func unnamed(f *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func finishedHeld(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.policy.Pods.Finished == policy.Release || !f.finished(a) {
+	if f.policy.Pods.Finished == policy.Release || !f.is(a, endedPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
 }
 
 func sandboxHeld(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.policy.Pods.Superseded == policy.Release || !f.otherSandbox(a) {
+	_, state, other := f.state(a)
+	if f.policy.Pods.Superseded == policy.Release || state != otherSandboxed {
 		return noMatch()
 	}
-	note, evidence := f.otherAddress(a)
+	note, evidence := otherAddress(other)
 	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
 }
 
 func podPresent(f *Facts, a *Allocation) (Ruling, bool) {
-	if !f.stillThere(a) {
+	if !f.is(a, itsPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod exists"})
