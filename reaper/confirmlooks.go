@@ -133,16 +133,16 @@ func (c *Confirmer) list(ctx context.Context) (Census, error) {
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
 // looks that are not done after maxRead are given up.
-func (c *Confirmer) read(ctx context.Context, orphans []Orphan) map[PodRef]look {
+func (c *Confirmer) read(ctx context.Context, orphans []Orphan) map[PodRef]reading {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead, errSlow)
 	defer cancel()
-	fresh := make(map[PodRef]look)
+	fresh := make(map[PodRef]reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	for ref := range refs(orphans) {
 		g.Go(func() error {
-			l := look{began: time.Now(), err: ctx.Err()}
+			l := reading{began: time.Now(), err: ctx.Err()}
 			if l.err == nil {
 				l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref)
 			}

@@ -37,7 +37,7 @@ func (q Question) String() string {
 }
 
 // An Explanation says why allocations got their decisions. It is made from the report of a
-// look that decides as a run does. Its JSON form is a contract that users script against.
+// dry run. Its JSON form is a contract that users script against.
 type Explanation struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

@@ -80,7 +80,7 @@ func (f *Facts) moved(a *Allocation, pod Pod) bool {
 // an earlier one: where no sandbox adopts the allocation of another.
 //
 // By the slow clock of a node, an allocation of the pod itself may look older. So it must be
-// older by as much as laterByTime wants of different clocks, and the pod must be waiting for its
+// older by as much as madeBefore wants of different clocks, and the pod must be waiting for its
 // address, on a node that can show it, or on none. A kubelet shows the address after it has
 // pulled the images, which takes its time.
 func (f *Facts) ofEarlierPod(a *Allocation, pod Pod) bool {
