@@ -28,7 +28,7 @@ type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are
 
-	lists *manner
+	lists *listMode
 }
 
 // A Group is the client of an API group.
@@ -39,7 +39,7 @@ type Group interface {
 // NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
 // It does not take the clientset of all API groups, which makes the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
-	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw, lists: mannerOf(raw)}
+	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw, lists: listModeOf(raw)}
 }
 
 // StatefulSets implements reaper.Cluster.

@@ -114,8 +114,8 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	return f.reduce(nil)
 }
 
-// reduce returns the facts that the fields show. It keeps them on the shelf.
-func (f *podFields) reduce(on *shelf) reaper.Pod {
+// reduce returns the facts that the fields show. It keeps them in the slabs.
+func (f *podFields) reduce(on *slabs) reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
 		UID:      f.uid,

@@ -61,7 +61,7 @@ func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.R
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
 	page := pageOf(request, func(data []byte) (metav1.ListInterface, []T, error) { return rawPage(data, reduce) })
-	lists := mannerOf(client)
+	lists := listModeOf(client)
 	all, err := Pages(ctx, pageSize, func(one context.Context, token string, limit int) (Answer[T], error) {
 		if token != "" && lists.atOnce(ctx, client) {
 			return Answer[T]{}, errLong
