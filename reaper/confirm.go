@@ -16,7 +16,7 @@ import (
 const (
 	fewDue      = 50            // up to this many orphans: read one by one
 	podsPerRead = 20            // more orphans: list, if there are at most this many pods for each
-	quickList   = Freshness / 8 // the list of the census took longer: follow the pods
+	quickList   = Freshness / 8 // if the census list took longer, watch instead of listing again
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for

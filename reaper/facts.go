@@ -96,7 +96,7 @@ func (f *Facts) pool(a *Allocation) *Pool {
 }
 
 // terms returns the policy's terms for the allocation. For an allocation that holds no
-// address and names no pod, or that nobody ever got, they come from the rules that match by
+// address and names no pod, or that was never given away, they come from the rules that match by
 // backend alone: rules that match by name would keep it for ever.
 func (f *Facts) terms(a *Allocation) policy.Terms {
 	if (!a.holdsAddress() || a.Blank) && a.Owner.Pod == (PodRef{}) {

@@ -9,8 +9,7 @@ import (
 // A pace says how many pools of a backend are released at the same time. The requests of a
 // slow API server wait for each other. If there are so many that warrants expire, all of them
 // do, and the same number would fail again. So the pace becomes half of what it was after an
-// attempt that was late. It rises by one when as many attempts as there are at a time were in
-// time. It is safe for concurrent use. A nil pace is not limited.
+// attempt that was late. It rises by one when a full set of attempts came in on time. It is safe for concurrent use. A nil pace is not limited.
 type pace struct {
 	most  int
 	limit func(requests int) // tells the backend the pace; nil if it needs no limit

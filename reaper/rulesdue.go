@@ -92,8 +92,8 @@ func (f *Facts) whileStarting(a *Allocation) time.Duration {
 	return max(f.terms(a).MinAge, addWindow)
 }
 
-// mirrorGap is how long a static pod may be without its mirror after somebody has deleted that:
-// its sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
+// mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
+// sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
 // is up to 90 s later (workerResyncIntervalJitterFactor).
 const mirrorGap = 3 * time.Minute
 
