@@ -46,7 +46,7 @@ type Backend interface {
 	//   ErrAgain      nothing was decided: try again with fresh warrants
 	//   ErrLost       beside ErrAgain: the release may have been carried out
 	//   ErrUnfinished the store does not hold the allocation any more, but a later
-	//                 run has to remove a rest of it, or somebody who reads the error
+	//                 run, or the operator, has to remove a rest of it
 	//
 	// An error may wrap one of them. Every other error is final for this run.
 	//

@@ -25,7 +25,7 @@ type Census struct {
 	silent   map[PodRef]VirtualMachine     // that do not report all addresses, by the beginning of their pods' names
 	guests   excess                        // the virtual machines that report too much
 
-	fresh map[PodRef]look // overrides the population
+	fresh map[PodRef]reading // overrides the population
 }
 
 // NewCensus indexes complete lists whose reading began at the given time. It keeps the
@@ -137,16 +137,16 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 	return census, nil
 }
 
-// A look is the result of a second look at one pod.
-type look struct {
+// A reading is what a second look read of one pod.
+type reading struct {
 	pod      Pod
 	presence Presence
 	began    time.Time
 	err      error // why the presence is Unknown
 }
 
-// looked returns when the pod was last read, or why it could not be read.
-func (c Census) looked(ref PodRef) (time.Time, error) {
+// readAt returns when the pod was last read, or why it could not be read.
+func (c Census) readAt(ref PodRef) (time.Time, error) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.began, l.err
 	}
@@ -154,7 +154,7 @@ func (c Census) looked(ref PodRef) (time.Time, error) {
 }
 
 // with returns the census with the results of a second look at some pods.
-func (c Census) with(fresh map[PodRef]look) Census {
+func (c Census) with(fresh map[PodRef]reading) Census {
 	c.fresh = fresh
 	return c
 }

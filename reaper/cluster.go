@@ -80,7 +80,7 @@ func (p Pod) proves(ip netip.Addr) bool { return slices.Contains(p.status(), ip)
 // hides reports whether the pod may have an address that it does not show.
 func (p Pod) hides() bool { return p.AddressUnknown || p.LeavesOut }
 
-// veiled reports whether the pod hides addresses by nothing but its annotations.
+// veiled reports whether only the annotations of the pod leave addresses unknown.
 func (p Pod) veiled() bool { return p.hides() && p.InStatus > 0 }
 
 // A StatefulSet has the fields of a StatefulSet object that rules look at.

@@ -156,16 +156,16 @@ func (c *Confirmer) list(ctx context.Context, most time.Duration) (Census, error
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
 // looks that are not done in time are given up.
-func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]look {
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]reading {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
-	looks := make(map[PodRef]look)
+	looks := make(map[PodRef]reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	for ref := range refs(orphans) {
 		g.Go(func() error {
-			l := look{began: time.Now(), err: ctx.Err()}
+			l := reading{began: time.Now(), err: ctx.Err()}
 			if l.err == nil {
 				l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref)
 			}

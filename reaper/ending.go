@@ -36,7 +36,7 @@ const mostOfGone = time.Hour
 // 120449). A kubelet that was cut off learns of the deletion when its node is ready
 // again.
 func (f *Facts) ended(a *Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
-	if !a.holdsAddress() || a.Interrupted || a.ByRuntime || f.finished(a) {
+	if !a.holdsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
 		return time.Time{}, Evidence{}
 	}
 	grace := f.grace(a, f.siblings(a))

@@ -37,7 +37,7 @@ func (q Question) String() string {
 }
 
 // An Explanation says why allocations got their decisions. It is made from the report of a
-// look that decides as a run does. Its JSON form is a contract that users script against.
+// dry run. Its JSON form is a contract that users script against.
 type Explanation struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -110,7 +110,7 @@ func Explain(r Report, q Question, command []string) (Explanation, error) {
 			x.Others++
 			continue
 		}
-		x.Found = append(x.Found, Explained{e, askedUntil(e.Rule), remediesOf(r, e, command)})
+		x.Found = append(x.Found, Explained{e, askedUntil(e.Rule), subject{e, r.Result.Refused, command}.remedies()})
 	}
 	if r.Leaked != nil {
 		x.Leaked = leakedOf(part)
@@ -176,16 +176,19 @@ func (q Question) poolsOf(r Report) []string {
 	return names
 }
 
-// askedUntil returns the rules that were asked until the one with this number matched. If
-// none did, all were asked.
+// askedUntil returns the rules of the table that were asked until the one with this number
+// matched. If none did, all rules of pods were asked.
 func askedUntil(number int) []AskedRule {
-	last := number
-	if number == 0 {
-		last = len(table)
+	first, end := 0, number
+	switch {
+	case number > firstNode:
+		first = firstNode
+	case number == 0:
+		end = firstNode
 	}
-	asked := make([]AskedRule, 0, last)
-	for i, rule := range table[:last] {
-		asked = append(asked, AskedRule{Number: i + 1, Reason: rule.Reason, Doc: rule.Doc, Matched: i+1 == number})
+	asked := make([]AskedRule, 0, end-first)
+	for i := first; i < end; i++ {
+		asked = append(asked, AskedRule{Number: i + 1, Reason: table[i].Reason, Doc: table[i].Doc, Matched: i+1 == number})
 	}
 	return asked
 }

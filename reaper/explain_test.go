@@ -65,39 +65,43 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 35, "ip-reaper run --context prod --remember", "no run has stored"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 33, "ip-reaper run --context prod --remember", "no run has stored"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *reaper.Allocation) { a.Owner.Node = "n1" }), nodes: []reaper.Node{{Name: "n1"}},
-		}, 17, "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
+		}, 16, "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
 		{"a rule of the policy", situation{
 			pools: allocation(nil), policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 			},
-		}, 22, "", "rules[0] holds what it matches: pods w*"},
+		}, 21, "", "rules[0] holds what it matches: pods w*"},
 		{"its namespace", situation{
 			pools: allocation(nil), policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"def*"} },
-		}, 21, "", "namespaces.exclude has def*"},
+		}, 20, "", "namespaces.exclude has def*"},
 		{"its age", situation{pools: allocation(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			26, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
+			25, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []reaper.Pod{finished(showing(web, ip1))}},
-			13, "kubectl delete pod -n default web", "pods.finished"},
+			12, "kubectl delete pod -n default web", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []reaper.Pod{showing(web, ip1)}},
-			6, "kubectl delete pod -n default web", "in use until its pod is deleted"},
+			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
 		{"its sandbox exists", situation{pools: []reaper.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
-			5, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
+			38, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 		{"it is excluded", situation{pools: allocation(func(a *reaper.Allocation) { a.Protected = "excluded by shop/lan" })},
-			20, "", "excluded by shop/lan"},
+			19, "", "excluded by shop/lan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := tt.situation.explained(t)
 			equal(t, "found", len(x.Found), 1)
 			e := x.Found[0]
 			equal(t, "rule", e.Rule, tt.rule)
-			equal(t, "rules that were asked", len(e.Asked), tt.rule)
-			equal(t, "the last one", e.Asked[tt.rule-1], reaper.AskedRule{
-				Number: tt.rule, Reason: reaper.Rules()[tt.rule-1].Reason, Doc: reaper.Rules()[tt.rule-1].Doc, Matched: true,
-			})
-			equal(t, "reason", e.Asked[tt.rule-1].Reason, e.Reason)
+			rules, first := reaper.Rules(), 0
+			if tt.rule > len(rules) {
+				rules, first = reaper.NodeRules(), len(rules)
+			}
+			equal(t, "rules that were asked", len(e.Asked), tt.rule-first)
+			last := rules[tt.rule-first-1]
+			equal(t, "the last one", e.Asked[tt.rule-first-1], reaper.AskedRule{Number: tt.rule, Reason: last.Reason, Doc: last.Doc, Matched: true})
+			equal(t, "the first one", e.Asked[0].Number, first+1)
+			equal(t, "reason", last.Reason, e.Reason)
 			var says, commands []string
 			for _, r := range e.Remedies {
 				says = append(says, r.Says)

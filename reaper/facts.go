@@ -96,7 +96,7 @@ func (f *Facts) pool(a *Allocation) *Pool {
 }
 
 // terms returns the policy's terms for the allocation. For an allocation that holds no
-// address and names no pod, or that nobody ever got, they come from the rules that match by
+// address and names no pod, or that was never given away, they come from the rules that match by
 // backend alone: rules that match by name would keep it for ever.
 func (f *Facts) terms(a *Allocation) policy.Terms {
 	if (!a.holdsAddress() || a.Blank) && a.Owner.Pod == (PodRef{}) {
@@ -176,94 +176,4 @@ func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 		}
 	}
 	return false
-}
-
-// stillThere reports whether the pod that the allocation names exists, and is neither
-// finished, nor another pod, nor on another node, nor on another sandbox.
-func (f *Facts) stillThere(a *Allocation) bool {
-	_, presence := f.census.pod(a.Owner.Pod)
-	return presence == Present && !f.finished(a) && !f.otherPod(a) && !f.ofEarlierPod(a) && !f.moved(a) && !f.otherSandbox(a)
-}
-
-// named returns the pod that the allocation names, if it exists. Its state may speak
-// against the allocation. A name that the backend derived is not enough for that.
-func (f *Facts) named(a *Allocation) (Pod, bool) {
-	if a.Inferred || !a.holdsAddress() {
-		return Pod{}, false
-	}
-	pod, presence := f.census.pod(a.Owner.Pod)
-	return pod, presence == Present
-}
-
-// finished reports whether the named pod has ended. If the pod does not show the
-// address, another UID and another sandbox are stronger reasons, and it reports false
-// for these.
-func (f *Facts) finished(a *Allocation) bool {
-	pod, ok := f.named(a)
-	return ok && pod.Finished && (pod.shows(a.IP) || !f.otherPod(a) && !f.otherSandbox(a))
-}
-
-// otherPod reports whether the pod of that name has another UID.
-func (f *Facts) otherPod(a *Allocation) bool {
-	pod, ok := f.named(a)
-	if !ok || pod.Finished && pod.shows(a.IP) {
-		return false
-	}
-	return a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID
-}
-
-// ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
-// an earlier one: where no sandbox adopts the allocation of another.
-//
-// By the slow clock of a node, an allocation of the pod itself may look older. So it must be
-// older by as much as laterByTime wants of different clocks, and the pod must be waiting for its
-// address, on a node that can show it, or on none. A kubelet shows the address after it has
-// pulled the images, which takes its time.
-func (f *Facts) ofEarlierPod(a *Allocation) bool {
-	pod, ok := f.named(a)
-	if !ok || !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(a.Created) <= addWindow {
-		return false
-	}
-	return f.waits(pod) && !pod.shows(a.IP) && !f.otherPod(a) && !f.moved(a)
-}
-
-// waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.
-func (f *Facts) waits(pod Pod) bool {
-	visible := pod.Node == "" || f.census.nodes[pod.Node].Ready && pod.Starting
-	return visible && !pod.Finished && pod.InStatus == 0
-}
-
-// otherSandbox reports whether the named pod has replaced the allocation's sandbox.
-func (f *Facts) otherSandbox(a *Allocation) bool {
-	pod, ok := f.named(a)
-	if !ok || f.otherPod(a) || f.ofEarlierPod(a) || f.moved(a) || pod.Finished && pod.shows(a.IP) {
-		return false
-	}
-	_, ok = f.replacement(a, pod)
-	return ok
-}
-
-// moved reports whether the named pod is on another node than the allocation: a pod never
-// changes its node, so the allocation is of an earlier pod of that name.
-//
-// The store itself must name the node, and name nodes as the API server does: the
-// allocation's node must exist, or the store must have an allocation on the pod's node.
-// The pod must be on a ready node, and must not hide an address: otherwise it may have
-// the address and be unable to show it. If the store has an address of the pod's status on
-// another node than the pod, its names of nodes prove nothing.
-func (f *Facts) moved(a *Allocation) bool {
-	pod, ok := f.named(a)
-	if !ok || pod.Finished || pod.shows(a.IP) || f.otherPod(a) || pod.AddressUnknown && !pod.Starting {
-		return false
-	}
-	for _, ip := range pod.status() {
-		for o := range f.owned.of(ip, pod.Ref) {
-			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
-				return false
-			}
-		}
-	}
-	_, exists := f.census.nodes[a.Owner.Node]
-	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])
-	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.nodes[pod.Node].Ready
 }

@@ -25,7 +25,7 @@ func someFacts() *Facts {
 func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	first := someFacts()
 	first.unclaimed = true
-	first.census.fresh, first.census.sandboxes = map[PodRef]look{{"default", "old"}: {}}, sandboxList{true, nil}
+	first.census.fresh, first.census.sandboxes = map[PodRef]reading{{"default", "old"}: {}}, sandboxList{true, nil}
 	for _, facts := range []reflect.Value{reflect.ValueOf(*first), reflect.ValueOf(first.census)} {
 		for i := range facts.NumField() {
 			if facts.Field(i).IsZero() {
@@ -37,7 +37,7 @@ func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	later := first.now.Add(time.Second)
 	pods := []Pod{{Ref: PodRef{"default", "new"}}}
 	sandboxes := sandboxList{true, []string{"new"}}
-	fresh := map[PodRef]look{{"default", "web"}: {presence: Absent, began: later}}
+	fresh := map[PodRef]reading{{"default", "web"}: {presence: Absent, began: later}}
 	for _, tt := range []struct {
 		name   string
 		census Census

@@ -79,8 +79,8 @@ func (r *run) failListing(err error) {
 	r.fail(err)
 }
 
-// failed returns the failures as a *PartialError, or nil. A release that an earlier look
-// did not finish is among them, because no later look tries it again.
+// failed returns the failures as a *PartialError, or nil. A release that an earlier round
+// did not finish is among them, because no later round tries it again.
 func (r *run) failed() error {
 	for _, e := range r.earlier {
 		if e.Error != "" {
@@ -104,7 +104,7 @@ func (r *run) warn(sentence string) {
 	r.addWarning(sentence)
 }
 
-// addWarning adds a sentence to the report, unless an earlier look has added it.
+// addWarning adds a sentence to the report, unless an earlier round has added it.
 func (r *run) addWarning(sentence string) {
 	sentence = printable.Shorten(sentence, maxText)
 	if !slices.Contains(r.report.Warnings, sentence) {

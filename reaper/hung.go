@@ -35,7 +35,7 @@ func (f *Facts) hung(a *Allocation, inUse bool, last place) place {
 			pod = witness
 		}
 	}
-	ended := pod.Node == last.node && !f.census.off(pod.Node) && !pod.Deadline.IsZero() && f.finished(a)
+	ended := pod.Node == last.node && !f.census.off(pod.Node) && !pod.Deadline.IsZero() && f.is(a, endedPod)
 	switch {
 	case last.boot == "" && inUse && f.hangs(pod):
 		return place{pod.Node, cmp.Or(f.census.nodes[pod.Node].Boot, unknownBoot)}

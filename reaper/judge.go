@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -51,8 +52,8 @@ type Ruling struct {
 	Verdict Verdict
 	Reason  Reason
 
-	// Rule is the number of the rule that matched, as docs/verdicts.md counts them; 0 if
-	// none did.
+	// Rule is the number of the rule that matched, as docs/verdicts.md counts them: those of
+	// NodeRules behind those of Rules. It is 0 if none did.
 	Rule int
 
 	// ChangedBy is the step behind the rules that changed their decision: byProtection or
@@ -113,7 +114,10 @@ const (
 	byGroup      = "group"
 )
 
-var table = Rules()
+var (
+	table     = slices.Concat(Rules(), NodeRules())
+	firstNode = len(Rules()) // the index of the first of NodeRules
+)
 
 // decide locates the allocation and asks the rules.
 func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
@@ -135,7 +139,11 @@ func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
 
 // ask asks the rules one after the other. If no rule matches, the allocation is kept.
 func (f *Facts) ask(a *Allocation) Ruling {
-	for i := range table {
+	first, end := 0, firstNode
+	if a.ByRuntime {
+		first, end = firstNode, len(table)
+	}
+	for i := first; i < end; i++ {
 		rule := &table[i]
 		if r, ok := rule.Match(f, a); ok {
 			r.Reason, r.ownerless = rule.Reason, rule.Ownerless

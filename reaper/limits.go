@@ -14,11 +14,11 @@ import (
 // Nothing of the plan was released.
 type LimitError struct {
 	Limit       string // the policy's field, or a description if there is no field
-	Planned     int    // addresses, with those that earlier looks of the run released
+	Planned     int    // addresses, with those that earlier rounds of the run released
 	Allocations int
 	Allowed     string
 
-	// Released is how many allocations earlier looks of the same run released.
+	// Released is how many allocations earlier rounds of the same run released.
 	Released int
 
 	// Census says why the census is not believed; empty if the plan is over a limit.
@@ -119,7 +119,7 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 }
 
 // emptied returns an error if a later list has nothing, and this census something. The limit
-// for an empty census holds at each look: a container runtime that begins anew may list
+// for an empty census holds at each second look: a container runtime that begins anew may list
 // nothing for a moment. The error wraps ErrAgain.
 func (c Census) emptied(pods, sandboxes int) error {
 	switch {

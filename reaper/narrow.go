@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// decided puts the decisions of the current look into the report, and notes which of them
+// decided puts the decisions of the current round into the report, and notes which of them
 // are selected. It returns those that have an entry.
 func (r *run) decided(decisions []Decision) []Decision {
 	r.decisions, r.selected, r.left = decisions, r.Selection.of(decisions), omitted{}
@@ -66,7 +66,7 @@ func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
 	r.Leaked = leakedOf(*r)
 }
 
-// seekOnce is seek for the first look. What it releases may be the last of a pool.
+// seekOnce is seek for the first round. What it releases may be the last of a pool.
 func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
 	if r.sought || r.Selection.Everything() {
 		return nil

@@ -23,7 +23,7 @@ type Plan struct {
 	decisions []Decision
 	due       []int          // the indices of the orphans among the decisions
 	orphans   map[int]Orphan // by the same indices
-	before    int            // addresses that earlier looks of the same run released
+	before    int            // addresses that earlier rounds of the same run released
 	selected  []bool         // by the same indices; nil if the plan is about all decisions
 
 	// The addresses in use that have no decision here: those that are selected, and others.
@@ -62,7 +62,7 @@ func MakePlan(decisions []Decision) Plan {
 }
 
 // after returns the plan of a run that has already released this many addresses. The
-// limits apply to all looks of a run together.
+// limits apply to all rounds of a run together.
 func (p Plan) after(released int) Plan {
 	p.before = released
 	return p

@@ -11,7 +11,7 @@ type population struct {
 	unfinished int // the pods that are not finished
 
 	// The pods that may have addresses which they do not show. Those that are starting are counted by
-	// node, and are not hidden. The veiled ones are hidden too.
+	// node, and not under hidden. The veiled ones are also counted under hidden.
 	hidden   int
 	starting map[string]int
 	veiled   []PodRef

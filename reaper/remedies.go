@@ -29,120 +29,134 @@ func named(name string) string {
 	return name
 }
 
-// typed returns a command line; empty if one of its words is not safe.
-func typed(words ...string) string {
+// A subject is an entry for which remedies are given.
+type subject struct {
+	Entry
+	refused []Refusal // of its plan
+	command []string  // of a run on the same cluster
+}
+
+// remedies returns what would change the decision on the entry: what its rule advises, or the
+// step behind the rules that keeps it.
+func (s subject) remedies() []Remedy {
+	switch {
+	case s.Rule == 0:
+		return say(examine)(s)
+	case s.ChangedBy == "" || s.Verdict == Suspected || s.Verdict == Orphaned:
+		return table[s.Rule-1].remedies(s)
+	case s.Reason == SiblingKept:
+		return say("it goes with its sibling: {note}")(s)
+	case s.Reason == Protected:
+		return say(unprotect)(s)
+	default:
+		return say(standsIn)(s)
+	}
+}
+
+// advise returns the function that fills in these templates.
+func advise(templates ...Remedy) func(subject) []Remedy {
+	return func(s subject) []Remedy { return s.fill(templates...) }
+}
+
+// say is advise for one template without a command.
+func say(text string) func(subject) []Remedy { return advise(Remedy{text, ""}) }
+
+// fill returns remedies in which what the entry has stands in place of what is in braces.
+func (s subject) fill(templates ...Remedy) []Remedy {
+	evidence := make([]string, len(s.Evidence))
+	for i, one := range s.Evidence {
+		evidence[i] = one.Source + ": " + one.Says
+	}
+	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
+	remedies := make([]Remedy, len(templates))
+	for i, template := range templates {
+		remedies[i] = Remedy{text.Replace(template.Says), s.typed(template.Command)}
+	}
+	return remedies
+}
+
+// typed returns a command line; empty if one of its words is not safe. In the template, {run}
+// is the command of a run, and {only} narrows it to the pod of the entry, or else to its pool.
+func (s subject) typed(template string) string {
+	var words []string
+	for _, word := range strings.Fields(template) {
+		switch {
+		case word == "{run}":
+			words = append(words, s.command...)
+		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
+			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
+		case word == "{only}":
+			words = append(words, "--pool", named(s.Pool))
+		case word == "{namespace}":
+			words = append(words, named(s.Owner.Namespace))
+		case word == "{node}":
+			words = append(words, named(s.Owner.Node))
+		case word == "{pod}":
+			words = append(words, named(s.Owner.Pod))
+		case word == "{sandbox}":
+			words = append(words, named(s.Owner.Sandbox))
+		default:
+			words = append(words, word)
+		}
+	}
 	if slices.ContainsFunc(words, func(word string) bool { return !safeWord.MatchString(word) }) {
 		return ""
 	}
 	return strings.Join(words, " ")
 }
 
-// remediesOf returns what would change the decision on an entry. The command is that of a
-// run on the same cluster.
-func remediesOf(r Report, e Entry, command []string) []Remedy {
-	again := func(flags ...string) string { return typed(slices.Concat(command, flags)...) }
-	only := []string{"--pool", named(e.Pool)}
-	if e.Owner.Pod != "" && e.Owner.Namespace != "" {
-		only = []string{"--pod", named(e.Owner.Namespace + "/" + e.Owner.Pod)}
-	}
-	deletePod := typed("kubectl", "delete", "pod", "-n", named(e.Owner.Namespace), named(e.Owner.Pod))
+// What several rules advise.
+const (
+	examine   = "look at what the store and the pods say: {evidence}"
+	repair    = "repair the stored object by hand: {evidence}"
+	standsIn  = "it is in use: {note}"
+	unprotect = "edit or delete what protects it, if nothing needs the address: {note}"
+)
+
+var (
+	deletePod = advise(Remedy{"it is in use until its pod is deleted", "kubectl delete pod -n {namespace} {pod}"})
+	listPods  = advise(Remedy{"let the pods be listed; of files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	outwait   = Remedy{"wait: {note}", ""}
+)
+
+// wait is for the rules that give an allocation up when its time has come.
+func wait(s subject) []Remedy {
 	switch {
-	case e.Verdict == Orphaned && len(r.Result.Refused) > 0:
+	case s.Verdict == Orphaned && len(s.refused) > 0:
 		all := []Remedy{}
-		for _, refusal := range r.Result.Refused {
+		for _, refusal := range s.refused {
 			all = append(all, Remedy{refusal.Message + ": " + refusal.Remedy, ""})
 		}
 		return all
-	case e.Verdict == Orphaned:
-		return []Remedy{{"it is due: the next run that releases gives it back", again(append(only, "--dry-run=false")...)}}
-	case e.Verdict == Suspected && e.Due == nil:
-		return []Remedy{
-			{"no run has stored since when it has been ownerless: remember it", again("--remember")},
-			{"or wait for no grace period", again(append(only, "--grace-period=0s")...)},
-		}
-	case e.Verdict == Suspected:
-		return []Remedy{
-			{"wait until " + stamp(*e.Due), ""},
-			{"or wait for no grace period", again(append(only, "--grace-period=0s")...)},
-		}
+	case s.Verdict == Orphaned:
+		return s.fill(Remedy{"it is due: the next run that releases gives it back", "{run} {only} --dry-run=false"})
 	}
-	switch e.Reason {
-	case NodeUnreachable:
-		return nodeRemedies(e)
-	case TerminationStuck:
-		return stuckRemedies(e)
-	case PodPresent:
-		return []Remedy{{"it is in use until its pod is deleted", deletePod}}
-	case SandboxPresent:
-		return []Remedy{{"it is in use until the kubelet removes its sandbox", typed("crictl", "inspectp", named(e.Owner.Sandbox))}}
-	case AddressInUse:
-		return []Remedy{{"it is in use: " + e.Note, ""}}
-	case PodFinished:
-		return []Remedy{{"delete the object of the pod, which has ended", deletePod}, {"or set pods.finished to release in the policy", ""}}
-	case SandboxReplaced:
-		return []Remedy{{"set pods.superseded to release in the policy", ""}}
-	case RuleHold:
-		return []Remedy{{"edit the rule of the policy: " + e.Note, ""}}
-	case OutOfScope:
-		return []Remedy{{"edit the policy: " + e.Note, ""}}
-	case RestoredLately:
-		return []Remedy{{"wait: " + e.Note, ""}, {"or release what was restored", again(append(only, "--release-restored")...)}}
-	case TooYoung:
-		wait := Remedy{"wait: " + e.Note, ""}
-		if slices.ContainsFunc(e.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
-			return []Remedy{wait}
-		}
-		return []Remedy{wait, {"or ask for no minimum age", again(append(only, "--min-age=0s")...)}}
-	case Protected:
-		return []Remedy{{"edit or delete what protects it, if nothing needs the address: " + e.Note, ""}}
-	case Retained:
-		return []Remedy{{"scale down the StatefulSet, or set protection.statefulSets to ignore: " + said(e), ""}}
-	case SiblingKept:
-		return []Remedy{{"it goes with its sibling: " + e.Note, ""}}
-	case OwnerUnknown:
-		return []Remedy{{"look at what the store and the pods say: " + said(e), ""}}
-	case NoCensus:
-		return []Remedy{{"let the pods be listed; of files, give --pods FILE", typed("kubectl", "auth", "can-i", "list", "pods", "-A")}}
-	case UnknownField:
-		return []Remedy{{"use a version of ip-reaper that knows the field: " + e.Note, ""}}
-	case Unreadable, NoToken:
-		return []Remedy{{"repair the stored object by hand: " + said(e), ""}}
-	default:
-		return []Remedy{{"nothing: ip-reaper never releases it", ""}}
+	first := Remedy{"no run has stored since when it has been ownerless: remember it", "{run} --remember"}
+	if s.Due != nil {
+		first = Remedy{"wait until " + stamp(*s.Due), ""}
 	}
+	return s.fill(first, Remedy{"or wait for no grace period", "{run} {only} --grace-period=0s"})
 }
 
-// nodeRemedies returns what lets allocations of nodes go that are not ready. The evidence
-// names the nodes.
-func nodeRemedies(e Entry) []Remedy {
-	remedies := []Remedy{{"wait until the node is ready again", ""}}
-	for _, one := range e.Evidence {
+// growOlder offers no shorter age if the container runtime needs this one.
+func growOlder(s subject) []Remedy {
+	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
+		return s.fill(outwait)
+	}
+	return s.fill(outwait, Remedy{"or ask for no minimum age", "{run} {only} --min-age=0s"})
+}
+
+// fence lets allocations of nodes go that are not ready. The evidence names the nodes.
+func fence(s subject) []Remedy {
+	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
+	for _, one := range s.Evidence {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
-			remedies = append(remedies, Remedy{
-				"or, after making sure that nothing runs on " + name + " any more, fence it",
-				typed("kubectl", "taint", "nodes", named(name), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"),
-			})
+			s.Owner.Node = name
+			remedies = append(remedies, s.fill(Remedy{
+				"or, after making sure that nothing runs on {node} any more, fence it",
+				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			})...)
 		}
 	}
 	return remedies
-}
-
-// stuckRemedies returns how to look for the sandbox of a pod that hung, and what lets its
-// allocations go.
-func stuckRemedies(e Entry) []Remedy {
-	look := typed("crictl", "pods", "--namespace", named(e.Owner.Namespace), "--name", named(e.Owner.Pod))
-	return []Remedy{
-		{"look on that node whether its sandbox still runs", look},
-		{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew, which ends the hold", ""},
-		{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""},
-	}
-}
-
-// said returns the evidence of an entry in one line.
-func said(e Entry) string {
-	parts := make([]string, len(e.Evidence))
-	for i, one := range e.Evidence {
-		parts[i] = one.Source + ": " + one.Says
-	}
-	return strings.Join(parts, "; ")
 }

@@ -117,7 +117,7 @@ func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
 func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
 
 // rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
-// the next look of the same run otherwise. By a wrong clock it stores nothing.
+// the next round of the same run otherwise. By a wrong clock it stores nothing.
 func (r *run) rememberPlan(ctx context.Context, have Ledger, known bool, next func(Ledger) Ledger) {
 	switch {
 	case !r.Remember:

@@ -32,7 +32,7 @@ func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	for _, other := range f.shownInPlace(a, pod) {
-		if other.Owner.Pod == a.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != a.Owner.Sandbox && f.later(a, other, pod) {
+		if other.Owner.Pod == a.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != a.Owner.Sandbox && f.supersededBy(a, other, pod) {
 			return other.IP, true
 		}
 	}
@@ -42,7 +42,7 @@ func (f *Facts) replacement(a *Allocation, pod Pod) (netip.Addr, bool) {
 // failedBefore reports whether the last allocation of a pod that waits for its address proves
 // that an earlier one is of a sandbox that failed: on the same ready node, by their times.
 func (f *Facts) failedBefore(a, last *Allocation, pod Pod) bool {
-	return f.ofTry(a, pod) && a.Owner.Node == last.Owner.Node && a.Backend == last.Backend && f.laterByTime(a, last) &&
+	return f.ofTry(a, pod) && a.Owner.Node == last.Owner.Node && a.Backend == last.Backend && f.madeBefore(a, last) &&
 		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox
 }
 
@@ -84,7 +84,7 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 		for _, ip := range i.Addresses {
 			for other := range f.owned.of(ip, a.Owner.Pod) {
 				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
-				if same && mayBeOn(a, i.Name) && mayBeOn(other, i.Name) {
+				if same && mayBelongTo(a, i.Name) && mayBelongTo(other, i.Name) {
 					shown = append(shown, other)
 				}
 			}
@@ -94,24 +94,24 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 	return shown
 }
 
-// later reports whether the store proves that the other allocation is of a later sandbox.
+// supersededBy reports whether the store proves that the other allocation is of a later sandbox.
 // Where each sandbox has an allocation of its own, their times prove it. Without times, or
 // where sandboxes adopt allocations, the pod's status does, or the plugin's version: one
 // that names the interface is later than one that does not.
-func (f *Facts) later(a, other *Allocation, pod Pod) bool {
+func (f *Facts) supersededBy(a, other *Allocation, pod Pod) bool {
 	switch {
 	case a.SandboxOwned && !a.Created.IsZero() && !other.Created.IsZero():
-		return f.laterByTime(a, other)
+		return f.madeBefore(a, other)
 	case f.inStatus(a, pod, other.Owner.Sandbox):
 		return true
 	}
 	return !a.SandboxOwned && a.NeverAdopted && a.Owner.Interface == "" && other.Owner.Interface != ""
 }
 
-// laterByTime compares the times of two allocations. On another node, the clock may
-// differ, so the times must be further apart. A time in the future is of a wrong clock,
-// and proves nothing.
-func (f *Facts) laterByTime(a, other *Allocation) bool {
+// madeBefore reports whether the times of two allocations prove that the other one is later. On
+// another node, the clock may differ, so the times must be further apart. A time in the future
+// is of a wrong clock, and proves nothing.
+func (f *Facts) madeBefore(a, other *Allocation) bool {
 	skew := addWindow
 	if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
 		skew = 0
@@ -146,7 +146,7 @@ func (f *Facts) statusOwners(a *Allocation, pod Pod) []*Allocation {
 	return owners
 }
 
-// mayBeOn reports whether the allocation may belong to the interface.
-func mayBeOn(a *Allocation, iface string) bool {
+// mayBelongTo reports whether the allocation may belong to the interface.
+func mayBelongTo(a *Allocation, iface string) bool {
 	return a.Owner.Interface == "" || a.Owner.Interface == iface
 }

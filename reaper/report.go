@@ -118,7 +118,7 @@ type BackendReport struct {
 	Counts
 }
 
-// Counted reports whether the counts are known: the store was listed, or an earlier look
+// Counted reports whether the counts are known: the store was listed, or an earlier round
 // of the run released something.
 func (b BackendReport) Counted() bool {
 	return b.Status == StatusOK || b.Status == StatusPartial || b.Entries > 0
@@ -249,7 +249,7 @@ func (r *Report) setEntries(decisions []Decision) {
 	}
 }
 
-// resume puts the releases of earlier looks before the entries. It adds them to the
+// resume puts the releases of earlier rounds before the entries. It adds them to the
 // addresses that the pools had before the run.
 func (r *Report) resume(earlier []Entry) {
 	if len(earlier) == 0 {

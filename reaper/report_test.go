@@ -131,7 +131,7 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "inUse",
    "reason": "PodPresent",
-   "rule": 6,
+   "rule": 5,
    "leaked": false,
    "evidence": [
     {
@@ -154,7 +154,7 @@ func TestReportInJSON(t *testing.T) {
    },
    "verdict": "orphan",
    "reason": "PodAbsent",
-   "rule": 35,
+   "rule": 33,
    "leaked": true,
    "evidence": [
     {

@@ -1,7 +1,9 @@
 package reaper
 
-// A Rule is one row of the table from which decisions come. The first rule that
-// matches an allocation decides.
+import "slices"
+
+// A Rule is one row of a table from which decisions come. The first rule that matches an
+// allocation decides. Each row has all fields, so that none is forgotten.
 type Rule struct {
 	Reason Reason
 
@@ -12,95 +14,71 @@ type Rule struct {
 	// Ownerless is set if the allocation has no owner, whether it is kept or not.
 	Ownerless bool
 
-	Doc string // one sentence, for docs/verdicts.md
-
 	// Match reports whether the rule matches, and returns the Note and the Evidence
 	// of the ruling. If time decides, it also returns the verdict and its times.
 	// It is pure.
 	Match func(f *Facts, a *Allocation) (Ruling, bool)
+
+	remedies func(subject) []Remedy // what would change the decision
+
+	Doc string // one sentence, for docs/verdicts.md
 }
 
-// Rules returns the table, in the order in which its rules are asked.
+// Rules returns the table for allocations about which pods decide, in the order in which
+// its rules are asked.
 //
 // A rule may rely on all rules before it. After the second rule of NoCensus, it is
 // known whether the named pod exists. After the last rule that gives InUse, every
 // allocation is ownerless. The next rules keep an ownerless allocation although it has
 // no owner. The last rules give it up at the end of its grace period.
 func Rules() []Rule {
-	return []Rule{
-		{Unreadable, Held, false,
-			"The allocation could not be understood, or has no address.", unreadable},
-		{NotPodOwned, Held, false,
-			"The address is for a tunnel, a load balancer, a virtual machine, Windows, or an unknown type.", notPodOwned},
-		{OwnerUnknown, Held, false,
-			"The allocation names neither a pod nor a sandbox.", namesNoOwner},
-		{NoCensus, Held, false,
-			"The pods could not be listed, or on a node the sandboxes, or they were listed before the allocation was.", noCensus},
-		{SandboxPresent, InUse, false,
-			"On a node: the container runtime has the sandbox that the allocation names, in any state.", sandboxPresent},
-		{PodPresent, InUse, false,
-			"The pod that the allocation names shows the address.", ownPodShowsIt},
-		{AddressInUse, InUse, false,
-			"A pod that the allocation does not name shows the address, and `evidence.annotations` lets that count.", otherPodShowsIt},
-		{AddressInUse, InUse, false,
-			"A virtual machine of KubeVirt reports the address: after a live migration, its guest keeps an address that its pod lost.", machineHasIt},
-		{PodPresent, InUse, false,
-			"The allocation names a sandbox, and a pod shows that sandbox.", sandboxShown},
-		{NoCensus, Held, false,
-			"The pod that the allocation names could not be read.", ofPods(podNotRead)},
-		{Retained, Held, true,
-			"The pod does not exist, its StatefulSet wants a pod of that ordinal, and that pod can adopt the allocation: not one of Calico, nor of Whereabouts before 0.8.", ofPods(ordinalWanted)},
-		{OwnerUnknown, Held, false,
-			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show.", ofPods(unnamed)},
-		{PodFinished, Held, false,
-			"The pod has succeeded or failed, and `pods.finished` is `hold`.", ofPods(finishedHeld)},
-		{SandboxReplaced, Held, false,
-			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`.", ofPods(sandboxHeld)},
-		{PodPresent, InUse, false,
-			"The pod that the allocation names exists.", ofPods(podPresent)},
-		{AddressInUse, InUse, false,
-			"A pod or a virtual machine shows more addresses than are read, and the allocation names a pod of its namespace, or no pod; or a virtual machine of KubeVirt does not report all addresses of its guest, and the allocation names a pod of it that is gone.", mayHaveIt},
-
-		{NodeUnreachable, Held, true,
-			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running.", ofPods(nodeUnreachable)},
-		{NodeUnreachable, Held, true,
-			"It has no owner, its node is not known, it may be on some node that is not ready and not tainted, and `nodes.unknown` is `hold`.", ofPods(nodeUnknown)},
-		{TerminationStuck, Held, true,
-			"It has no owner, but its pod hung in Terminating on a ready node that has not been started anew since, and `pods.stuck` is `hold`: its sandbox may still be running.", ofPods(terminationStuck)},
-		{Protected, Held, true,
-			"It has no owner, but its address is excluded from its network, or in an IPReservation.", protectedByStore},
-		{OutOfScope, Held, true,
-			"It has no owner, but the policy's `namespaces` leave its pod out.", outOfScope},
-		{RuleHold, Held, true,
-			"It has no owner, but a rule of the policy holds it.", heldByRule},
-		{RestoredLately, Held, true,
-			"It has no owner, but a restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`.", restoredLately},
-		{UnknownField, Held, true,
-			"It has no owner, but it has a field that this program does not know, and that may say that the address is in use.", unknownField},
-		{NoToken, Held, true,
-			"It has no owner, but it has no token by which its store could notice that it changed hands.", noToken},
-		{TooYoung, Held, true,
-			"It has no owner, but it is younger than `minAge`.", tooYoung},
-
-		{PodFinished, Orphaned, true,
-			"The pod has succeeded or failed, and `pods.finished` is `release`.", ofPods(when((*Facts).finished))},
-		{PodReplaced, Orphaned, true,
-			"A pod of that name exists, with another UID.", ofPods(when((*Facts).otherPod))},
-		{PodMoved, Orphaned, true,
-			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod.", ofPods(podMoved)},
-		{PodReplaced, Orphaned, true,
-			"A pod of that name exists that shows no address yet, and is younger than the allocation by more than 4 minutes, which no later sandbox can adopt (Calico): the allocation is of an earlier pod.", ofPods(podAgain)},
-		{SandboxReplaced, Orphaned, true,
-			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `release`.", ofPods(sandboxReplaced)},
-		{EmptyHandle, Orphaned, true,
-			"The handle holds no address, and no pod shows its sandbox.", emptyHandle},
-		{SandboxAbsent, Orphaned, true,
-			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`.", ofPods(sandboxAbsent)},
-		{SandboxAbsent, Orphaned, true,
-			"On a node: the container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one.", sandboxGone},
-		{PodAbsent, Orphaned, true,
-			"The pod does not exist.", ofPods(podAbsent)},
-	}
+	return slices.Concat(decodedRules, []Rule{
+		{OwnerUnknown, Held, false, namesNoOwner, say(examine),
+			"The allocation names neither a pod nor a sandbox."},
+		{NoCensus, Held, false, noCensus, listPods,
+			"The pods could not be listed, or they were listed before the allocation was."},
+	}, shownRules, []Rule{
+		{NoCensus, Held, false, podNotRead, listPods,
+			"The pod that the allocation names could not be read."},
+		{Retained, Held, true, ordinalWanted, say("scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
+			"The pod does not exist, its StatefulSet wants a pod of that ordinal, and that pod can adopt the allocation: not one of Calico, nor of Whereabouts before 0.8."},
+		{OwnerUnknown, Held, false, unnamed, say(examine),
+			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show."},
+		{PodFinished, Held, false, finishedHeld,
+			advise(Remedy{"delete the object of the pod, which has ended", "kubectl delete pod -n {namespace} {pod}"}, Remedy{"or set pods.finished to release in the policy", ""}),
+			"The pod has succeeded or failed, and `pods.finished` is `hold`."},
+		{SandboxReplaced, Held, false, sandboxHeld, say("set pods.superseded to release in the policy"),
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`."},
+		{PodPresent, InUse, false, podPresent, deletePod,
+			"The pod that the allocation names exists."},
+	}, hiddenRules, []Rule{
+		{NodeUnreachable, Held, true, nodeUnreachable, fence,
+			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
+		{NodeUnreachable, Held, true, nodeUnknown, fence,
+			"It has no owner, its node is not known, it may be on some node that is not ready and not tainted, and `nodes.unknown` is `hold`."},
+		{TerminationStuck, Held, true, terminationStuck, advise(
+			Remedy{"look on that node whether its sandbox still runs", "crictl pods --namespace {namespace} --name {pod}"},
+			Remedy{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew, which ends the hold", ""},
+			Remedy{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""}),
+			"It has no owner, but its pod hung in Terminating on a ready node that has not been started anew since, and `pods.stuck` is `hold`: its sandbox may still be running."},
+	}, keptRules, []Rule{
+		{PodFinished, Orphaned, true, when(endedPod), wait,
+			"The pod has succeeded or failed, and `pods.finished` is `release`."},
+		{PodReplaced, Orphaned, true, when(replacedPod), wait,
+			"A pod of that name exists, with another UID."},
+		{PodMoved, Orphaned, true, podMoved, wait,
+			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod."},
+		{PodReplaced, Orphaned, true, podAgain, wait,
+			"A pod of that name exists that shows no address yet, and is younger than the allocation by more than 4 minutes, which no later sandbox can adopt (Calico): the allocation is of an earlier pod."},
+		{SandboxReplaced, Orphaned, true, sandboxReplaced, wait,
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `release`."},
+		{EmptyHandle, Orphaned, true, emptyHandle, wait,
+			"The handle holds no address, and no pod shows its sandbox."},
+		{SandboxAbsent, Orphaned, true, sandboxAbsent, wait,
+			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`."},
+		{PodAbsent, Orphaned, true, podAbsent, wait,
+			"The pod does not exist."},
+	})
 }
 
 // keepsTime reports whether the ledger keeps the time since which the allocation has been

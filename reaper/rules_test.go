@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,17 +15,24 @@ var update = flag.Bool("update", false, "write the generated part of docs/verdic
 
 const (
 	verdictsPage = "../docs/verdicts.md"
-	tableBegins  = "<!-- The table is made from reaper/rules.go: go test ./reaper -run TestVerdictsPage -update -->\n"
-	tableEnds    = "<!-- The end of the table. -->\n"
+	tableBegins  = "<!-- The tables are made from reaper/rules*.go: go test ./reaper -run TestVerdictsPage -update -->\n"
+	tableEnds    = "<!-- The end of the tables. -->\n"
 )
 
-// rulesTable returns the table of the page.
-func rulesTable() string {
+// rulesTables returns the tables of the page.
+func rulesTables() string {
 	var text strings.Builder
-	text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
-	for i, r := range reaper.Rules() {
-		fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", i+1, r.Reason, verdictsOf(r), r.Doc)
+	number := 0
+	write := func(rules []reaper.Rule) {
+		text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
+		for _, r := range rules {
+			number++
+			fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", number, r.Reason, verdictsOf(r), r.Doc)
+		}
 	}
+	write(reaper.Rules())
+	text.WriteString("\nFor an allocation [on a node](#on-a-node):\n\n")
+	write(reaper.NodeRules())
 	return text.String()
 }
 
@@ -50,7 +58,7 @@ func TestVerdictsPageIsMadeFromTheRules(t *testing.T) {
 	if !begins || !ends {
 		t.Fatalf("%s has no lines %q and %q", verdictsPage, tableBegins, tableEnds)
 	}
-	want := before + tableBegins + rulesTable() + tableEnds + after
+	want := before + tableBegins + rulesTables() + tableEnds + after
 	if *update {
 		if err := os.WriteFile(verdictsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -73,7 +81,7 @@ func TestEachReasonIsOnThePage(t *testing.T) {
 }
 
 func TestRulesSayWhatTheyDo(t *testing.T) {
-	for i, r := range reaper.Rules() {
+	for i, r := range slices.Concat(reaper.Rules(), reaper.NodeRules()) {
 		if r.Reason == "" || r.Match == nil || !strings.HasSuffix(r.Doc, ".") || strings.Count(r.Doc, ". ") > 0 {
 			t.Errorf("rule %d: %+v: want a reason, a match, and one sentence", i+1, r)
 		}

@@ -1,27 +1,28 @@
 package reaper
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 )
 
 // when returns the rule for allocations whose named pod is in a state in which it does
 // not have them any more.
-func when(state func(f *Facts, a *Allocation) bool) func(*Facts, *Allocation) (Ruling, bool) {
+func when(state podState) func(*Facts, *Allocation) (Ruling, bool) {
 	return func(f *Facts, a *Allocation) (Ruling, bool) {
-		if !state(f, a) {
+		pod, is, _ := f.state(a)
+		if is != state {
 			return noMatch()
 		}
-		pod, _ := f.named(a)
 		return f.ripen(a, 0, "", pod.evidence())
 	}
 }
 
 func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
-	if !f.moved(a) {
+	pod, state, _ := f.state(a)
+	if state != movedPod {
 		return noMatch()
 	}
-	pod, _ := f.named(a)
 	says := "the pod is on node " + pod.Node
 	least := f.addInFlight(a)
 	if !f.census.fenced(a.Owner.Node) { // the kubelet may still end the earlier pod
@@ -33,19 +34,20 @@ func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
 // podAgain waits for the earlier pod to end, and as long as an ADD can take: by the clock of a
 // node that is slow, the allocation may be that of an ADD for the pod itself.
 func podAgain(f *Facts, a *Allocation) (Ruling, bool) {
-	if !f.ofEarlierPod(a) {
+	pod, state, _ := f.state(a)
+	if state != youngerPod {
 		return noMatch()
 	}
-	pod, _ := f.named(a)
 	says := "the pod was created at " + stamp(pod.Created)
 	return f.ripen(a, max(f.minAge(a), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + stamp(a.Created)})
 }
 
 func sandboxReplaced(f *Facts, a *Allocation) (Ruling, bool) {
-	if !f.otherSandbox(a) {
+	_, state, other := f.state(a)
+	if state != otherSandboxed {
 		return noMatch()
 	}
-	note, evidence := f.otherAddress(a)
+	note, evidence := otherAddress(other)
 	return f.ripen(a, f.addInFlight(a), note, evidence)
 }
 
@@ -60,9 +62,7 @@ func (f *Facts) addInFlight(a *Allocation) time.Duration {
 }
 
 // otherAddress names the address that the pod has in place of this allocation's.
-func (f *Facts) otherAddress(a *Allocation) (note string, evidence Evidence) {
-	pod, _ := f.named(a)
-	other, _ := f.replacement(a, pod)
+func otherAddress(other netip.Addr) (note string, evidence Evidence) {
 	return "the pod has " + other.String(), Evidence{fromStore, "a later sandbox of the pod has " + other.String()}
 }
 
@@ -92,8 +92,8 @@ func (f *Facts) whileStarting(a *Allocation) time.Duration {
 	return max(f.terms(a).MinAge, addWindow)
 }
 
-// mirrorGap is how long a static pod may be without its mirror after somebody has deleted that:
-// its sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
+// mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
+// sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
 // is up to 90 s later (workerResyncIntervalJitterFactor).
 const mirrorGap = 3 * time.Minute
 

@@ -24,21 +24,14 @@ func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
-	if a.ByRuntime && a.Owner.Sandbox == "" && !a.Blank {
-		return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
-	}
-	if !a.holdsAddress() || a.ByRuntime || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
+	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
 		return noMatch()
 	}
 	return match("it names no pod", Evidence{fromStore, "it names no pod"})
 }
 
-func noCensus(f *Facts, a *Allocation) (Ruling, bool) {
-	switch {
-	case f.census.began.IsZero():
-	case a.ByRuntime && !f.census.sandboxes.read:
-		return match("", Evidence{fromRuntime, "no list was read after the allocations"})
-	default:
+func noCensus(f *Facts, _ *Allocation) (Ruling, bool) {
+	if !f.census.began.IsZero() {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "no list was read after the allocations"})
@@ -188,22 +181,23 @@ func unnamed(f *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func finishedHeld(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.policy.Pods.Finished == policy.Release || !f.finished(a) {
+	if f.policy.Pods.Finished == policy.Release || !f.is(a, endedPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
 }
 
 func sandboxHeld(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.policy.Pods.Superseded == policy.Release || !f.otherSandbox(a) {
+	_, state, other := f.state(a)
+	if f.policy.Pods.Superseded == policy.Release || state != otherSandboxed {
 		return noMatch()
 	}
-	note, evidence := f.otherAddress(a)
+	note, evidence := otherAddress(other)
 	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
 }
 
 func podPresent(f *Facts, a *Allocation) (Ruling, bool) {
-	if !f.stillThere(a) {
+	if !f.is(a, itsPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod exists"})

@@ -1,21 +1,30 @@
 package reaper
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // nodeMinAge is the age below which no allocation on a node is suspected. A runtime calls
 // the network's ADD before it stores the sandbox, and the kubelet gives it twice two
 // minutes for that.
 const nodeMinAge = 10 * time.Minute
 
-// ofPods returns the rule for the allocations about which pods decide. The container
-// runtime knows better of its own sandboxes.
-func ofPods(rule func(*Facts, *Allocation) (Ruling, bool)) func(*Facts, *Allocation) (Ruling, bool) {
-	return func(f *Facts, a *Allocation) (Ruling, bool) {
-		if a.ByRuntime {
-			return noMatch()
-		}
-		return rule(f, a)
-	}
+// NodeRules returns the table for allocations on a node, in the order in which its rules are
+// asked. The container runtime decides about them: it knows its sandboxes better than the
+// state of pods tells. A pod that shows the address only keeps it.
+func NodeRules() []Rule {
+	return slices.Concat(decodedRules, []Rule{
+		{OwnerUnknown, Held, false, namesNoSandbox, say(examine),
+			"The allocation names no sandbox."},
+		{NoCensus, Held, false, noSandboxList, listPods,
+			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
+		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
+			"The container runtime has the sandbox that the allocation names, in any state."},
+	}, shownRules, hiddenRules, keptRules, []Rule{
+		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
+			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one."},
+	})
 }
 
 // minAge returns the age below which the allocation is not suspected.
@@ -27,8 +36,22 @@ func (f *Facts) minAge(a *Allocation) time.Duration {
 	return minAge
 }
 
+func namesNoSandbox(_ *Facts, a *Allocation) (Ruling, bool) {
+	if a.Owner.Sandbox != "" || a.Blank {
+		return noMatch()
+	}
+	return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
+}
+
+func noSandboxList(f *Facts, a *Allocation) (Ruling, bool) {
+	if f.census.began.IsZero() || f.census.sandboxes.read {
+		return noCensus(f, a)
+	}
+	return match("", Evidence{fromRuntime, "no list was read after the allocations"})
+}
+
 func sandboxPresent(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.ByRuntime || a.Blank || !f.census.sandboxes.has(a.Owner.Sandbox) {
+	if a.Blank || !f.census.sandboxes.has(a.Owner.Sandbox) {
 		return noMatch()
 	}
 	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})
@@ -38,9 +61,6 @@ func sandboxPresent(f *Facts, a *Allocation) (Ruling, bool) {
 // One that is blank leaked as soon as its ADD broke off, and waits until it is older than an ADD
 // can take.
 func sandboxGone(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.ByRuntime {
-		return noMatch()
-	}
 	var least time.Duration
 	switch {
 	case a.Created.IsZero():

@@ -54,7 +54,7 @@ type Options struct {
 	Events   EventRecorder // nil: no events are written
 
 	// Access returns which of these backends the account may not release for lack of a
-	// right. It is called before the first write of a look that has something due. Nil:
+	// right. It is called before the first write of a round that has something due. Nil:
 	// every right is believed to be there.
 	Access func(ctx context.Context, backends []string) Denied
 
@@ -66,7 +66,7 @@ type Options struct {
 	Logger       *slog.Logger
 	Progress     func(line string) // called at each step; may be nil
 	Concurrency  int               // pools that are released at the same time; at least 1
-	Timeout      time.Duration     // of one look, with its releases; 0 is none
+	Timeout      time.Duration     // of one round, with its releases; 0 is none
 	IgnoreLimits bool
 
 	// Brief leaves the allocations in use of which there is nothing to say out of the
@@ -82,7 +82,7 @@ type Options struct {
 
 	// MaxWait is how long the run sleeps at most, all of its sleeps together. An
 	// allocation whose grace period would take it longer stays suspected. 0: until the
-	// last grace period that the first look found.
+	// last grace period that the first round found.
 	MaxWait time.Duration
 }
 
@@ -90,21 +90,21 @@ type Options struct {
 type run struct {
 	Options
 	info     RunInfo
-	report   Report    // of the current look
-	earlier  []Entry   // the releases of earlier looks
-	released []Release // of all looks
-	spent    int       // addresses that all looks released
-	memory   Ledger    // of the last look of a dry run, which stores no ledger
-	selected []bool    // by the entries of the current look; nil if all are
+	report   Report    // of the current round
+	earlier  []Entry   // the releases of earlier rounds
+	released []Release // of all rounds
+	spent    int       // addresses that all rounds released
+	memory   Ledger    // of the last round of a dry run, which stores no ledger
+	selected []bool    // by the entries of the current round; nil if all are
 	sought   bool      // the names of the selection have been looked up
 	remains  bool      // the times of the report outlast the run
 
-	decisions []Decision // of the current look, one for each entry
-	left      omitted    // of the current look, without an entry
+	decisions []Decision // of the current round, one for each entry
+	left      omitted    // of the current round, without an entry
 	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
-	begun    map[int]error // by the entries of the current look: why a release that may have begun is not decided
+	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
 	failures *multierror.Error
 	logged   map[string]bool // the likeness of each failure that the log has as an error
 }
@@ -124,7 +124,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	r.report = newReport(r.info, Inventory{})
 	unlock, err := r.lock(ctx)
 	if err == nil {
-		err = r.looks(ctx)
+		err = r.rounds(ctx)
 		unlock()
 	}
 	r.report.Run.FinishedAt = o.Now().UTC()
@@ -146,14 +146,14 @@ func (o Options) info(dryRun bool) RunInfo {
 	}
 }
 
-// looks looks once. With Sleep, it then sleeps until the next grace period ends, and
-// looks again from the listing. It ends with the last grace period that the first look
+// rounds makes one round. With Sleep, it then sleeps until the next grace period ends, and
+// makes another one. It ends with the last grace period that the first round
 // found, or before a sleep that would exceed MaxWait.
-func (r *run) looks(ctx context.Context) error {
-	var end time.Time       // of the last grace period that the first look found
+func (r *run) rounds(ctx context.Context) error {
+	var end time.Time       // of the last grace period that the first round found
 	var slept time.Duration // in all
 	for {
-		err := r.timedLook(ctx)
+		err := r.timedRound(ctx)
 		var partial *PartialError
 		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
 			return err
@@ -165,7 +165,7 @@ func (r *run) looks(ctx context.Context) error {
 		if due.IsZero() {
 			return err
 		}
-		if ctx.Err() != nil { // another look would replace the report by a failed listing
+		if ctx.Err() != nil { // another round would replace the report by a failed listing
 			return cmp.Or(err, ctx.Err())
 		}
 		d := max(due.Sub(r.Now()), 0)
@@ -177,23 +177,23 @@ func (r *run) looks(ctx context.Context) error {
 		if err := r.Sleep(ctx, d); err != nil {
 			return err
 		}
-		r.failures = nil // the next look tries again
+		r.failures = nil // the next round tries again
 	}
 }
 
-// timedLook is look, with the timeout.
-func (r *run) timedLook(ctx context.Context) error {
+// timedRound is round, with the timeout.
+func (r *run) timedRound(ctx context.Context) error {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 	}
-	return r.look(ctx)
+	return r.round(ctx)
 }
 
-// look is the whole way, from the listing to the last release.
-func (r *run) look(ctx context.Context) error {
-	r.decisions, r.left = nil, omitted{} // an earlier look needs no memory any more
+// round is the whole way, from the listing to the last release.
+func (r *run) round(ctx context.Context) error {
+	r.decisions, r.left = nil, omitted{} // an earlier round needs no memory any more
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
@@ -303,7 +303,7 @@ func scopeOf(p policy.Policy) Scope {
 	return Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }
 
-// begin starts the report of a look. It keeps the releases of earlier looks and the
+// begin starts the report of a round. It keeps the releases of earlier rounds and the
 // warnings of the run.
 func (r *run) begin(inv Inventory) {
 	for _, e := range r.report.Entries {

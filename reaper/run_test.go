@@ -83,11 +83,11 @@ func TestRunReleasesOrphans(t *testing.T) {
 		e := reaper.Entry{
 			Backend: "memory", Pool: "a", Key: key, IP: "10.0.0." + key,
 			Owner:   reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
-			Verdict: decision, Reason: reason, Rule: 6, Outcome: outcome,
+			Verdict: decision, Reason: reason, Rule: 5, Outcome: outcome,
 			Evidence: []reaper.Evidence{{Source: "network-status annotation", Says: "the pod shows the address"}},
 		}
 		if decision == reaper.Orphaned {
-			e.FirstSeen, e.Due, e.Leaked, e.Rule = &noon, &noon, true, 35
+			e.FirstSeen, e.Due, e.Leaked, e.Rule = &noon, &noon, true, 33
 			e.Evidence = []reaper.Evidence{{Source: "list of pods", Says: "the pod does not exist"}}
 		}
 		return e

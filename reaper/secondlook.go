@@ -50,7 +50,7 @@ func (l *secondLook) stillOrphaned(o Orphan) (time.Time, error) {
 
 // ask is stillOrphaned without the memory.
 func (l *secondLook) ask(o Orphan) (time.Time, error) {
-	looked, err := l.census.looked(o.allocation.Owner.Pod)
+	looked, err := l.census.readAt(o.allocation.Owner.Pod)
 	if err != nil {
 		return time.Time{}, err
 	}

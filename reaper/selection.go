@@ -168,5 +168,5 @@ func (r *run) selectedOf(decisions []Decision) []Decision {
 	return some
 }
 
-// isSelected reports whether the run reports an entry of the current look, by index.
+// isSelected reports whether the run reports an entry of the current round, by index.
 func (r *run) isSelected(i int) bool { return r.selected == nil || r.selected[i] }

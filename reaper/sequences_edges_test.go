@@ -165,7 +165,7 @@ func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
 	}
 }
 
-// Promise 1. Somebody deletes the mirror of a static pod by force. Its sandbox goes on, and its
+// Promise 1. The mirror of a static pod is deleted by force. Its sandbox goes on, and its
 // kubelet makes it again within 90 s.
 func TestMirrorPodMayBeMissing(t *testing.T) {
 	a := calicoOf("n1")

@@ -37,11 +37,11 @@ type restoration struct {
 	uncertain   map[int]bool         // what was written, or not: the answer was lost
 }
 
-// newRestoration returns the restoration of so many records, all of them pending. With an
+// newRestoration returns a restore of n records, all of them pending. With an
 // error, the datastore cannot be used.
-func (b *Backend) newRestoration(ctx context.Context, pool string, records int) (restoration, error) {
-	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, records)}}
-	for i := range records {
+func (b *Backend) newRestoration(ctx context.Context, pool string, n int) (restoration, error) {
+	r := restoration{task: task{Backend: b, pool: pool, errs: make([]error, n)}}
+	for i := range n {
 		r.pending = append(r.pending, i)
 	}
 	var err error

@@ -107,7 +107,7 @@ func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
 }
 
 // Promise 1. The runtime may have lost a sandbox whose network namespace exists, whatever
-// network and folder of the cache it is known from. Promise 2. So it may if nobody can look.
+// network and folder of the cache it is known from. Promise 2. So it may if that cannot be seen.
 func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 	// entry is the name and the content of an entry with more fields.
 	entry := func(network, more string) (string, string) {

@@ -43,7 +43,7 @@ type exclusions struct {
 	keeping []attachedRange                  // those that exclude addresses, or may exclude some
 	byRange map[netip.Prefix][]attachedRange // the keeping ones that are not sliced
 	sliced  []attachedRange                  // the keeping ones that are
-	kept    *keepers                         // of the keeping ones; nil without any attachment
+	kept    *excludedPlaces                  // of the keeping ones; nil without any attachment
 
 	giving       []attachedRange // those that surely give addresses to pods, and are not sliced
 	givingSlices []attachedRange // those that do, and are
@@ -62,7 +62,7 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	if all.byRange == nil {
 		all.byRange = make(map[netip.Prefix][]attachedRange)
 	}
-	all.kept = &keepers{places: make(map[place]*keeper)}
+	all.kept = &excludedPlaces{places: make(map[place]*excludedPlace)}
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment

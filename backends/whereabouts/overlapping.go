@@ -92,8 +92,8 @@ type reservation struct {
 	err         error
 }
 
-// readReservation decodes an overlapping reservation, and keeps it on the shelf.
-func readReservation(item json.RawMessage, on *shelf) reservation {
+// readReservation decodes an overlapping reservation, and keeps it in the slabs.
+func readReservation(item json.RawMessage, on *slabs) reservation {
 	var o object
 	if err := kube.Decode(item, &o); err != nil {
 		return reservation{pool: o.pool(), err: err}
@@ -116,7 +116,7 @@ func readReservations(items []json.RawMessage) iter.Seq[reservation] {
 // engine. The IPPools are by namespace.
 func overlappingPools(reservations iter.Seq[reservation], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		on := new(shelf)
+		on := new(slabs)
 		for r := range reservations {
 			pool, err := reaper.Pool{}, r.err
 			if err == nil {
@@ -158,9 +158,9 @@ func (r reservation) named(pools []ipPool) reaper.Pool {
 	return u
 }
 
-// newReservation decodes all of an overlapping reservation but its name, and keeps it on the
-// shelf.
-func newReservation(o object, on *shelf) reservation {
+// newReservation decodes all of an overlapping reservation but its name, and keeps it in the
+// slabs.
+func newReservation(o object, on *slabs) reservation {
 	l := reservation{pool: on.text(o.pool()), allocations: on.one()}
 	r := &l.allocations[0]
 	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), on.text(token(o)), o.Metadata.CreationTimestamp.Time

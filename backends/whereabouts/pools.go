@@ -67,7 +67,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // enginePools decodes the IPPools of a listing into pools of the engine.
 func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		on := new(shelf)
+		on := new(slabs)
 		for item := range items {
 			p, err := readPool(item)
 			if err != nil {
@@ -82,8 +82,8 @@ func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reap
 	}
 }
 
-// enginePool returns an IPPool as a pool of the engine, whose texts are kept on the shelf.
-func (p ipPool) enginePool(on *shelf) reaper.Pool {
+// enginePool returns an IPPool as a pool of the engine, whose texts are kept in the slabs.
+func (p ipPool) enginePool(on *slabs) reaper.Pool {
 	u := reaper.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &reaper.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
@@ -104,8 +104,8 @@ func (p ipPool) enginePool(on *shelf) reaper.Pool {
 	return u
 }
 
-// allocation decodes one allocation, whose texts are kept on the shelf.
-func (p ipPool) allocation(key string, entry json.RawMessage, on *shelf) reaper.Allocation {
+// allocation decodes one allocation, whose texts are kept in the slabs.
+func (p ipPool) allocation(key string, entry json.RawMessage, on *slabs) reaper.Allocation {
 	r := reaper.Allocation{Key: on.text(key), Token: on.text(string(entry))}
 	ip, err := addressAt(p.prefix, key)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestExplainOnTheRealAPIServer(t *testing.T) {
 		if result.ExitCode != reap.ExitDone {
 			t.Fatalf("exit code %d: %s", result.ExitCode, result.Stderr)
 		}
-		f.wantText(result.Stdout, "rule 35     yes  PodAbsent: The pod does not exist.")
+		f.wantText(result.Stdout, "rule 33     yes  PodAbsent: The pod does not exist.")
 		f.wantText(result.Stdout, "first seen  2") // the ledger of the earlier run has it
 		f.wantText(result.Stdout, "--context "+cluster.ContextName+" --state-namespace "+home+" --policy "+file+" --pod shop/web-0 --grace-period=0s")
 	}

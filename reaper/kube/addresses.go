@@ -85,7 +85,7 @@ func (s *showing) on(name string) *reaper.Interface {
 // compact returns the addresses and the interfaces in as little memory as they need. The
 // addresses of an interface are a part of all the addresses, where they stand there in
 // their order.
-func (s *showing) compact(on *shelf) ([]netip.Addr, []reaper.Interface) {
+func (s *showing) compact(on *slabs) ([]netip.Addr, []reaper.Interface) {
 	addresses, interfaces := on.ofPod(s.addresses, s.interfaces)
 	for i := range interfaces {
 		own := &interfaces[i]

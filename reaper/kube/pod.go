@@ -114,8 +114,8 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	return f.reduce(nil)
 }
 
-// reduce returns the facts that the fields show. It keeps them on the shelf.
-func (f *podFields) reduce(on *shelf) reaper.Pod {
+// reduce returns the facts that the fields show. It keeps them in the slabs.
+func (f *podFields) reduce(on *slabs) reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
 		UID:      f.uid,
@@ -192,13 +192,13 @@ func (f *podFields) isStarting() bool {
 	return true
 }
 
-// maxGrace is the longest grace period that a time.Duration holds, in seconds.
-const maxGrace = math.MaxInt64 / int64(time.Second)
+// maxSeconds is how many seconds a time.Duration holds.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
 
 // terminationGrace returns the longest grace period for the end of the containers that
 // the pod names: in its spec, or in the deletion that is under way.
 func (f *podFields) terminationGrace() time.Duration {
-	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxGrace)) * time.Second
+	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second
 }
 
 // maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.

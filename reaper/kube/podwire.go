@@ -25,7 +25,7 @@ const (
 // A podReader reads pods in protobuf. It reads the fields that verdicts rest on, and skips
 // the others. It is not safe for concurrent use.
 type podReader struct {
-	kept *shelf
+	kept *slabs
 }
 
 // podForm returns the form of a list of pods.
@@ -36,7 +36,7 @@ func podForm() listForm[reaper.Pod] {
 }
 
 // newPodReader returns a reader for the pods of a list.
-func newPodReader() *podReader { return &podReader{kept: newShelf()} }
+func newPodReader() *podReader { return &podReader{kept: newSlabs()} }
 
 // read returns what readPod returns for the pod that the message decodes to. As in any
 // protobuf message, the last of several equal fields counts, and several parts of a message
@@ -57,7 +57,7 @@ type wirePod struct {
 }
 
 // read reads the fields of a pod.
-func (w *wirePod) read(message []byte, kept *shelf) error {
+func (w *wirePod) read(message []byte, kept *slabs) error {
 	return eachField(message, func(f wireField) error {
 		var part func(f wireField) error
 		switch int32(f.number) {
@@ -94,7 +94,7 @@ func eachField(message []byte, read func(wireField) error) error {
 }
 
 // readMeta reads a field of an ObjectMeta.
-func (w *wirePod) readMeta(f wireField, kept *shelf) (err error) {
+func (w *wirePod) readMeta(f wireField, kept *slabs) (err error) {
 	switch int32(f.number) {
 	case metaName:
 		w.name, err = f.content()
@@ -137,7 +137,7 @@ func (w *wirePod) readAnnotation(entry []byte) error {
 }
 
 // readSpec reads a field of a PodSpec.
-func (w *wirePod) readSpec(f wireField, kept *shelf) (err error) {
+func (w *wirePod) readSpec(f wireField, kept *slabs) (err error) {
 	switch int32(f.number) {
 	case specGrace:
 		w.fields.grace, err = f.number64()
@@ -194,6 +194,6 @@ func (f wireField) readSecond(to *int64) error {
 func (f wireField) text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
 
 // sharedText is text for one that many pods have.
-func (f wireField) sharedText(kept *shelf) (string, error) {
+func (f wireField) sharedText(kept *slabs) (string, error) {
 	return kept.sharedOf(f.bytes), f.must(protowire.BytesType)
 }

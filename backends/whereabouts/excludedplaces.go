@@ -10,36 +10,36 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// keepers answer for one place after another what its attachments exclude. A tenant may write
+// excludedPlaces say for one place after another what its attachments exclude. A tenant may write
 // thousands of attachments of one range, which has thousands of allocations, so the
-// attachments of a place are sorted once. keepers are safe for concurrent use.
-type keepers struct {
+// attachments of a place are sorted once. excludedPlaces are safe for concurrent use.
+type excludedPlaces struct {
 	mu     sync.Mutex
-	places map[place]*keeper
+	places map[place]*excludedPlace
 	given  map[string]reaper.Spans // what the plugin surely gives to pods, by network
 }
 
-// A keeper has what the attachments without slices keep at one place.
-type keeper struct {
+// An excludedPlace has what the attachments without slices keep at one place.
+type excludedPlace struct {
 	broken   reach // of attachments that cannot be decoded: all that they may exclude
 	excluded reach
 }
 
-// at returns the keeper of a place.
-func (k *keepers) at(at place, all exclusions) *keeper {
+// at returns what is excluded at a place.
+func (k *excludedPlaces) at(at place, all exclusions) *excludedPlace {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at.in = asRange(at.in)
 	found := k.places[at]
 	if found == nil {
-		found = newKeeper(at, all)
+		found = newExcludedPlace(at, all)
 		k.places[at] = found
 	}
 	return found
 }
 
-func newKeeper(at place, all exclusions) *keeper {
-	var k keeper
+func newExcludedPlace(at place, all exclusions) *excludedPlace {
+	var k excludedPlace
 	keeping := all.keepingAt(at)
 	for i := range keeping {
 		switch r := &keeping[i]; {
@@ -59,7 +59,7 @@ func newKeeper(at place, all exclusions) *keeper {
 }
 
 // gives reports whether the plugin surely gives the address to pods of a network.
-func (k *keepers) gives(network string, ip netip.Addr, giving []attachedRange) bool {
+func (k *excludedPlaces) gives(network string, ip netip.Addr, giving []attachedRange) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.given == nil {
@@ -76,8 +76,8 @@ func (k *keepers) gives(network string, ip netip.Addr, giving []attachedRange) b
 	return k.given[network].Contains(ip)
 }
 
-// A reach has spans of attachments, in the order of their first addresses. After sort, each
-// one is that which reaches farthest among itself and those before it.
+// A reach has spans of attachments, sorted by their first addresses. After sort, each carries
+// the span that reaches farthest so far.
 type reach []reached
 
 // A reached is a span of an attachment. Of equal spans, that of the lower order counts.

@@ -7,19 +7,19 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// A shelf keeps what is read of a list of pods. It is not safe for concurrent use. A nil
-// shelf keeps each value alone.
-type shelf struct {
+// slabs hold what is read of a list of pods. They are not safe for concurrent use. With nil
+// slabs, each value is held alone.
+type slabs struct {
 	shared     map[string]string // texts of which one copy is kept: many pods have the same namespace, node or interface
 	texts      TextSlab          // of one pod
 	addresses  Slab[netip.Addr]
 	interfaces Slab[reaper.Interface]
 }
 
-func newShelf() *shelf { return &shelf{shared: make(map[string]string)} }
+func newSlabs() *slabs { return &slabs{shared: make(map[string]string)} }
 
 // sharedOf returns the text of these bytes, and does not keep the bytes.
-func (s *shelf) sharedOf(bytes []byte) string {
+func (s *slabs) sharedOf(bytes []byte) string {
 	if s == nil {
 		return string(bytes)
 	}
@@ -30,7 +30,7 @@ func (s *shelf) sharedOf(bytes []byte) string {
 }
 
 // one returns the copy of the text that is kept.
-func (s *shelf) one(text string) string {
+func (s *slabs) one(text string) string {
 	if s == nil {
 		return text
 	}
@@ -42,7 +42,7 @@ func (s *shelf) one(text string) string {
 }
 
 // ofPod returns copies of the addresses and interfaces of a pod.
-func (s *shelf) ofPod(addresses []netip.Addr, interfaces []reaper.Interface) ([]netip.Addr, []reaper.Interface) {
+func (s *slabs) ofPod(addresses []netip.Addr, interfaces []reaper.Interface) ([]netip.Addr, []reaper.Interface) {
 	if s == nil {
 		return slices.Clone(addresses), slices.Clone(interfaces)
 	}

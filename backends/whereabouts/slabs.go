@@ -5,15 +5,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A shelf keeps the allocations of a listing. It is not safe for concurrent use. The nil
-// shelf keeps each one alone.
-type shelf struct {
+// slabs hold the allocations of a listing. They are not safe for concurrent use. With nil
+// slabs, each one is held alone.
+type slabs struct {
 	texts       kube.TextSlab
 	allocations kube.Slab[reaper.Allocation]
 }
 
 // text returns a copy of the text.
-func (s *shelf) text(text string) string {
+func (s *slabs) text(text string) string {
 	if s == nil {
 		return text
 	}
@@ -21,7 +21,7 @@ func (s *shelf) text(text string) string {
 }
 
 // one returns a list with an empty allocation.
-func (s *shelf) one() []reaper.Allocation {
+func (s *slabs) one() []reaper.Allocation {
 	if s == nil {
 		return make([]reaper.Allocation, 1)
 	}
