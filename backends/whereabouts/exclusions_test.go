@@ -121,7 +121,7 @@ func protectedBy(t *testing.T, excluded exclusions, by string, pools ...ipPool) 
 	t.Helper()
 	var got []string
 	for _, p := range pools {
-		u := p.enginePool(nil)
+		u := p.enginePool()
 		for n := range 6 {
 			ip, err := addressAt(u.Range, fmt.Sprint(n+1))
 			if err != nil {

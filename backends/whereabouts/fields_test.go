@@ -30,7 +30,7 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
-			if got := p.allocation("7", json.RawMessage(tt.stored), nil).UnknownField; got != tt.entry {
+			if got := p.allocation("7", json.RawMessage(tt.stored)).UnknownField; got != tt.entry {
 				t.Errorf("the entry has the unknown field %q, want %q", got, tt.entry)
 			}
 			var o object
@@ -78,7 +78,7 @@ func TestOnlyEntriesWithoutAnInterfaceAreNeverAdopted(t *testing.T) {
 		`{"id":"c1","podref":["default/web-0"]}`:                                 false,
 	} {
 		p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
-		if got := p.allocation("7", json.RawMessage(entry), nil).NeverAdopted; got != want {
+		if got := p.allocation("7", json.RawMessage(entry)).NeverAdopted; got != want {
 			t.Errorf("%s: NeverAdopted is %t, want %t", entry, got, want)
 		}
 	}

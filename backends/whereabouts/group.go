@@ -74,7 +74,7 @@ func groupFor(u reaper.Pool, pools []ipPool) (group string, at place) {
 		if !ok || !mayBeOf(prefix, network) {
 			continue
 		}
-		entry := p.allocation(key, stored, nil)
+		entry := p.allocation(key, stored)
 		if entry.Group == "" || entry.IP != r.IP || entry.Owner.Pod != r.Owner.Pod {
 			continue
 		}

@@ -60,7 +60,7 @@ func (p ipPool) mayBeOf(network string) bool {
 // the IPPool holds, or may hold, for its owner. An entry whose offset cannot be read may be
 // any address of the range.
 func (p ipPool) eachHeld(key string, entry json.RawMessage, rs []reaper.Allocation, wanted map[string][]int, found func(i int)) {
-	held := p.allocation(key, entry, nil)
+	held := p.allocation(key, entry)
 	check := func(i int) {
 		if held.IP == rs[i].IP || !held.IP.IsValid() && p.contains(rs[i].IP) {
 			found(i)

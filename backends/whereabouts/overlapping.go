@@ -92,20 +92,20 @@ type reservation struct {
 	err         error
 }
 
-// readReservation decodes an overlapping reservation, and keeps it in the slabs.
-func readReservation(item json.RawMessage, on *slabs) reservation {
+// readReservation decodes an overlapping reservation.
+func readReservation(item json.RawMessage) reservation {
 	var o object
 	if err := kube.Decode(item, &o); err != nil {
 		return reservation{pool: o.pool(), err: err}
 	}
-	return newReservation(o, on)
+	return newReservation(o)
 }
 
 // readReservations decodes overlapping reservations.
 func readReservations(items []json.RawMessage) iter.Seq[reservation] {
 	return func(yield func(reservation) bool) {
 		for _, item := range items {
-			if !yield(readReservation(item, nil)) {
+			if !yield(readReservation(item)) {
 				return
 			}
 		}
@@ -116,7 +116,6 @@ func readReservations(items []json.RawMessage) iter.Seq[reservation] {
 // engine. The IPPools are by namespace.
 func overlappingPools(reservations iter.Seq[reservation], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		on := new(slabs)
 		for r := range reservations {
 			pool, err := reaper.Pool{}, r.err
 			if err == nil {
@@ -124,7 +123,7 @@ func overlappingPools(reservations iter.Seq[reservation], pools map[string]pools
 				beside := pools[namespace]
 				pool = r.named(beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
-				pool.Allocations[0].Group = on.text(group)
+				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(a reaper.Allocation) json.RawMessage {
 					listed, _ := readToken(a.Token) // token made it
 					return listed.Spec
@@ -141,7 +140,7 @@ func overlappingPools(reservations iter.Seq[reservation], pools map[string]pools
 
 // overlappingPool decodes one overlapping reservation.
 func overlappingPool(o object, pools []ipPool) reaper.Pool {
-	return newReservation(o, nil).named(pools)
+	return newReservation(o).named(pools)
 }
 
 // named returns the pool of the engine. The pools are the IPPools by which an ambiguous name
@@ -158,12 +157,11 @@ func (r reservation) named(pools []ipPool) reaper.Pool {
 	return u
 }
 
-// newReservation decodes all of an overlapping reservation but its name, and keeps it in the
-// slabs.
-func newReservation(o object, on *slabs) reservation {
-	l := reservation{pool: on.text(o.pool()), allocations: on.one()}
+// newReservation decodes all of an overlapping reservation but its name.
+func newReservation(o object) reservation {
+	l := reservation{pool: o.pool(), allocations: make([]reaper.Allocation, 1)}
 	r := &l.allocations[0]
-	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), on.text(token(o)), o.Metadata.CreationTimestamp.Time
+	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), token(o), o.Metadata.CreationTimestamp.Time
 	stored := o.Spec
 	if hasTombstone(o.Spec) {
 		var err error

@@ -75,9 +75,8 @@ func isKey(rest []byte) bool {
 // readNoting is readReservation for a listing, and notes the objects that are not plain.
 func (b *Overlapping) readNoting(odd *sync.Map) func(item json.RawMessage) reservation {
 	b.odd.Store(odd)
-	on := new(slabs)
 	return func(item json.RawMessage) reservation {
-		r := readReservation(item, on)
+		r := readReservation(item)
 		if !isPlain(item) {
 			odd.Store(r.pool, true)
 		}

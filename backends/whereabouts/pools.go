@@ -67,13 +67,12 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // enginePools decodes the IPPools of a listing into pools of the engine.
 func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		on := new(slabs)
 		for item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
 			}
-			u := p.enginePool(on)
+			u := p.enginePool()
 			by.protect(&u, place{u.Network, u.Range}, func(a reaper.Allocation) json.RawMessage { return p.allocations[a.Key] })
 			if !yield(u, err) {
 				return
@@ -82,8 +81,8 @@ func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reap
 	}
 }
 
-// enginePool returns an IPPool as a pool of the engine, whose texts are kept in the slabs.
-func (p ipPool) enginePool(on *slabs) reaper.Pool {
+// enginePool returns an IPPool as a pool of the engine.
+func (p ipPool) enginePool() reaper.Pool {
 	u := reaper.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &reaper.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
@@ -96,7 +95,7 @@ func (p ipPool) enginePool(on *slabs) reaper.Pool {
 	}
 	u.Allocations = make([]reaper.Allocation, 0, len(p.allocations))
 	for key, entry := range p.allocations {
-		u.Allocations = append(u.Allocations, p.allocation(key, entry, on))
+		u.Allocations = append(u.Allocations, p.allocation(key, entry))
 	}
 	slices.SortFunc(u.Allocations, func(a, b reaper.Allocation) int {
 		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key))
@@ -104,9 +103,9 @@ func (p ipPool) enginePool(on *slabs) reaper.Pool {
 	return u
 }
 
-// allocation decodes one allocation, whose texts are kept in the slabs.
-func (p ipPool) allocation(key string, entry json.RawMessage, on *slabs) reaper.Allocation {
-	r := reaper.Allocation{Key: on.text(key), Token: on.text(string(entry))}
+// allocation decodes one allocation.
+func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation {
+	r := reaper.Allocation{Key: key, Token: string(entry)}
 	ip, err := addressAt(p.prefix, key)
 	if err != nil {
 		r.Unreadable = err.Error()
@@ -133,7 +132,7 @@ func (p ipPool) allocation(key string, entry json.RawMessage, on *slabs) reaper.
 	// adopts is not known.
 	r.NeverAdopted = allocation.IfName == "" && claimOf(entry) == "" && r.UnknownField == ""
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
-		r.Group = on.text(groupOf(p.pool(), key, allocation.PodRef))
+		r.Group = groupOf(p.pool(), key, allocation.PodRef)
 	}
 	return r
 }

@@ -63,7 +63,7 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: reaper.Owner{Sandbox: "8cb063d9cc07"}, NeverAdopted: true},
 		},
 	}
-	got := p.enginePool(nil)
+	got := p.enginePool()
 	if got.Capacity == nil || got.Capacity.String() != "30" {
 		t.Errorf("capacity = %v, want 30", got.Capacity)
 	}
@@ -108,7 +108,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
-			got := p.allocation(tt.key, json.RawMessage(tt.entry), nil)
+			got := p.allocation(tt.key, json.RawMessage(tt.entry))
 			if !strings.Contains(got.Unreadable, tt.unreadable) || (got.Unreadable == "") != (tt.unreadable == "") {
 				t.Errorf("Unreadable = %q, want %q in it", got.Unreadable, tt.unreadable)
 			}
@@ -132,7 +132,7 @@ func TestAllocationsAreListedByAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range p.enginePool(nil).Allocations {
+	for _, r := range p.enginePool().Allocations {
 		got = append(got, r.Key)
 	}
 	if want := []string{" 9", "+9", "09", "9 ", "abc", "9", "10", "100"}; !cmp.Equal(want, got) {
@@ -176,7 +176,7 @@ func TestEmptyPoolsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := readPool(json.RawMessage(`{"spec": ` + spec + `}`))
-			if n := len(p.enginePool(nil).Allocations); err != nil || n != 0 {
+			if n := len(p.enginePool().Allocations); err != nil || n != 0 {
 				t.Errorf("readPool = %d allocations, %v, want none", n, err)
 			}
 		})
@@ -239,7 +239,7 @@ func TestListingCanBeLeftEarly(t *testing.T) {
 func FuzzReadPool(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readPool(data)
-		pool := p.enginePool(nil)
+		pool := p.enginePool()
 		if err != nil {
 			return
 		}

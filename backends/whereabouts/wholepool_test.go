@@ -53,7 +53,7 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 		{"by nothing", nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			u := testPool(t, "", "10.0.0.0/29").enginePool(nil)
+			u := testPool(t, "", "10.0.0.0/29").enginePool()
 			u.Allocations = []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.3")}}
 			attachments(tt.sections...).protect(&u, place{u.Network, u.Range})
 			if u.Protected != tt.want {

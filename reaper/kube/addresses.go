@@ -85,11 +85,11 @@ func (s *showing) on(name string) *reaper.Interface {
 // compact returns the addresses and the interfaces in as little memory as they need. The
 // addresses of an interface are a part of all the addresses, where they stand there in
 // their order.
-func (s *showing) compact(on *slabs) ([]netip.Addr, []reaper.Interface) {
-	addresses, interfaces := on.ofPod(s.addresses, s.interfaces)
+func (s *showing) compact(shared sharedTexts) ([]netip.Addr, []reaper.Interface) {
+	addresses, interfaces := slices.Clone(s.addresses), slices.Clone(s.interfaces)
 	for i := range interfaces {
 		own := &interfaces[i]
-		own.Name = on.one(own.Name)
+		own.Name = shared.one(own.Name)
 		if len(own.Addresses) == 0 {
 			continue
 		}

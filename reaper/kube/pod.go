@@ -114,8 +114,8 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	return f.reduce(nil)
 }
 
-// reduce returns the facts that the fields show. It keeps them in the slabs.
-func (f *podFields) reduce(on *slabs) reaper.Pod {
+// reduce returns the facts that the fields show.
+func (f *podFields) reduce(shared sharedTexts) reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
 		UID:      f.uid,
@@ -146,7 +146,7 @@ func (f *podFields) reduce(on *slabs) reaper.Pod {
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true
 	}
-	p.Addresses, p.Interfaces = s.compact(on)
+	p.Addresses, p.Interfaces = s.compact(shared)
 	p.TooMuch = s.tooMuch
 	asks := f.annotations.networks != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && p.Node != ""

@@ -25,7 +25,7 @@ const (
 // A podReader reads pods in protobuf. It reads the fields that verdicts rest on, and skips
 // the others. It is not safe for concurrent use.
 type podReader struct {
-	kept *slabs
+	shared sharedTexts
 }
 
 // podForm returns the form of a list of pods.
@@ -36,37 +36,30 @@ func podForm() listForm[reaper.Pod] {
 }
 
 // newPodReader returns a reader for the pods of a list.
-func newPodReader() *podReader { return &podReader{kept: newSlabs()} }
+func newPodReader() *podReader { return &podReader{make(sharedTexts)} }
 
 // read returns what readPod returns for the pod that the message decodes to. As in any
 // protobuf message, the last of several equal fields counts, and several parts of a message
 // are merged.
 func (r *podReader) read(message []byte) (reaper.Pod, error) {
-	var w wirePod
-	if err := w.read(message, r.kept); err != nil {
+	var fields podFields
+	if err := r.readFields(message, &fields); err != nil {
 		return reaper.Pod{}, err
 	}
-	w.fields.name, w.fields.uid = r.kept.texts.Keep(string(w.name)), r.kept.texts.Keep(string(w.uid))
-	return w.fields.reduce(r.kept), nil
+	return fields.reduce(r.shared), nil
 }
 
-// A wirePod is a pod of which some fields have been read.
-type wirePod struct {
-	name, uid []byte // parts of the message
-	fields    podFields
-}
-
-// read reads the fields of a pod.
-func (w *wirePod) read(message []byte, kept *slabs) error {
+// readFields reads the fields of a pod.
+func (r *podReader) readFields(message []byte, into *podFields) error {
 	return eachField(message, func(f wireField) error {
-		var part func(f wireField) error
+		var part func(f wireField, into *podFields) error
 		switch int32(f.number) {
 		case podMetadata:
-			part = func(f wireField) error { return w.readMeta(f, kept) }
+			part = r.readMeta
 		case podSpec:
-			part = func(f wireField) error { return w.readSpec(f, kept) }
+			part = r.readSpec
 		case podStatus:
-			part = w.readStatus
+			part = readStatus
 		default:
 			return nil
 		}
@@ -74,7 +67,7 @@ func (w *wirePod) read(message []byte, kept *slabs) error {
 		if err != nil {
 			return err
 		}
-		return eachField(content, part)
+		return eachField(content, func(f wireField) error { return part(f, into) })
 	})
 }
 
@@ -94,24 +87,24 @@ func eachField(message []byte, read func(wireField) error) error {
 }
 
 // readMeta reads a field of an ObjectMeta.
-func (w *wirePod) readMeta(f wireField, kept *slabs) (err error) {
+func (r *podReader) readMeta(f wireField, into *podFields) (err error) {
 	switch int32(f.number) {
 	case metaName:
-		w.name, err = f.content()
+		into.name, err = f.text()
 	case metaNamespace:
-		w.fields.namespace, err = f.sharedText(kept)
+		into.namespace, err = f.sharedText(r.shared)
 	case metaUID:
-		w.uid, err = f.content()
+		into.uid, err = f.text()
 	case metaCreated:
-		err = f.readSecond(&w.fields.created)
+		err = f.readSecond(&into.created)
 	case metaDeadline:
-		err = f.readSecond(&w.fields.deadline)
+		err = f.readSecond(&into.deadline)
 	case metaDeletionGrace:
-		w.fields.deletionGrace, err = f.number64()
+		into.deletionGrace, err = f.number64()
 	case metaAnnotations:
 		var entry []byte
 		if entry, err = f.content(); err == nil {
-			err = w.readAnnotation(entry)
+			err = readAnnotation(entry, into)
 		}
 	}
 	return err
@@ -119,7 +112,7 @@ func (w *wirePod) readMeta(f wireField, kept *slabs) (err error) {
 
 // readAnnotation reads an entry of the map of annotations. Key and value may come in
 // either order; a missing one is empty.
-func (w *wirePod) readAnnotation(entry []byte) error {
+func readAnnotation(entry []byte, into *podFields) error {
 	var key, value []byte
 	err := eachField(entry, func(f wireField) (err error) {
 		switch int32(f.number) {
@@ -131,33 +124,33 @@ func (w *wirePod) readAnnotation(entry []byte) error {
 		return err
 	})
 	if err == nil {
-		w.fields.annotations.set(key, value)
+		into.annotations.set(key, value)
 	}
 	return err
 }
 
 // readSpec reads a field of a PodSpec.
-func (w *wirePod) readSpec(f wireField, kept *slabs) (err error) {
+func (r *podReader) readSpec(f wireField, into *podFields) (err error) {
 	switch int32(f.number) {
 	case specGrace:
-		w.fields.grace, err = f.number64()
+		into.grace, err = f.number64()
 	case specNodeName:
-		w.fields.node, err = f.sharedText(kept)
+		into.node, err = f.sharedText(r.shared)
 	case specHostNet:
 		var set int64
 		set, err = f.number64()
-		w.fields.hostNetwork = set != 0
+		into.hostNetwork = set != 0
 	}
 	return err
 }
 
 // readStatus reads a field of a PodStatus.
-func (w *wirePod) readStatus(f wireField) (err error) {
+func readStatus(f wireField, into *podFields) (err error) {
 	switch int32(f.number) {
 	case statusPhase:
-		w.fields.phase, err = f.text()
+		into.phase, err = f.text()
 	case statusPodIP:
-		w.fields.podIP, err = f.text()
+		into.podIP, err = f.text()
 	case statusPodIPs:
 		var message []byte
 		if message, err = f.content(); err != nil {
@@ -170,7 +163,7 @@ func (w *wirePod) readStatus(f wireField) (err error) {
 			}
 			return err
 		})
-		w.fields.podIPs = append(w.fields.podIPs, ip)
+		into.podIPs = append(into.podIPs, ip)
 	}
 	return err
 }
@@ -194,6 +187,29 @@ func (f wireField) readSecond(to *int64) error {
 func (f wireField) text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
 
 // sharedText is text for one that many pods have.
-func (f wireField) sharedText(kept *slabs) (string, error) {
-	return kept.sharedOf(f.bytes), f.must(protowire.BytesType)
+func (f wireField) sharedText(shared sharedTexts) (string, error) {
+	return shared.of(f.bytes), f.must(protowire.BytesType)
+}
+
+// sharedTexts are texts of which one copy is kept: many pods have the same namespace, node or
+// interface. A nil one keeps each alone.
+type sharedTexts map[string]string
+
+// of returns the text of these bytes, and does not keep the bytes.
+func (s sharedTexts) of(bytes []byte) string {
+	if text, ok := s[string(bytes)]; ok {
+		return text
+	}
+	return s.one(string(bytes))
+}
+
+// one returns the copy of the text that is kept.
+func (s sharedTexts) one(text string) string {
+	if kept, ok := s[text]; ok {
+		return kept
+	}
+	if s != nil {
+		s[text] = text
+	}
+	return text
 }
