@@ -256,6 +256,7 @@ func (w *World) Again() {
 // been an hour ago.
 func (w *World) remember() {
 	w.Helper()
+	w.Must(w.Memory.BeginLedger(w.Context()))
 	w.Run(Patient)
 	w.Age()
 	var err error
