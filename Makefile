@@ -17,10 +17,10 @@ TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS
 # The folders of integration whose tests make ship runs, and those whose tests run the engine in
 # their own process. The others run the binary, of which the race detector sees nothing.
 SHIP := ship versions
-RACED := calico hostlocal run/follow run/kube whereabouts
+RACED := calico hostlocal run/kube whereabouts
 
 # What make ship tests: ship-changed runs it if this differs from BASE.
-SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper/cli reaper/report \
+SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper \
 	$(addprefix integration/,$(SHIP) go.mod go.sum kit tools)
 BASE ?= origin/main
 
