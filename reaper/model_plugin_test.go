@@ -131,6 +131,7 @@ func (c *pluginCall) step(s *sharedRange) {
 			c.had = c.ip
 		}
 		c.granted, c.next = c.found || !there, pluginDone
+	case pluginDone: // it makes no more requests
 	}
 }
 

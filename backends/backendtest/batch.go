@@ -42,6 +42,7 @@ func (s *fixture) judge(entries ...entry) batch {
 // warrants expire soon.
 type adoptable struct{ reaper.Backend }
 
+// List implements reaper.Backend.
 func (b adoptable) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for pool, err := range b.Backend.List(ctx) {

@@ -111,7 +111,7 @@ type fakeLedgers struct{ ledger reaper.Ledger }
 func (m *fakeLedgers) Load(context.Context) (reaper.Ledger, error) { return m.ledger, nil }
 
 // Capacity implements reaper.Ledgers.
-func (*fakeLedgers) Capacity() int { return 1000 }
+func (*fakeLedgers) Capacity() int { return 1 << 20 }
 
 // Save implements reaper.Ledgers.
 func (m *fakeLedgers) Save(_ context.Context, l reaper.Ledger) error {

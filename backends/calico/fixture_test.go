@@ -183,7 +183,7 @@ type fakeLedgers struct{ reaper.Ledger }
 
 func (m *fakeLedgers) Load(context.Context) (reaper.Ledger, error) { return m.Ledger, nil }
 
-func (*fakeLedgers) Capacity() int { return 1000 }
+func (*fakeLedgers) Capacity() int { return 1 << 20 }
 
 func (m *fakeLedgers) Save(_ context.Context, l reaper.Ledger) error {
 	m.Ledger = l

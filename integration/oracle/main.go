@@ -71,7 +71,7 @@ func start(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
 	attachments, err := cluster.NetworkAttachmentCRD()
 	if err != nil {
 		return nil, err
