@@ -23,7 +23,7 @@ with the stores. The policy says how long journals are kept: journal.keep and
 journal.keepFor.
 `
 
-// historyFlags are the flags of the history command, and of restore --list.
+// historyFlags are the flags of the history command.
 type historyFlags struct {
 	commandFlags
 	out outputFlags

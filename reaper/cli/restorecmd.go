@@ -35,43 +35,28 @@ type restoreFlags struct {
 	journal string
 	only    []string
 	dryRun  bool
-	list    bool
 }
 
 func newRestore(w ioStreams, at target) *cobra.Command {
 	var f restoreFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:   "restore --run ID | --journal FILE | --list",
+		Use:   "restore --run ID | --journal FILE",
 		Short: "Put back what a run released",
 		Long:  restoreAbout,
 		Args:  noArgs,
-		RunE: withEnv(w, func(ctx context.Context, _ []string) error {
-			if f.list {
-				return f.history(ctx, w)
-			}
-			return restore(ctx, w, f)
-		}),
+		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return restore(ctx, w, f) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
 	f.out.add(flags)
 	flags.Lookup("policy").Usage = "policy `FILE`, for the settings of backends; without one, the defaults"
 	flags.Lookup("verbose").Usage = "log every record"
-	flags.BoolVar(&f.list, "list", false, "list the runs that can be restored, or with --run the allocations of one, as history does; put back nothing")
 	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster, in any case")
 	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run wrote with --journal; - is stdin")
 	flags.StringSliceVar(&f.only, "only", nil, "put back this `IP` only; for more, use commas or repeat the flag")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "report what would be put back, and put back nothing")
 	return cmd
-}
-
-// history is the command with --list.
-func (f restoreFlags) history(ctx context.Context, w ioStreams) error {
-	if f.journal != "" || len(f.only) > 0 {
-		return reaper.BadInput(errors.New("--list: it lists the journals in the cluster, and takes neither --journal nor --only"), "")
-	}
-	return history(ctx, w, historyFlags{f.commandFlags, f.out, f.run})
 }
 
 // addresses returns the addresses of --only.
@@ -93,7 +78,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		return err
 	}
 	if (f.run == "") == (f.journal == "") {
-		return reaper.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID")
+		return reaper.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID, and history lists the runs")
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
