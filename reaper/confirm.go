@@ -94,9 +94,7 @@ func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.lists {
-		if l.slow < slowLists {
-			l.last = nil
-		}
+		l.last = nil
 	}
 }
 

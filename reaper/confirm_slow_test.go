@@ -242,3 +242,46 @@ func (s slowPods) Pods(ctx context.Context) ([]reaper.Pod, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// Promise 4. A list that began while the last of the slow ones was under way is not given to a look
+// that begins after it.
+func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := allocations(1)[0]
+		a.Owner = reaper.Owner{Sandbox: "one"}
+		look := newSecondLook(t, &backendtest.Pods{}, a)
+		s := &slowThenAnswered{Cluster: look.pods, slow: 5}
+		c := reaper.NewConfirmer(s, look.census, 1)
+		for range 4 {
+			c.Confirm(t.Context(), look.orphans)
+		}
+		var fifth sync.WaitGroup
+		fifth.Go(func() { c.Confirm(t.Context(), look.orphans) })
+		time.Sleep(reaper.Freshness/2 + time.Millisecond) // the fifth list is shared no more
+		ws, errs := c.Confirm(t.Context(), look.orphans)
+		equal(t, "errors", errors.Join(errs...), nil)
+		fifth.Wait()
+		w, err := ws[0].Renew(t.Context())
+		refused(t, w, err, reaper.ErrAgain)
+	})
+}
+
+// slowThenAnswered never answers the first lists, and then takes nine tenths of a second.
+type slowThenAnswered struct {
+	reaper.Cluster
+	mu   sync.Mutex
+	slow int
+}
+
+func (s *slowThenAnswered) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	s.mu.Lock()
+	s.slow--
+	hangs := s.slow >= 0
+	s.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	time.Sleep(900 * time.Millisecond)
+	return s.Cluster.Pods(ctx)
+}

@@ -105,11 +105,15 @@ func (c *Confirmer) prefersList(fresh time.Duration) bool {
 
 // shared returns a list of all pods that is young enough. If another caller is reading one for
 // looks of the same age, shared waits for that one. It also shares failures. If too many lists
-// were slow, it returns the error of the last one.
+// were slow, it reads no more.
 func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, error) {
 	c.mu.Lock()
 	of := c.lists[fresh]
-	if l := of.last; l != nil && (of.slow >= slowLists || time.Since(l.began) <= shareList(fresh)) {
+	if of.slow >= slowLists {
+		c.mu.Unlock()
+		return Census{}, fmt.Errorf("list pods: %w", again(errSlow))
+	}
+	if l := of.last; l != nil && time.Since(l.began) <= shareList(fresh) {
 		c.mu.Unlock()
 		select {
 		case <-l.done:

@@ -8,8 +8,8 @@ import (
 )
 
 // fit returns the ledger without the entries for which a stored form of so many bytes has no
-// room, and how many these are. What a restore put back is kept first, and then where pods
-// hang: without these, an address may be released too early. Then follow the times, the
+// room, and how many these are. It is kept first where pods hang, and then what a restore put
+// back: without these, an address may be released too early. Then follow the times, the
 // oldest first: their allocations go first, and make room. The other nodes come last, after
 // the graces. An allocation whose node was forgotten is held while any node is unreachable.
 func (l Ledger) fit(capacity int) (Ledger, int) {
@@ -23,8 +23,8 @@ func (l Ledger) fit(capacity int) (Ledger, int) {
 	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
 	first := func(n int) Ledger {
 		fitting := l
-		fitting.restored, n = take(l.restored, n)
 		fitting.nodes, n = take(hung, n)
+		fitting.restored, n = take(l.restored, n)
 		fitting.seen, n = take(byAge, n)
 		fitting.graces, n = take(l.graces, n)
 		others, _ := take(nodes, n)

@@ -8,7 +8,7 @@ import (
 )
 
 // Promise 1. If a ledger has no room for all entries, it leaves out the nodes first. It keeps
-// what was restored and where pods hang for as long as it can: without these, an address may
+// where pods hang and what was restored for as long as it can: without these, an address may
 // be released too early.
 func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 	key := ledgertest.Key
@@ -24,8 +24,8 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		func() { delete(all.Graces, key("grace")) },
 		func() { delete(all.Seen, key("new")) },
 		func() { delete(all.Seen, key("old")) },
-		func() { delete(all.Nodes, key("hung")) },
 		func() { delete(all.Restored, key("restored")) },
+		func() { delete(all.Nodes, key("hung")) },
 	}
 	l := ledgerOfForm(t, all)
 	for n := range len(drops) + 1 {

@@ -146,14 +146,19 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 		back[n] = &Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
 		back[n].Owner.Pod = PodRef{record.Owner.Namespace, record.Owner.Pod}
 	}
+	left := 0
 	ledger, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ErrLedgerDamaged) {
 		now := r.Now()
-		_, err = saveLedger(ctx, r.Ledgers, ledger.salted(), func(have Ledger) Ledger { return have.withRestored(back, now) })
+		left, err = saveLedger(ctx, r.Ledgers, ledger.salted(), func(have Ledger) Ledger { return have.withRestored(back, now) })
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,
 			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+textOf(err))
+	}
+	if left > 0 {
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(
+			"the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
 	}
 }
 
