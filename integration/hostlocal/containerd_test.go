@@ -57,9 +57,14 @@ func newContainerd(t *testing.T, bin, subnet string, multus bool) *containerd {
 		list = `{"cniVersion": "1.0.0", "name": "multus-cni-network", "plugins": [{"type": "multus", "delegates": [` + list + `]}]}`
 	}
 	n.must(os.WriteFile(n.path(confDir, "10-pods.conflist"), []byte(list), 0o600))
+	// NRI has one socket for all of the machine. The monitor that restarts containers is not needed,
+	// and was the last that was told of a containerd 2 which did not come up.
 	n.must(os.WriteFile(n.path("config.toml"), fmt.Appendf(nil, `version = 2
 root = %q
 state = %q
+disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.monitor.container.v1.restart"]
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
 [grpc]
   address = %q
 [plugins."io.containerd.grpc.v1.cri"]
