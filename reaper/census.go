@@ -28,6 +28,9 @@ type Census struct {
 	fresh map[PodRef]reading // overrides the population
 }
 
+// rejoinAge is how long after its creation a node that becomes ready is back, and not new.
+const rejoinAge = 10 * time.Minute
+
 // NewCensus indexes complete lists whose reading began at the given time. It keeps the
 // pods, which must not change any more. A node that
 // is not among the nodes does not exist; nil means that nodes were not read.

@@ -152,3 +152,22 @@ func (c Census) readyAgain(node string) Node {
 	}
 	return Node{}
 }
+
+// The limits of a plan whose census is empty: it has no pods, or on a node no sandboxes.
+const (
+	noPods      = "the cluster has no pods"
+	noSandboxes = "the container runtime has no sandboxes"
+)
+
+// emptied returns an error if a later list has nothing, and this census something. The limit
+// for an empty census holds at each second look: a container runtime that begins anew may list
+// nothing for a moment. The error wraps ErrAgain.
+func (c Census) emptied(pods, sandboxes int) error {
+	switch {
+	case sandboxes == 0 && len(c.sandboxes.ids) > 0:
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noSandboxes, len(c.sandboxes.ids))
+	case pods == 0 && c.Size() > 0:
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noPods, c.Size())
+	}
+	return nil
+}

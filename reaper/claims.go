@@ -100,9 +100,9 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	return slices.Collect(maps.Keys(refs)), false
 }
 
-// warnOfClaims names the pods whose annotations alone keep what others leaked, and says what
+// claimWarnings names the pods whose annotations alone keep what others leaked, and says what
 // to do if they are false.
-func (r *run) warnOfClaims(c Census, decisions []Decision) {
+func claimWarnings(c Census, decisions []Decision) (warnings []string) {
 	claims, hidden := claimsOf(decisions)
 	if len(claims) > 0 {
 		var pods []string
@@ -113,8 +113,8 @@ func (r *run) warnOfClaims(c Census, decisions []Decision) {
 				hint = "correct them, or set evidence.annotations to own"
 			}
 		}
-		r.warn("allocations are kept only by annotations of pods that they do not name: " + printable.Some(pods) +
-			". If the annotations are false, " + hint)
+		warnings = append(warnings, "allocations are kept only by annotations of pods that they do not name: "+
+			printable.Some(pods)+". If the annotations are false, "+hint)
 	}
 	if hidden.allocations > 0 {
 		var pods []string
@@ -122,8 +122,9 @@ func (r *run) warnOfClaims(c Census, decisions []Decision) {
 			pods = append(pods, pod.String())
 		}
 		slices.Sort(pods)
-		r.warn(fmt.Sprintf("pods that do not show all of their addresses keep allocations that name no pod: %d, such as %s. "+
+		warnings = append(warnings, fmt.Sprintf("pods that do not show all of their addresses keep allocations that name no pod: %d, such as %s. "+
 			"Correct the annotations of %s: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks",
 			hidden.allocations, hidden.example, printable.Some(pods)))
 	}
+	return warnings
 }

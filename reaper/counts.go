@@ -1,6 +1,9 @@
 package reaper
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // tally counts the report's entries, and the allocations in use that have none. It also sets
 // the status of the backends whose releases failed.
@@ -77,4 +80,35 @@ func (c *Counts) add(e *Entry) {
 		c.Failed++
 	case Kept, Planned, Refused:
 	}
+}
+
+// narrow leaves the wanted entries in the report, by index, with their pools and backends,
+// and with those of the selected allocations in use that have no entry.
+func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
+	some := make([]Entry, 0, len(r.Entries))
+	backends, pools := make(map[string]bool), make(map[[2]string]bool)
+	for i, e := range r.Entries {
+		if wanted[i] {
+			some = append(some, e)
+			backends[e.Backend], pools[[2]string{e.Backend, e.Pool}] = true, true
+		}
+	}
+	r.Entries = some
+	for _, a := range left {
+		backends[a.Backend], pools[[2]string{a.Backend, a.Pool}] = true, true
+	}
+	r.Pools = slices.DeleteFunc(r.Pools, func(p PoolReport) bool {
+		id := [2]string{p.Backend, p.Name}
+		pools[id] = pools[id] || !s.byOwner() && s.matchesPool(p.Backend, p.Name)
+		return !pools[id]
+	})
+	r.Networks = slices.DeleteFunc(r.Networks, func(n NetworkReport) bool {
+		return !slices.ContainsFunc(n.Pools, func(pool string) bool { return pools[[2]string{n.Backend, pool}] })
+	})
+	r.Backends = slices.DeleteFunc(r.Backends, func(b BackendReport) bool {
+		fine := b.Status == StatusOK || b.Status == StatusSkipped
+		return fine && !backends[b.Name] && !anyOf(s.Backends, b.Name)
+	})
+	r.count(left)
+	r.Leaked = leakedOf(*r)
 }

@@ -13,10 +13,6 @@ const (
 	// endMargin is what a kubelet gets beyond that, to notice the deletion and to end
 	// the sandbox.
 	endMargin = time.Minute
-
-	// rejoinAge is how long after its creation a node that becomes ready is back, and
-	// not new.
-	rejoinAge = 10 * time.Minute
 )
 
 // lateNews is how far a node may be back already, or by its own clock not yet, while its

@@ -13,13 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// maxText is the largest size of an error in a report, in bytes. An error may quote the
-// message of a webhook or the page of a proxy.
-const maxText = 4 << 10
-
-// textOf returns an error for a report.
-func textOf(err error) string { return printable.Shorten(Plain(err.Error()), maxText) }
-
 // A PartialError has the failures of a run that did not stop it: some backend, pool or
 // release failed, and the rest is done.
 type PartialError struct{ failures *multierror.Error }
@@ -51,14 +44,14 @@ func (r *run) fail(err error) {
 	r.failures = multierror.Append(r.failures, err)
 	like := likeness(err)
 	if r.logged[like] {
-		r.Logger.Debug("failed", "err", textOf(err))
+		r.Logger.Debug("failed", "err", printable.Error(err))
 		return
 	}
 	if r.logged == nil {
 		r.logged = make(map[string]bool)
 	}
 	r.logged[like] = true
-	r.Logger.Error("failed", "err", textOf(err))
+	r.Logger.Error("failed", "err", printable.Error(err))
 }
 
 // failAndWarn is fail for a failure of the run as a whole: the report has it as a
@@ -92,7 +85,7 @@ func (r *run) failed() error {
 	}
 	for _, group := range alike(r.failures.Errors) {
 		if group.count > 1 {
-			r.Logger.Error("equal failures", "count", group.count, "first", textOf(group.first))
+			r.Logger.Error("equal failures", "count", group.count, "first", printable.Error(group.first))
 		}
 	}
 	return &PartialError{r.failures}
@@ -104,9 +97,28 @@ func (r *run) warn(sentence string) {
 	r.addWarning(sentence)
 }
 
+// warnAll is warn for several sentences.
+func (r *run) warnAll(sentences []string) {
+	for _, sentence := range sentences {
+		r.warn(sentence)
+	}
+}
+
+// warnOfKept warns of what is kept in spite of its leaks: pools of which every address is
+// protected, which the report notes too, and what annotations alone keep.
+func (r *run) warnOfKept(inv Inventory, c Census, decisions []Decision) {
+	protected, warnings := protectedPools(inv, decisions)
+	for i := range r.report.Pools {
+		p := &r.report.Pools[i]
+		p.ProtectedBy = protected[[2]string{p.Backend, p.Name}]
+	}
+	r.warnAll(warnings)
+	r.warnAll(claimWarnings(c, decisions))
+}
+
 // addWarning adds a sentence to the report, unless an earlier round has added it.
 func (r *run) addWarning(sentence string) {
-	sentence = printable.Shorten(sentence, maxText)
+	sentence = printable.Shorten(sentence, printable.MaxText)
 	if !slices.Contains(r.report.Warnings, sentence) {
 		r.report.Warnings = append(r.report.Warnings, sentence)
 	}

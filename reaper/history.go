@@ -61,7 +61,7 @@ func (h *History) AddJournal(j Journal, damage error) error {
 		return nil
 	}
 	for line := range strings.Lines(damage.Error()) {
-		h.Warnings = append(h.Warnings, "some allocations are missing: "+printable.Shorten(strings.TrimSuffix(line, "\n"), maxText))
+		h.Warnings = append(h.Warnings, "some allocations are missing: "+printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
 	}
 	return partial([]error{damage})
 }

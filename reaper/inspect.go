@@ -46,8 +46,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 		return r.report, err
 	}
 	r.logDecisions(ctx, decisions)
-	r.warnOfClaims(census, r.selectedOf(entries))
-	r.noteProtectedPools(inv, r.selectedOf(entries))
+	r.warnOfKept(inv, census, r.selectedOf(entries))
 	plan := MakePlan(entries).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
 	for _, i := range plan.due {
@@ -78,7 +77,7 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 	if err != nil {
 		return Census{}, err
 	}
-	r.warnOfExcess(census)
+	r.warnAll(excessWarnings(r.Policy, census))
 	if scope.StatefulSets && len(census.sets) == 0 {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -171,16 +172,16 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			l.Status = StatusPartial
 			l.errs = append(l.errs, err)
 		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.errs) == 0:
-			return listingOf(b, StatusSkipped, textOf(err))
+			return listingOf(b, StatusSkipped, printable.Error(err))
 		default:
-			failed := listingOf(b, StatusFailed, textOf(err))
+			failed := listingOf(b, StatusFailed, printable.Error(err))
 			failed.errs = append(l.errs, err)
 			return failed
 		}
 	}
 	l.Pools = pools.all()
 	if len(l.errs) > 0 {
-		l.Message = textOf(l.errs[0])
+		l.Message = printable.Error(l.errs[0])
 	}
 	l.whole = l.whole && l.boundsObjects()
 	return l
@@ -190,7 +191,7 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 func (l Listing) failures() []string {
 	var all []string
 	for _, err := range l.errs {
-		all = append(all, textOf(err))
+		all = append(all, printable.Error(err))
 	}
 	return all
 }
@@ -233,3 +234,6 @@ func listingOf(b Backend, status Status, message string) Listing {
 
 // asShown returns an address in the form in which pods show it.
 func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+// MarshalJSON writes the status as its word.
+func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }

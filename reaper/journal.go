@@ -2,31 +2,12 @@ package reaper
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 )
-
-// A Record is a copy of an allocation, as its store had it before the release.
-type Record struct {
-	Backend string     `json:"backend"`
-	Pool    string     `json:"pool"`
-	Key     string     `json:"key"`
-	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
-	Owner   EntryOwner `json:"owner"`
-
-	// Stored is the data that Recorder.Record returned.
-	Stored json.RawMessage `json:"stored"`
-}
-
-// String names the record for people.
-func (r Record) String() string {
-	return fmt.Sprintf("the record of backend %q, pool %q, key %q", r.Backend, r.Pool, r.Key)
-}
 
 // A JournalRun identifies the run that wrote a journal.
 type JournalRun struct {

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -234,3 +235,6 @@ func (d Decision) revised() Decision {
 	d.Ruling = &own
 	return d
 }
+
+// MarshalJSON writes the verdict as its word.
+func (v Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }

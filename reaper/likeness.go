@@ -52,9 +52,9 @@ type likes struct {
 // Error is the first failure, with the number of all.
 func (l *likes) Error() string {
 	if l.count == 1 {
-		return textOf(l.first)
+		return printable.Error(l.first)
 	}
-	return fmt.Sprintf("%s failures, the first: %s", printable.Thousands(l.count), textOf(l.first))
+	return fmt.Sprintf("%s failures, the first: %s", printable.Thousands(l.count), printable.Error(l.first))
 }
 
 // alike groups equal failures, in the order of the first of each group.
@@ -71,16 +71,3 @@ func alike(failures []error) []*likes {
 	}
 	return groups
 }
-
-// goWords are the words of Go's packages for what the user or the program did.
-var goWords = strings.NewReplacer(
-	"context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "no answer in time",
-	"net/http: request canceled (Client.Timeout exceeded while awaiting headers)", "no answer in time",
-	"context deadline exceeded (Client.Timeout or context cancellation while reading body)", "the answer did not end in time",
-	"context deadline exceeded", "the time is over",
-	"context canceled", "interrupted",
-)
-
-// Plain returns the text of an error in the words of users: "interrupted" for what Go
-// calls "context canceled".
-func Plain(text string) string { return goWords.Replace(text) }

@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,18 +71,5 @@ func TestSingleReleasesAreLoggedAtDebugLevel(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "gone-1") {
 		t.Errorf("the log has the release:\n%s", log.String())
-	}
-}
-
-func TestErrorsSpeakPlainly(t *testing.T) {
-	for text, want := range map[string]string{
-		"census: list pods: " + context.Canceled.Error():                                              "census: list pods: interrupted",
-		"census: list pods: " + context.DeadlineExceeded.Error():                                      "census: list pods: the time is over",
-		`Get "https://a": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`: `Get "https://a": no answer in time`,
-		"forbidden": "forbidden",
-	} {
-		if got := reaper.Plain(text); got != want {
-			t.Errorf("Plain(%q) = %q, want %q", text, got, want)
-		}
 	}
 }

@@ -1,8 +1,6 @@
 package reaper
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,12 +84,6 @@ func (e *LimitError) excess() string {
 		e.Limit, e.Planned, e.Allocations, e.Allowed)
 }
 
-// The limits of a plan whose census is empty: it has no pods, or on a node no sandboxes.
-const (
-	noPods      = "the cluster has no pods"
-	noSandboxes = "the container runtime has no sandboxes"
-)
-
 // Check returns a *LimitError for each limit that the plan is over.
 //
 // It also refuses a plan whose census is empty. An API server that answers for another
@@ -116,19 +108,6 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 		refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", *limits.MaxFraction))
 	}
 	return refusals
-}
-
-// emptied returns an error if a later list has nothing, and this census something. The limit
-// for an empty census holds at each second look: a container runtime that begins anew may list
-// nothing for a moment. The error wraps ErrAgain.
-func (c Census) emptied(pods, sandboxes int) error {
-	switch {
-	case sandboxes == 0 && len(c.sandboxes.ids) > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noSandboxes, len(c.sandboxes.ids))
-	case pods == 0 && c.Size() > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noPods, c.Size())
-	}
-	return nil
 }
 
 // exceeds reports whether the plan is over limits.maxFraction, however small it is.
@@ -196,49 +175,9 @@ func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
 	return refusals
 }
 
-// doubt remembers a census that is not believed, and since when the figures have been
-// that low. If the census is believed and only the plan is over a limit, there is no
-// doubt any more. Of such a run, nothing is remembered beside but which pods hang.
-func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known bool, c Census, now time.Time, decisions []Decision) {
-	var limit *LimitError
-	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
-		return
-	}
-	r.saveLedger(ctx, ledger, func(have Ledger) Ledger {
-		switch {
-		case c.dropped(have.figures, r.Policy.Limits) == nil:
-			have.doubt = doubt{}
-		case have.doubt.At == 0 || c.dropped(have.doubt.figures, r.Policy.Limits) != nil:
-			have.doubt = doubt{c.figures(), toSecond(now).Unix()}
-		}
-		return have.withHung(decisions)
-	})
-}
-
-// refuse returns a *LimitError with all limits that refuse the plan. If the run ignores
-// limits, it warns instead.
-func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error {
-	limits, grace := r.Policy.Limits, r.Policy.GracePeriod.Duration
-	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
-	if r.IgnoreLimits {
-		for _, limit := range refusals {
-			r.warn("limits are ignored: " + limit.excess())
-		}
-		return nil
-	}
-	limit := joined(refusals)
-	if limit == nil {
-		return nil
-	}
-	limit.Released = len(r.earlier)
-	r.report.refused(plan, limit)
-	return limit
-}
-
-// refused notes the limits that refuse the plan. What is due stays in its store.
-func (r *Report) refused(plan Plan, limit *LimitError) {
-	r.Result.Refused = limit.Refusals()
-	for _, i := range plan.due {
-		r.Entries[i].Outcome = Refused
-	}
+// A Refusal is one limit that the plan exceeds.
+type Refusal struct {
+	Limit   string `json:"limit"`   // the policy's field, or a description
+	Message string `json:"message"` // the limit and the figures
+	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
 }

@@ -35,37 +35,6 @@ func (r *run) finish() {
 	}
 }
 
-// narrow leaves the wanted entries in the report, by index, with their pools and backends,
-// and with those of the selected allocations in use that have no entry.
-func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
-	some := make([]Entry, 0, len(r.Entries))
-	backends, pools := make(map[string]bool), make(map[[2]string]bool)
-	for i, e := range r.Entries {
-		if wanted[i] {
-			some = append(some, e)
-			backends[e.Backend], pools[[2]string{e.Backend, e.Pool}] = true, true
-		}
-	}
-	r.Entries = some
-	for _, a := range left {
-		backends[a.Backend], pools[[2]string{a.Backend, a.Pool}] = true, true
-	}
-	r.Pools = slices.DeleteFunc(r.Pools, func(p PoolReport) bool {
-		id := [2]string{p.Backend, p.Name}
-		pools[id] = pools[id] || !s.byOwner() && s.matchesPool(p.Backend, p.Name)
-		return !pools[id]
-	})
-	r.Networks = slices.DeleteFunc(r.Networks, func(n NetworkReport) bool {
-		return !slices.ContainsFunc(n.Pools, func(pool string) bool { return pools[[2]string{n.Backend, pool}] })
-	})
-	r.Backends = slices.DeleteFunc(r.Backends, func(b BackendReport) bool {
-		fine := b.Status == StatusOK || b.Status == StatusSkipped
-		return fine && !backends[b.Name] && !anyOf(s.Backends, b.Name)
-	})
-	r.count(left)
-	r.Leaked = leakedOf(*r)
-}
-
 // seekOnce is seek for the first round. What it releases may be the last of a pool.
 func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
 	if r.sought || r.Selection.Everything() {
@@ -140,3 +109,20 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 
 // errUnselected says that an object that protects others stays, because one of these does.
 var errUnselected = errors.New("an allocation that it protects is not selected")
+
+// selectedOf returns the decisions that the run reports.
+func (r *run) selectedOf(decisions []Decision) []Decision {
+	if r.selected == nil {
+		return decisions
+	}
+	var some []Decision
+	for i, d := range decisions {
+		if r.selected[i] {
+			some = append(some, d)
+		}
+	}
+	return some
+}
+
+// isSelected reports whether the run reports an entry of the current round, by index.
+func (r *run) isSelected(i int) bool { return r.selected == nil || r.selected[i] }

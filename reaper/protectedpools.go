@@ -8,54 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// noteProtectedPools notes in the report, and warns of, each pool of which every address
-// is protected, if the pool has an address without an owner that is kept for that.
-//
-// It does not count a pool whose ownerless addresses all happen to be protected. That is
-// the usual state of a pool with a reserved address: all other leaks of it are released.
-func (r *run) noteProtectedPools(inv Inventory, decisions []Decision) {
-	kept := make(map[[2]string]bool)
-	for _, d := range decisions {
-		if d.Reason == Protected && d.Allocation.holdsAddress() {
-			kept[[2]string{d.Allocation.Backend, d.Allocation.Pool}] = true
-		}
-	}
-	if len(kept) == 0 {
-		return
-	}
-	objects := protectionsOf(inv)
-	found := make(map[[2]string]string) // what protects a pool, by backend and pool
-	names := make(map[string][]string)  // of the pools, by what protects them
-	var order []string
-	for _, l := range inv.Listings {
-		for _, pool := range l.Pools {
-			id := [2]string{l.Backend, pool.Name}
-			if !kept[id] || !pool.Range.IsValid() {
-				continue
-			}
-			by := pool.Protected
-			if by == "" {
-				by = objects.overAll(pool)
-			}
-			if by == "" {
-				continue
-			}
-			found[id] = by
-			if names[by] == nil {
-				order = append(order, by)
-			}
-			names[by] = append(names[by], l.Backend+" "+pool.Name)
-		}
-	}
-	for i := range r.report.Pools {
-		p := &r.report.Pools[i]
-		p.ProtectedBy = found[[2]string{p.Backend, p.Name}]
-	}
-	for _, by := range order {
-		r.warn("nothing of " + printable.Some(names[by]) + " is released, since every address is protected: " + by)
-	}
-}
-
 // overAll names what protects every address of the pool; it is empty if no objects do.
 // The objects together must name as many of its addresses as the pool can give to pods.
 func (p *protections) overAll(pool Pool) string {
@@ -90,4 +42,50 @@ func (p *protections) overAll(pool Pool) string {
 		return fmt.Sprintf("%s and %d more", all[0], len(all)-1)
 	}
 	return all[0]
+}
+
+// protectedPools returns what protects each pool of which every address is protected, by its
+// backend and its name, if the pool has an address without an owner that is kept for that. The
+// warnings name these pools.
+//
+// It does not count a pool whose ownerless addresses all happen to be protected. That is
+// the usual state of a pool with a reserved address: all other leaks of it are released.
+func protectedPools(inv Inventory, decisions []Decision) (found map[[2]string]string, warnings []string) {
+	kept := make(map[[2]string]bool)
+	for _, d := range decisions {
+		if d.Reason == Protected && d.Allocation.holdsAddress() {
+			kept[[2]string{d.Allocation.Backend, d.Allocation.Pool}] = true
+		}
+	}
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	objects := protectionsOf(inv)
+	found = make(map[[2]string]string)
+	names := make(map[string][]string) // of the pools, by what protects them
+	var order []string
+	for _, l := range inv.Listings {
+		for _, pool := range l.Pools {
+			id := [2]string{l.Backend, pool.Name}
+			if !kept[id] || !pool.Range.IsValid() {
+				continue
+			}
+			by := pool.Protected
+			if by == "" {
+				by = objects.overAll(pool)
+			}
+			if by == "" {
+				continue
+			}
+			found[id] = by
+			if names[by] == nil {
+				order = append(order, by)
+			}
+			names[by] = append(names[by], l.Backend+" "+pool.Name)
+		}
+	}
+	for _, by := range order {
+		warnings = append(warnings, "nothing of "+printable.Some(names[by])+" is released, since every address is protected: "+by)
+	}
+	return found, warnings
 }

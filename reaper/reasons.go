@@ -1,5 +1,7 @@
 package reaper
 
+import "strings"
+
 // A Reason says why an allocation got its verdict. Reasons are stable words that users
 // script against.
 type Reason string
@@ -40,4 +42,19 @@ func Reasons() []Reason {
 		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
 		NotPodOwned, NodeUnreachable, TerminationStuck, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
 	}
+}
+
+// words returns the reason as people write it: NodeUnreachable is "node unreachable".
+func (r Reason) words() string {
+	var b strings.Builder
+	for i, c := range string(r) {
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // errNoAnswer says that a backend broke its contract.
@@ -274,7 +276,7 @@ func (r *run) settle(i int, outcome Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
-		e.Error = textOf(err)
+		e.Error = printable.Error(err)
 	}
 	r.Logger.Debug("release", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "reason", e.Reason, "outcome", outcome, "err", err)

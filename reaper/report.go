@@ -188,15 +188,6 @@ type Entry struct {
 	Error     string     `json:"error,omitempty"`
 }
 
-// An EntryOwner is the owner of an allocation, as far as the store names it.
-type EntryOwner struct {
-	Namespace string `json:"namespace,omitempty"`
-	Pod       string `json:"pod,omitempty"`
-	Sandbox   string `json:"sandbox,omitempty"`
-	Interface string `json:"interface,omitempty"`
-	Node      string `json:"node,omitempty"`
-}
-
 // Brief returns the report without the entries that are in use and were kept, if they
 // have no note.
 func (r Report) Brief() Report {
@@ -209,12 +200,6 @@ func (r Report) Brief() Report {
 	r.Entries = brief
 	return r
 }
-
-// MarshalJSON writes the status as its word.
-func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// MarshalJSON writes the verdict as its word.
-func (v Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 
 // newReport returns the report of an inventory, without entries.
 func newReport(info RunInfo, inv Inventory) Report {

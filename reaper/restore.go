@@ -92,7 +92,7 @@ func (r *restoreCall) warnOfDamage() {
 	}
 	r.failures = append(r.failures, r.Damage)
 	for line := range strings.Lines(r.Damage.Error()) {
-		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+printable.Shorten(strings.TrimSuffix(line, "\n"), maxText))
+		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+textOf(err))
+			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+printable.Error(err))
 		} else {
 			defer unlock()
 		}
@@ -154,7 +154,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,
-			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+textOf(err))
+			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+printable.Error(err))
 	}
 	if left > 0 {
 		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(
@@ -257,7 +257,7 @@ func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
-		e.Error = textOf(err)
+		e.Error = printable.Error(err)
 		r.failures = append(r.failures, &poolFailure{e.Backend, e.Pool, e.Key, err})
 	}
 	r.Logger.Debug("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,

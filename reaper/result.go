@@ -18,13 +18,6 @@ type Result struct {
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// A Refusal is one limit that the plan exceeds.
-type Refusal struct {
-	Limit   string `json:"limit"`   // the policy's field, or a description
-	Message string `json:"message"` // the limit and the figures
-	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
-}
-
 // Leaked counts the allocations that have no owner. Total is the sum of the others.
 type Leaked struct {
 	Total    int `json:"total"`
@@ -145,19 +138,4 @@ func (r Report) unlisted() []string {
 		}
 	}
 	return names
-}
-
-// words returns the reason as people write it: NodeUnreachable is "node unreachable".
-func (r Reason) words() string {
-	var b strings.Builder
-	for i, c := range string(r) {
-		if c >= 'A' && c <= 'Z' {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			c += 'a' - 'A'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
 }

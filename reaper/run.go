@@ -206,7 +206,7 @@ func (r *run) round(ctx context.Context) error {
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %s", census.found())
-	r.warnOfExcess(census)
+	r.warnAll(excessWarnings(r.Policy, census))
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
@@ -226,9 +226,8 @@ func (r *run) round(ctx context.Context) error {
 	}
 	plan := MakePlan(entries).after(r.spent).beside(r.left).within(r.selected)
 	r.noteUnselected(plan)
-	r.noteProtectedPools(inv, r.selectedOf(entries))
 	r.logDecisions(ctx, decisions)
-	r.warnOfClaims(census, r.selectedOf(entries))
+	r.warnOfKept(inv, census, r.selectedOf(entries))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
 
 	// 4. A plan that is over a limit is refused as a whole.

@@ -153,20 +153,3 @@ func (p Plan) within(selected []bool) Plan {
 
 // selects reports whether the plan is about the allocation of a decision, by index.
 func (p Plan) selects(i int) bool { return p.selected == nil || p.selected[i] }
-
-// selectedOf returns the decisions that the run reports.
-func (r *run) selectedOf(decisions []Decision) []Decision {
-	if r.selected == nil {
-		return decisions
-	}
-	var some []Decision
-	for i, d := range decisions {
-		if r.selected[i] {
-			some = append(some, d)
-		}
-	}
-	return some
-}
-
-// isSelected reports whether the run reports an entry of the current round, by index.
-func (r *run) isSelected(i int) bool { return r.selected == nil || r.selected[i] }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -24,7 +23,7 @@ const maxLine = 16 << 10
 func linesOf(err error) []string {
 	var lines []string
 	for _, text := range textsOf(err) {
-		lines = append(lines, printable.Shorten(printable.Line(reaper.Plain(text)), maxLine))
+		lines = append(lines, printable.Shorten(printable.Line(printable.Plain(text)), maxLine))
 	}
 	return lines
 }
@@ -76,7 +75,7 @@ func newHandler(w io.Writer, text bool, level slog.Level) slog.Handler {
 		if a.Value.Kind() == slog.KindString {
 			a.Value = slog.StringValue(printable.Shorten(a.Value.String(), maxLine))
 		} else if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(printable.Shorten(reaper.Plain(err.Error()), maxLine))
+			a.Value = slog.StringValue(printable.Shorten(printable.Plain(err.Error()), maxLine))
 		}
 		return a
 	}}

@@ -38,7 +38,7 @@ func writeTermination(file string, r reaper.Report, cause error) error {
 	if cause != nil {
 		// A byte of the error can take six in JSON.
 		room := (maxMessage - len(line) - len(`,"error":""`) - 1) / 6
-		text := reaper.Plain(cause.Error())
+		text := printable.Plain(cause.Error())
 		message.Error = text[:min(len(text), max(0, room))]
 		if line, err = json.Marshal(message); err != nil {
 			return fmt.Errorf("termination message: %w", err)

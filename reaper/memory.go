@@ -1,0 +1,127 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+)
+
+// loadLedger loads the ledger of earlier runs. It reports false if the stored ledger
+// could not be read. Then it may be whole, and must not be replaced.
+func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
+	ledger, err := r.Ledgers.Load(ctx)
+	switch {
+	case errors.Is(err, ErrLedgerDamaged):
+		r.warn(err.Error() + "; all allocations count as first seen now, and it is forgotten on which nodes pods were and hung, and what was restored")
+	case err != nil:
+		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
+		return Ledger{}, false
+	}
+	return ledger.salted(), true
+}
+
+// remembers reports whether the run stores what it finds.
+func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
+
+// rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
+// the next round of the same run otherwise. By a wrong clock it stores nothing.
+func (r *run) rememberPlan(ctx context.Context, have Ledger, known bool, next func(Ledger) Ledger) {
+	switch {
+	case !r.Remember:
+		r.memory = next(have)
+	case known && r.checkClock() == nil:
+		r.remains = r.saveLedger(ctx, have, next) || r.remains
+	}
+}
+
+// recall notes in the report whether its times outlast the run. If they do not, the next
+// run begins every grace period again, and the report has no times. If an earlier run
+// stored a ledger and this one stored none, that is so for what has leaked since.
+func (r *run) recall() {
+	r.info.Memory, r.report.Run.Memory = r.remains, r.remains
+	if r.remains {
+		for i := range r.report.Entries {
+			e, d := &r.report.Entries[i], &r.decisions[i]
+			if e.Verdict == Suspected && !r.stored.knows(d) {
+				e.FirstSeen, e.Due = nil, nil
+			}
+		}
+		return
+	}
+	waiting := false
+	for i := range r.report.Entries {
+		e := &r.report.Entries[i]
+		waiting = waiting || e.Verdict == Suspected && r.isSelected(i)
+		e.FirstSeen, e.Due = nil, nil
+	}
+	if waiting && *r.Policy.DryRun {
+		repeated := "the CronJob"
+		if r.Node != "" {
+			repeated = "the DaemonSet or the timer"
+		}
+		r.warn("no run has stored a ledger, so every grace period begins with this run and no due times are known: " +
+			"run with --remember, or let " + repeated + " run")
+	}
+}
+
+// forget removes the released allocations from the ledger that was saved. If they come
+// back, they are new.
+func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
+	var released []*Allocation
+	for _, i := range plan.due {
+		if r.report.Entries[i].Outcome == Released {
+			released = append(released, plan.decisions[i].Allocation)
+		}
+	}
+	if len(released) > 0 {
+		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.without(released, saved) })
+	}
+}
+
+// saveLedger replaces the ledger by what next makes of it. If another run wrote in
+// between, next gets the ledger of that run. It warns of what does not fit. It reports
+// whether the ledger is stored.
+func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Ledger) bool {
+	made := have
+	left, err := saveLedger(ctx, r.Ledgers, have, func(have Ledger) Ledger {
+		made = next(have)
+		return made
+	})
+	if err != nil {
+		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
+		return false
+	}
+	r.stored = made
+	if left > 0 {
+		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
+			"and addresses whose node was forgotten are held while a node is not ready", made.Len()-left, left))
+	}
+	return true
+}
+
+// saveLedger is run.saveLedger without the report. It returns how many entries did not
+// fit.
+func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Ledger) Ledger) (left int, err error) {
+	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
+	err = retry.Do(ctx, b, func(ctx context.Context) error {
+		var want Ledger
+		want, left = next(have).fit(ledgers.Capacity())
+		if want.Equal(have) {
+			return nil
+		}
+		err := ledgers.Save(ctx, want)
+		if !errors.Is(err, ErrAgain) {
+			return err
+		}
+		theirs, loadErr := ledgers.Load(ctx)
+		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
+			return loadErr
+		}
+		have = theirs.salted()
+		return retry.RetryableError(err)
+	})
+	return left, err
+}
