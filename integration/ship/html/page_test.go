@@ -53,19 +53,6 @@ func TestRefusalComesBeforeThePools(t *testing.T) {
 	}
 }
 
-// The sample has each state, so the tests and the pictures have them.
-func TestSampleHasEveryState(t *testing.T) {
-	tab := open(t, sampleReport(false))
-	for _, state := range []string{"failed", "waiting", "held", "protected", "released", "other", "in use", "not allocated"} {
-		if got := tab.text(".legend"); !strings.Contains(got, state) {
-			t.Errorf("the legend has no %s: %s", state, got)
-		}
-	}
-	if got := open(t, refusedReport()).text(".legend"); !strings.Contains(got, "due") {
-		t.Errorf("the legend has no due: %s", got)
-	}
-}
-
 func TestAddressesSortAsAddresses(t *testing.T) {
 	tab := open(t, sampleReport(false))
 	addresses := func() []netip.Addr {

@@ -295,8 +295,3 @@ func largeReport() reaper.Report {
 	s.pool("whereabouts", "kube-system/10.128.0.0-16", "10.128.0.0/16", "", 0.86)
 	return s.finish()
 }
-
-// samples are the reports that have all parts of the page.
-func samples() map[string]reaper.Report {
-	return map[string]reaper.Report{"released": sampleReport(false), "refused": refusedReport()}
-}
