@@ -104,7 +104,6 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	want(tab, rows+".length", n)
 
 	// A state's button filters, and Next turns the page.
-	n = r.Summary.InUse
 	tab.do(chromedp.Click(".tallies li:last-child button"))
 	if got := tab.text("#entries .count"); !strings.HasPrefix(got, "1–50 of 1,") {
 		t.Errorf("the button of the addresses in use shows %q", got)
@@ -112,7 +111,7 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	first := tab.text("#entries tbody tr")
 	tab.do(chromedp.Click("#entries .pager button:last-child"))
 	if got := tab.text("#entries tbody tr"); got == first || !strings.HasPrefix(tab.text("#entries .count"), "51–100 of 1,") {
-		t.Errorf("the second page begins with %q of %d", got, n)
+		t.Errorf("the second page begins with %q", got)
 	}
 }
 
