@@ -1,20 +1,9 @@
 package reaper
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
-
-// Denied says for which backends the run's account lacks a right to release. The zero
-// Denied denies nothing.
-type Denied struct {
-	All      error            // a right that every release needs is missing
-	Backends map[string]error // by name
-}
-
-// of returns why nothing of a backend can be released; nil if it can.
-func (d Denied) of(backend string) error { return cmp.Or(d.All, d.Backends[backend]) }
 
 // permitted asks once, before the first write, for the rights to release what is due. It
 // returns the plan without the backends for which a right is missing. Without the question,
