@@ -20,11 +20,11 @@ func BenchmarkDecode(b *testing.B) {
 			pool, reservations := stored(n / 2)
 			decode := func() []reaper.Pool {
 				var all []reaper.Pool
-				for p := range enginePools(slices.Values([]json.RawMessage{pool}), protections{}) {
+				for p := range enginePools(slices.Values([]json.RawMessage{pool}), protections{excluded: new(exclusions)}) {
 					all = append(all, p)
 				}
 				beside := readPools(slices.Values([]json.RawMessage{pool}))
-				for p := range overlappingPools(readReservations(reservations), beside, protections{}) {
+				for p := range overlappingPools(readReservations(reservations), beside, protections{excluded: new(exclusions)}) {
 					all = append(all, p)
 				}
 				return all

@@ -31,7 +31,7 @@ func BenchmarkReservationsBesideNodeSlices(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("slices=", count), func(b *testing.B) {
 			for b.Loop() {
-				for pool, err := range overlappingPools(readReservations(reservations), readPools(slices.Values(pools)), protections{}) {
+				for pool, err := range overlappingPools(readReservations(reservations), readPools(slices.Values(pools)), protections{excluded: new(exclusions)}) {
 					if err != nil || pool.Allocations[0].Group == "" {
 						b.Fatalf("%s: %v, and the group %q", pool.Name, err, pool.Allocations[0].Group)
 					}

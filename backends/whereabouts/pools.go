@@ -32,8 +32,8 @@ type Pools struct {
 	client   rest.Interface
 	settings Settings
 
-	mu       sync.Mutex
-	excluded exclusions // of the last listing
+	mu     sync.Mutex
+	ranges []attachedRange // of the last listing
 }
 
 // NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1,
@@ -58,7 +58,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			return
 		}
 		b.mu.Lock()
-		b.excluded = excluded
+		b.ranges = excluded.ranges
 		b.mu.Unlock()
 		excluded.beside(enginePools(consumed(items), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
