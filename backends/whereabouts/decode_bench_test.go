@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +19,11 @@ func BenchmarkDecode(b *testing.B) {
 			pool, reservations := stored(n / 2)
 			decode := func() []reaper.Pool {
 				var all []reaper.Pool
-				for p := range enginePools(slices.Values([]json.RawMessage{pool}), protections{excluded: new(exclusions)}) {
+				for p := range enginePools([]json.RawMessage{pool}, protections{excluded: new(exclusions)}) {
 					all = append(all, p)
 				}
-				beside := readPools(slices.Values([]json.RawMessage{pool}))
-				for p := range overlappingPools(readReservations(reservations), beside, protections{excluded: new(exclusions)}) {
+				beside := readPools([]json.RawMessage{pool})
+				for p := range overlappingPools(readAll(reservations), beside, protections{excluded: new(exclusions)}) {
 					all = append(all, p)
 				}
 				return all
@@ -65,4 +64,13 @@ func liveHeap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// readAll decodes overlapping reservations.
+func readAll(items []json.RawMessage) []reservation {
+	var all []reservation
+	for _, item := range items {
+		all = append(all, readReservation(item))
+	}
+	return all
 }

@@ -60,14 +60,14 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 		b.mu.Lock()
 		b.ranges = excluded.ranges
 		b.mu.Unlock()
-		excluded.beside(enginePools(consumed(items), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
 // enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reaper.Pool, error] {
+func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for item := range items {
+		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
