@@ -9,7 +9,6 @@ import (
 	"iter"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"k8s.io/client-go/rest"
@@ -38,8 +37,8 @@ type Overlapping struct {
 	// tombstone: as they were with it, or the zero object if that is not known.
 	begun sync.Map
 
-	mu    sync.Mutex                // held while the IPPools are read
-	pools atomic.Pointer[poolsRead] // the IPPools as last read; nil if they are to be read
+	mu    sync.Mutex // held while the IPPools are read
+	pools *poolsRead // the IPPools as last read; nil if they are to be read
 }
 
 // NewOverlapping returns the backend over a client of
@@ -78,7 +77,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // A tombstone that an earlier attempt left is listed as Interrupted.
 func (b *Overlapping) forget() {
 	b.begun.Clear()
-	b.pools.Store(nil)
+	b.mu.Lock()
+	b.pools = nil
+	b.mu.Unlock()
 }
 
 // A reservation is an overlapping reservation as it was listed: the pool of the engine that
@@ -163,9 +164,7 @@ func newReservation(o object) reservation {
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	if !hasOnly(stored, spec.ContainerID, spec.PodRef, spec.IfName) {
-		r.UnknownField = unknownField(stored, "spec", overlappingFields)
-	}
+	r.UnknownField = unknownField(stored, "spec", overlappingFields)
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
 	return l

@@ -123,9 +123,7 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 	if allocation.PodRef != "" {
 		r.Owner.Pod = readOwner(within(r.Token, allocation.PodRef))
 	}
-	if !hasOnly(entry, allocation.ContainerID, allocation.PodRef, allocation.IfName) {
-		r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
-	}
+	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in
 	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
 	// wrote entries without one, and they adopt none. What the field of a later version

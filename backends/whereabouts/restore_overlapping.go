@@ -57,13 +57,34 @@ func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]jso
 // an object of its name exists. If the release was interrupted, the object still
 // exists with a tombstone: Restore puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
+}
+
+// Compare implements reaper.Recorder. It reads the objects one by one.
+func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return eachRecord(pool, rs, func(r recorded) error {
+		return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
+			now, err := get(ctx, b.client, overlappingResource, pool)
+			if gone(err, overlappingResource, pool) {
+				return nil
+			}
+			if err != nil {
+				return retryable(err)
+			}
+			return r.compare(now)
+		})
+	})
+}
+
+// eachRecord answers each record of an object: by do, if Record can have returned it.
+func eachRecord(pool string, rs []reaper.Record, do func(recorded) error) []error {
 	wanted := make(map[string]recorded, 1)
 	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
 		wanted[r.Key], err = readRecorded(r)
 		return err
 	})
 	for i, r := range good {
-		errs[i] = b.restore(ctx, pool, wanted[r.Key])
+		errs[i] = do(wanted[r.Key])
 	}
 	return errs
 }
@@ -109,28 +130,6 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		}
 		return err
 	})
-}
-
-// Compare implements reaper.Recorder. It reads the objects one by one.
-func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
-	wanted := make(map[string]recorded, 1)
-	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
-		wanted[r.Key], err = readRecorded(r)
-		return err
-	})
-	for i, r := range good {
-		errs[i] = retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
-			now, err := get(ctx, b.client, overlappingResource, pool)
-			if gone(err, overlappingResource, pool) {
-				return nil
-			}
-			if err != nil {
-				return retryable(err)
-			}
-			return wanted[r.Key].compare(now)
-		})
-	}
-	return errs
 }
 
 // compare returns nil if the stored object is the tombstone of the recorded one, whose

@@ -223,27 +223,3 @@ func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 		})
 	}
 }
-
-// Of any record, Restore creates only the object of its address. The object names a
-// pod, and has no tombstone.
-func FuzzOverlappingRecord(f *testing.F) {
-	f.Add("10.0.0.4", "10.0.0.4", storedOverlapping("default/web-0", `,"labels":{"a":"b"}`))
-	f.Add("10.0.0.4", "10.0.0.4", storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`}`))
-	f.Fuzz(func(t *testing.T, key, ip, stored string) {
-		r, err := readRecorded(reaper.Record{Backend: OverlappingName, Pool: "kube-system/" + key, Key: key, IP: ip, Stored: json.RawMessage(stored)})
-		if err != nil {
-			return
-		}
-		var o object
-		if err := kube.Decode(r.body, &o); err != nil {
-			t.Fatal(err)
-		}
-		entry := overlappingPool(o, nil).Allocations[0]
-		if o.Metadata.Name != key || o.Metadata.UID != "" || o.Metadata.ResourceVersion != "" {
-			t.Errorf("the record becomes %s", r.body)
-		}
-		if owner := entry.Owner.Pod; entry.Interrupted || owner.Namespace == "" || owner.Name == "" || !sameJSON(o.Spec, r.spec) {
-			t.Errorf("the record of %v becomes %s", owner, r.body)
-		}
-	})
-}
