@@ -17,7 +17,7 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements reaper.Recorder. It reads the objects again, because the token has only
+// Record implements reaper.Backend. It reads the objects again, because the token has only
 // their version and spec.
 func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	wanted := make(map[string]int, len(rs)) // the places, by pool
@@ -53,14 +53,14 @@ func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]jso
 	return records, nil
 }
 
-// Restore implements reaper.Recorder. It creates the object again, which fails if
+// Restore implements reaper.Backend. It creates the object again, which fails if
 // an object of its name exists. If the release was interrupted, the object still
 // exists with a tombstone: Restore puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
 }
 
-// Compare implements reaper.Recorder. It reads the objects one by one.
+// Compare implements reaper.Backend. It reads the objects one by one.
 func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error {
 		return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
