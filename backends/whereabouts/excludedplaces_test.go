@@ -1,10 +1,13 @@
 package whereabouts
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +16,85 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
+// someRange draws a range of an attachment, of a few overlapping ones.
+func someRange(t *rapid.T) attachedRange {
+	ip := func(what string) netip.Addr {
+		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 15).Draw(t, what))})
+	}
+	r := attachedRange{
+		sliced:     rapid.IntRange(0, 2).Draw(t, "sliced") == 0,
+		slice:      rapid.SampledFrom([]string{"/29", "/30"}).Draw(t, "slice"),
+		network:    rapid.SampledFrom([]string{"", "blue"}).Draw(t, "network"),
+		anyNetwork: rapid.Bool().Draw(t, "any network"),
+		from:       netip.MustParsePrefix(rapid.SampledFrom([]string{"10.0.0.0/28", "10.0.0.8/29"}).Draw(t, "from")),
+	}
+	if rapid.Bool().Draw(t, "gives") {
+		r.first, r.last = ip("first"), ip("last")
+	}
+	if rapid.IntRange(0, 4).Draw(t, "broken") == 0 {
+		r.broken = errors.New("broken")
+		return r
+	}
+	var spans []reaper.Span
+	for range rapid.IntRange(0, 3).Draw(t, "excludes") {
+		spans = append(spans, reaper.Span{First: ip("excluded"), Last: ip("to")})
+	}
+	r.exclude = reaper.NewSpans(spans...)
+	return r
+}
+
+// Promise 1. What protects an address is found as a walk through all attachments finds it: it
+// is protected by the one, if it is by the other, and an attachment that does is named. A pool
+// is protected as a whole if and only if every address that it can give is.
+func TestProtectionIsWhatAWalkFinds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := new(exclusions)
+		for i := range rapid.IntRange(0, 6).Draw(t, "attachments") {
+			all.add(fmt.Sprint("ns/a", i), []attachedRange{someRange(t)})
+		}
+		at := place{network: rapid.SampledFrom([]string{"", unnamed, "blue", "blue-n1", "red"}).Draw(t, "at")}
+		if in := rapid.SampledFrom([]string{"", "10.0.0.0/28", "10.0.0.8/29"}).Draw(t, "in"); in != "" {
+			at.in = netip.MustParsePrefix(in)
+		}
+		k, whole := all.at(at), true
+		for last := range 17 {
+			ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(last)})
+			gives := func(fits func(attachedRange) bool) bool {
+				return slices.ContainsFunc(all.ranges, func(r attachedRange) bool {
+					return fits(r) && r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.Contains(ip)
+				})
+			}
+			var want []string
+			for _, r := range all.ranges {
+				sameSlices := func(g attachedRange) bool {
+					return g.sliced && g.network == r.network && g.from == r.from && g.slice == r.slice
+				}
+				switch {
+				case !r.from.Contains(ip) || !r.mayBeOf(at):
+				case r.sliced && !r.anyNetwork && gives(sameSlices):
+				case r.broken != nil:
+					want = append(want, "the network attachment "+r.attachment+" may exclude it: broken")
+				case r.exclude.Contains(ip):
+					want = append(want, "excluded by the network attachment "+r.attachment)
+				}
+			}
+			if gives(func(r attachedRange) bool { return !r.sliced && cmp.Or(r.network, unnamed) == at.network }) {
+				want = nil
+			}
+			got := k.protection(ip)
+			if got == "" && len(want) > 0 || got != "" && !slices.Contains(want, got) {
+				t.Fatalf("%s at %v is protected by %q, want one of %q", ip, at, got, strings.Join(want, ", "))
+			}
+			whole = whole && (last < 9 || last > 14 || got != "") // 10.0.0.8/29 without its ends
+		}
+		if got := k.wholeProtection(netip.MustParsePrefix("10.0.0.8/29")); (got != "") != whole {
+			t.Errorf("the whole pool is protected by %q, want %v", got, whole)
+		}
+	})
+}
+
 // attachments returns what the network attachments with these sections exclude.
-func attachments(sections ...string) exclusions {
+func attachments(sections ...string) *exclusions {
 	var items []json.RawMessage
 	for i, section := range sections {
 		items = append(items, json.RawMessage(attachment(fmt.Sprint("lan-", i), single(section))))
@@ -61,42 +141,6 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A pool is protected as a whole if and only if every address that it can give is.
-func TestWholeProtectionIsThatOfEveryAddress(t *testing.T) {
-	addresses := rapid.Custom(func(t *rapid.T) string {
-		text := fmt.Sprintf("10.0.0.%d", rapid.IntRange(0, 17).Draw(t, "address"))
-		if bits := rapid.IntRange(26, 32).Draw(t, "bits"); rapid.Bool().Draw(t, "range") {
-			return fmt.Sprintf("%s/%d", text, bits)
-		}
-		return text
-	})
-	sections := rapid.Custom(func(t *rapid.T) string {
-		section := fmt.Sprintf(`, "range": %q`, rapid.SampledFrom([]string{"10.0.0.0/28", "10.0.0.0/28", "10.0.0.8/29", "10.0.0.0/24"}).Draw(t, "range"))
-		if excludes := rapid.SliceOfN(addresses, 0, 6).Draw(t, "exclude"); len(excludes) > 0 {
-			section += `, "exclude": ["` + strings.Join(excludes, `", "`) + `"]`
-		}
-		if rapid.IntRange(0, 9).Draw(t, "sliced") == 0 {
-			section += `, "node_slice_size": "/28"`
-		}
-		return section
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		all := attachments(rapid.SliceOfN(sections, 1, 3).Draw(t, "sections")...)
-		at := place{unnamed, netip.MustParsePrefix("10.0.0.0/28")}
-		want := true
-		for n := range 14 {
-			ip, err := addressAt(at.in, fmt.Sprint(n+1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want = want && all.protection(at, ip) != ""
-		}
-		if got := all.wholeProtection(at, at.in); (got != "") != want {
-			t.Errorf("the whole pool is protected by %q, want %v", got, want)
-		}
-	})
 }
 
 // An overlapping reservation is of the range of its entry's pool. So an attachment of a
