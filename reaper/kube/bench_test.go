@@ -61,9 +61,9 @@ func benchPages(b *testing.B, n int) [][]byte {
 func BenchmarkReadPods(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		pages := benchPages(b, n)
-		for name, read := range map[string]func(data []byte, f listForm[reaper.Pod]) (page[reaper.Pod], error){
-			"decoded": func(data []byte, _ listForm[reaper.Pod]) (page[reaper.Pod], error) { return decoded(data) },
-			"read": func(data []byte, f listForm[reaper.Pod]) (page[reaper.Pod], error) {
+		for name, read := range map[string]func(data []byte, f Form[reaper.Pod]) (page[reaper.Pod], error){
+			"decoded": func(data []byte, _ Form[reaper.Pod]) (page[reaper.Pod], error) { return decoded(data) },
+			"read": func(data []byte, f Form[reaper.Pod]) (page[reaper.Pod], error) {
 				return f.read(&answerBody{from: bytes.NewReader(data), left: MaxPage})
 			},
 		} {
@@ -103,7 +103,7 @@ func BenchmarkHeldPods(b *testing.B) {
 			}
 			all = append(all, page.items...)
 		}
-		form = listForm[reaper.Pod]{}
+		form = Form[reaper.Pod]{}
 		b.ReportMetric(float64(heap()-before)/n, "B/pod-listed")
 		census := reaper.NewCensus(time.Now(), all, nil)
 		all = nil

@@ -12,9 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// pageSize is the largest number of objects on the first page of a list, as with kubectl.
-const pageSize = 500
-
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
 // implements reaper.Cluster. Every read is a quorum read: requests have no
 // resourceVersion, so that the API server answers from its store, or from a cache that is
@@ -22,8 +19,6 @@ const pageSize = 500
 type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // whose pods are listed; empty: all pods are
-
-	lists *listMode
 }
 
 // A Group is the client of an API group.
@@ -34,7 +29,7 @@ type Group interface {
 // NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
 // It does not take the clientset of all API groups, which makes the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
-	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw, lists: modeOf(raw)}
+	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw}
 }
 
 // Pods implements reaper.Cluster.
@@ -46,22 +41,22 @@ func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
 		}
 		return pods
 	}
-	list, err := readList(ctx, c.lists, request, podForm())
-	return list.items, answered(err)
+	list, err := ReadList(ctx, c.raw, request, podForm())
+	return list, Answered(err)
 }
 
 // StatefulSets implements reaper.Cluster.
 func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	request := func() *rest.Request { return c.apps.Get().Resource("statefulsets") }
-	list, err := readList(ctx, c.lists, request, formOf("apps/v1", "StatefulSetList", readStatefulSet))
-	return list.items, answered(err)
+	list, err := ReadList(ctx, c.raw, request, FormOf("apps/v1", "StatefulSetList", readStatefulSet))
+	return list, Answered(err)
 }
 
 // Nodes implements reaper.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	request := func() *rest.Request { return c.core.Get().Resource("nodes") }
-	list, err := readList(ctx, c.lists, request, formOf("v1", "NodeList", readNode))
-	return list.items, answered(err)
+	list, err := ReadList(ctx, c.raw, request, FormOf("v1", "NodeList", readNode))
+	return list, Answered(err)
 }
 
 // Pod implements reaper.Cluster. It makes one request. If the API server asks to come back
@@ -76,6 +71,6 @@ func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reape
 	case Gone(err, "pods", ref.Name):
 		return reaper.Pod{}, reaper.Absent, nil
 	default:
-		return reaper.Pod{}, reaper.Unknown, answered(err)
+		return reaper.Pod{}, reaper.Unknown, Answered(err)
 	}
 }

@@ -14,15 +14,15 @@ import (
 // concurrent use.
 //
 // A read waits as long as there are as many requests as the limit, and so does a write with a
-// context of unhurried. Any other write does not wait, because its warrant would expire meanwhile,
+// context of Unhurried. Any other write does not wait, because its warrant would expire meanwhile,
 // and the lock too. A run makes no more such writes at the same time than the limit.
 type InFlight struct{ places *semaphore.Weighted }
 
-// unhurriedKey marks a context of unhurried.
+// UnhurriedKey marks a context of Unhurried.
 type unhurriedKey struct{}
 
-// unhurried returns a context for writes that may wait, since no warrant permits them.
-func unhurried(ctx context.Context) context.Context {
+// Unhurried returns a context for writes that may wait, since no warrant permits them.
+func Unhurried(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unhurriedKey{}, true)
 }
 

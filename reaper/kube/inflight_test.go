@@ -95,7 +95,7 @@ func TestUnhurriedWritesAreLimited(t *testing.T) {
 		transport := NewInFlight(3).Wrap(server)
 		for range 9 {
 			go func() {
-				_ = send(unhurried(t.Context()), t, transport, http.MethodPost, "/api/v1/configmaps", time.Second)
+				_ = send(Unhurried(t.Context()), t, transport, http.MethodPost, "/api/v1/configmaps", time.Second)
 			}()
 		}
 		time.Sleep(time.Minute)

@@ -135,7 +135,7 @@ func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, er
 	case err != nil:
 		return nil, err
 	case list.ResourceVersion == "":
-		return nil, errNoList
+		return nil, errors.New("the answer is not a list: it has no resourceVersion")
 	case len(list.Items) == 0:
 		return nil, nil //nolint:nilnil // the ConfigMap does not exist
 	}

@@ -138,8 +138,8 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 	request := func() *rest.Request {
 		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
 	}
-	list, err := readPages(ctx, journalPage, pagesOf(request, formOf("v1", "ConfigMapList", reduce)))
-	return list.items, answered(err)
+	all, err := ReadPages(ctx, journalPage, request, FormOf("v1", "ConfigMapList", reduce))
+	return all, Answered(err)
 }
 
 // namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another

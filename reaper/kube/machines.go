@@ -27,12 +27,12 @@ const (
 func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
 	version, err := servedVersion(ctx, c.raw, machineGroup, machineVersion, machineResource)
 	if err != nil || version == "" {
-		return nil, answered(err)
+		return nil, Answered(err)
 	}
 	all, err := ListReduced(ctx, c.raw, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", machineGroup, version, machineResource)
 	}, readMachine)
-	return all, answered(err)
+	return all, Answered(err)
 }
 
 // readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. What

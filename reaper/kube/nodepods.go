@@ -15,7 +15,7 @@ type NodePods struct{ pods *Cluster }
 
 // NewNodePods returns the pods of a node; raw is a RawClient.
 func NewNodePods(core Group, raw rest.Interface, node string) NodePods {
-	return NodePods{&Cluster{core: core.RESTClient(), raw: raw, node: node, lists: modeOf(raw)}}
+	return NodePods{&Cluster{core: core.RESTClient(), raw: raw, node: node}}
 }
 
 // Pods implements reaper.Cluster for the pods of the node.

@@ -1,8 +1,6 @@
 package kube
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -29,9 +27,9 @@ type podReader struct {
 }
 
 // podForm returns the form of a list of pods.
-func podForm() listForm[reaper.Pod] {
-	form := formOf("v1", "PodList", readPod)
-	form.protobuf = newPodReader().read
+func podForm() Form[reaper.Pod] {
+	form := FormOf("v1", "PodList", readPod)
+	form.Protobuf = newPodReader().read
 	return form
 }
 
@@ -51,9 +49,9 @@ func (r *podReader) read(message []byte) (reaper.Pod, error) {
 
 // readFields reads the fields of a pod.
 func (r *podReader) readFields(message []byte, into *podFields) error {
-	return eachField(message, func(f wireField) error {
-		var part func(f wireField, into *podFields) error
-		switch int32(f.number) {
+	return EachField(message, func(f Field) error {
+		var part func(f Field, into *podFields) error
+		switch int32(f.Number) {
 		case podMetadata:
 			part = r.readMeta
 		case podSpec:
@@ -63,47 +61,32 @@ func (r *podReader) readFields(message []byte, into *podFields) error {
 		default:
 			return nil
 		}
-		content, err := f.content()
+		content, err := f.Content()
 		if err != nil {
 			return err
 		}
-		return eachField(content, func(f wireField) error { return part(f, into) })
+		return EachField(content, func(f Field) error { return part(f, into) })
 	})
 }
 
-// eachField calls a function with each field of a message, until it returns an error.
-func eachField(message []byte, read func(wireField) error) error {
-	for len(message) > 0 {
-		f, rest, err := nextField(message)
-		if err == nil {
-			err = read(f)
-		}
-		if err != nil {
-			return err
-		}
-		message = rest
-	}
-	return nil
-}
-
 // readMeta reads a field of an ObjectMeta.
-func (r *podReader) readMeta(f wireField, into *podFields) (err error) {
-	switch int32(f.number) {
+func (r *podReader) readMeta(f Field, into *podFields) (err error) {
+	switch int32(f.Number) {
 	case metaName:
-		into.name, err = f.text()
+		into.name, err = f.Text()
 	case metaNamespace:
-		into.namespace, err = f.sharedText(r.shared)
+		into.namespace, err = r.sharedText(f)
 	case metaUID:
-		into.uid, err = f.text()
+		into.uid, err = f.Text()
 	case metaCreated:
-		err = f.readSecond(&into.created)
+		err = readSecond(f, &into.created)
 	case metaDeadline:
-		err = f.readSecond(&into.deadline)
+		err = readSecond(f, &into.deadline)
 	case metaDeletionGrace:
-		into.deletionGrace, err = f.number64()
+		into.deletionGrace, err = f.Int()
 	case metaAnnotations:
 		var entry []byte
-		if entry, err = f.content(); err == nil {
+		if entry, err = f.Content(); err == nil {
 			err = readAnnotation(entry, into)
 		}
 	}
@@ -114,12 +97,12 @@ func (r *podReader) readMeta(f wireField, into *podFields) (err error) {
 // either order; a missing one is empty.
 func readAnnotation(entry []byte, into *podFields) error {
 	var key, value []byte
-	err := eachField(entry, func(f wireField) (err error) {
-		switch int32(f.number) {
+	err := EachField(entry, func(f Field) (err error) {
+		switch int32(f.Number) {
 		case entryKey:
-			key, err = f.content()
+			key, err = f.Content()
 		case entryVal:
-			value, err = f.content()
+			value, err = f.Content()
 		}
 		return err
 	})
@@ -130,36 +113,42 @@ func readAnnotation(entry []byte, into *podFields) error {
 }
 
 // readSpec reads a field of a PodSpec.
-func (r *podReader) readSpec(f wireField, into *podFields) (err error) {
-	switch int32(f.number) {
+func (r *podReader) readSpec(f Field, into *podFields) (err error) {
+	switch int32(f.Number) {
 	case specGrace:
-		into.grace, err = f.number64()
+		into.grace, err = f.Int()
 	case specNodeName:
-		into.node, err = f.sharedText(r.shared)
+		into.node, err = r.sharedText(f)
 	case specHostNet:
 		var set int64
-		set, err = f.number64()
+		set, err = f.Int()
 		into.hostNetwork = set != 0
 	}
 	return err
 }
 
+// sharedText returns the text that a field is, which many pods have.
+func (r *podReader) sharedText(f Field) (string, error) {
+	content, err := f.Content()
+	return r.shared.of(content), err
+}
+
 // readStatus reads a field of a PodStatus.
-func readStatus(f wireField, into *podFields) (err error) {
-	switch int32(f.number) {
+func readStatus(f Field, into *podFields) (err error) {
+	switch int32(f.Number) {
 	case statusPhase:
-		into.phase, err = f.text()
+		into.phase, err = f.Text()
 	case statusPodIP:
-		into.podIP, err = f.text()
+		into.podIP, err = f.Text()
 	case statusPodIPs:
 		var message []byte
-		if message, err = f.content(); err != nil {
+		if message, err = f.Content(); err != nil {
 			return err
 		}
 		var ip string
-		err = eachField(message, func(f wireField) (err error) {
-			if f.number == podIPText {
-				ip, err = f.text()
+		err = EachField(message, func(f Field) (err error) {
+			if f.Number == podIPText {
+				ip, err = f.Text()
 			}
 			return err
 		})
@@ -169,26 +158,18 @@ func readStatus(f wireField, into *podFields) (err error) {
 }
 
 // readSecond reads the seconds of the Time that the field is.
-func (f wireField) readSecond(to *int64) error {
-	message, err := f.content()
+func readSecond(f Field, to *int64) error {
+	message, err := f.Content()
 	if err != nil {
 		return err
 	}
 	*to = 0
-	return eachField(message, func(f wireField) (err error) {
-		if f.number == timeSeconds {
-			*to, err = f.number64()
+	return EachField(message, func(f Field) (err error) {
+		if f.Number == timeSeconds {
+			*to, err = f.Int()
 		}
 		return err
 	})
-}
-
-// text returns a copy of the text that the field is.
-func (f wireField) text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
-
-// sharedText is text for one that many pods have.
-func (f wireField) sharedText(shared sharedTexts) (string, error) {
-	return shared.of(f.bytes), f.must(protowire.BytesType)
 }
 
 // sharedTexts are texts of which one copy is kept: many pods have the same namespace, node or

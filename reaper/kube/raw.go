@@ -46,14 +46,12 @@ func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.R
 
 // ListReduced is ListRaw, and reduces the objects as they come, so that it does not hold all
 // of them in full. It calls reduce from one goroutine at a time, for an object that is read
-// again more than once, and also for one that is gone when the list is read again. With a client
-// of Remember, it asks the API server but once whether its lists are read whole.
+// again more than once, and also for one that is gone when the list is read again.
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
-	list, err := readList(ctx, modeOf(client), request, listForm[T]{
+	return ReadList(ctx, client, request, Form[T]{
 		json: func(object json.RawMessage) (T, error) { return reduce(object), nil },
 	})
-	return list.items, err
 }
 
 // Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.
