@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -53,11 +54,11 @@ func fromCluster(w ioStreams, list func(context.Context, connection) ([]string, 
 // runNames returns the IDs of the runs whose journals are in the cluster.
 func runNames(ctx context.Context, c connection) ([]string, error) {
 	journals, err := kube.ListMetadata(ctx, c.raw, func(get *rest.Request) *rest.Request {
-		return get.AbsPath("/api/v1/namespaces", c.stateNamespace, "configmaps").Param("labelSelector", kube.JournalLabel+"=true")
+		return get.AbsPath("/api/v1/namespaces", c.stateNamespace, "configmaps").Param("labelSelector", state.JournalLabel+"=true")
 	})
 	var names []string
 	for _, m := range journals {
-		names = append(names, m.Labels[kube.RunLabel])
+		names = append(names, m.Labels[state.RunLabel])
 	}
 	return names, err
 }

@@ -18,7 +18,7 @@ import (
 // and the lock too. A run makes no more such writes at the same time than the limit.
 type InFlight struct{ places *semaphore.Weighted }
 
-// UnhurriedKey marks a context of Unhurried.
+// unhurriedKey marks a context of Unhurried.
 type unhurriedKey struct{}
 
 // Unhurried returns a context for writes that may wait, since no warrant permits them.

@@ -1,3 +1,5 @@
+// Package kube asks the API server for what a backend needs: it reads whole lists, sorts the
+// errors, and limits how many requests there are at the same time.
 package kube
 
 import (
@@ -51,6 +53,17 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 	request := func() *rest.Request { return narrow(client.Get()) }
 	return ReadList(ctx, client, request, Form[T]{
 		json: func(object json.RawMessage) (T, error) { return reduce(object), nil },
+	})
+}
+
+// Discover reads what the API server says of itself at a path, such as /apis.
+func Discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
+	return Patiently(ctx, func(ctx context.Context) error {
+		data, err := Send(ctx, client.Get().AbsPath(path...))
+		if err != nil {
+			return err
+		}
+		return Decode(data, into)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -26,12 +26,12 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const controller = "ip-reaper.github.io/ip-reaper"
 
 // eventRecorder speaks for a pod of the test's namespace, or for none.
-func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *kube.EventRecorder {
+func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *state.EventRecorder {
 	self := reaper.PodRef{Namespace: f.namespace, Name: pod}
 	if pod == "" {
 		self = reaper.PodRef{}
 	}
-	return kube.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
+	return state.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
 }
 
 // report is that of the run that the test is about: its ID is the namespace's

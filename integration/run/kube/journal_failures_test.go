@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // threeParts are records that take three ConfigMaps, the first of which has the
@@ -207,8 +207,8 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   string
 	}{
-		{"label removed", func(cm *corev1.ConfigMap) { delete(cm.Labels, kube.RunLabel) }, "write 1 lacks part 2 of 3"},
-		{"another run's label", func(cm *corev1.ConfigMap) { cm.Labels[kube.RunLabel] = "run-2" }, "write 1 lacks part 2 of 3"},
+		{"label removed", func(cm *corev1.ConfigMap) { delete(cm.Labels, state.RunLabel) }, "write 1 lacks part 2 of 3"},
+		{"another run's label", func(cm *corev1.ConfigMap) { cm.Labels[state.RunLabel] = "run-2" }, "write 1 lacks part 2 of 3"},
 		{"no data", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, second},
 		{"junk", data([]byte("junk")), second},
 		{"cut off", func(cm *corev1.ConfigMap) {

@@ -22,7 +22,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // A journalFixture is a namespace without a journal, and the reaper's way to it through
@@ -46,8 +46,8 @@ func newJournalFixture(t *testing.T) *journalFixture {
 }
 
 // journals are those of a new run.
-func (f *journalFixture) journals(keep int) *kube.Journals {
-	return kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: keep})
+func (f *journalFixture) journals(keep int) *state.Journals {
+	return state.NewJournals(f.reaper.CoreV1(), f.namespace, state.Retention{Runs: keep})
 }
 
 // run is a run that writes journals.
@@ -79,7 +79,7 @@ var noise = sync.OnceValue(func() string {
 })
 
 // write writes the journal of a run, each time some records more.
-func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *kube.Journals {
+func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *state.Journals {
 	f.Helper()
 	j := f.journals(keep)
 	for _, r := range writes {
@@ -100,7 +100,7 @@ func (f *journalFixture) stored() map[string]corev1.ConfigMap {
 	}
 	all := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
-		if name, ok := strings.CutPrefix(cm.Name, kube.JournalName+"-"); ok {
+		if name, ok := strings.CutPrefix(cm.Name, state.JournalName+"-"); ok {
 			all[name] = cm
 		}
 	}
@@ -202,7 +202,7 @@ func TestPruneKeepsWhatIsYoung(t *testing.T) {
 		t.Run(keepFor.String(), func(t *testing.T) {
 			f := newJournalFixture(t)
 			for _, id := range []string{"run-1", "run-2", "run-3"} {
-				j := kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: 1, For: keepFor})
+				j := state.NewJournals(f.reaper.CoreV1(), f.namespace, state.Retention{Runs: 1, For: keepFor})
 				f.must(errors.Join(j.Write(t.Context(), run(id), records(1, 10)), j.Prune(t.Context())))
 				f.awaitNextSecond()
 			}
@@ -309,8 +309,8 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 		{"ip-reaper-journal-run-0-1-1", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
 		{"ip-reaper-journal-run-0-1-2", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
 		{"copy-of-a-journal", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
-		{"ip-reaper-journal-run-2-1-1", func(cm *corev1.ConfigMap) { cm.Labels[kube.RunLabel] = "run-2" }, `part of run "run-0"`},
-		{"without-a-run", func(cm *corev1.ConfigMap) { delete(cm.Labels, kube.RunLabel) }, `part of run "run-0"`},
+		{"ip-reaper-journal-run-2-1-1", func(cm *corev1.ConfigMap) { cm.Labels[state.RunLabel] = "run-2" }, `part of run "run-0"`},
+		{"without-a-run", func(cm *corev1.ConfigMap) { delete(cm.Labels, state.RunLabel) }, `part of run "run-0"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newJournalFixture(t)
@@ -326,7 +326,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 				t.Error(err)
 			}
 			got := f.stored()
-			delete(got, strings.TrimPrefix(tt.name, kube.JournalName+"-"))
+			delete(got, strings.TrimPrefix(tt.name, state.JournalName+"-"))
 			if _, ok := got["run-1-1-1"]; len(got) != 1 || !ok {
 				t.Errorf("%v, want the journal of run-1 alone", slices.Collect(maps.Keys(got)))
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -36,10 +36,10 @@ func (f *fixture) nodesOf(from, n int) reaper.Ledger {
 
 // ledgers returns the ledger of the test's namespace and what is stored of it. The proxy
 // is between it and the API server.
-func (f *fixture) ledgers() (*kube.Ledgers, reaper.Ledger, *proxy.Proxy) {
+func (f *fixture) ledgers() (*state.Ledgers, reaper.Ledger, *proxy.Proxy) {
 	f.Helper()
 	client, p := f.watched()
-	l := kube.NewLedgers(client.CoreV1(), f.namespace)
+	l := state.NewLedgers(client.CoreV1(), f.namespace)
 	have, err := l.Load(f.Context())
 	f.must(err)
 	return l, have, p
@@ -56,7 +56,7 @@ func (f *fixture) wantLedger(want reaper.Ledger) {
 // large lets the ledger of the namespace have parts, as the component large does.
 func (f *fixture) large() {
 	f.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.LedgerName}, Data: map[string]string{"large": "true"}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: state.LedgerName}, Data: map[string]string{"large": "true"}}
 	_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(), cm, metav1.CreateOptions{})
 	f.must(err)
 }
@@ -64,7 +64,7 @@ func (f *fixture) large() {
 // wantParts checks how many parts of the ledger exist.
 func (f *fixture) wantParts(want int) {
 	f.Helper()
-	parts, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{LabelSelector: kube.LedgerLabel + "=part"})
+	parts, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{LabelSelector: state.LedgerLabel + "=part"})
 	f.must(err)
 	if len(parts.Items) != want {
 		f.Errorf("%d parts, want %d", len(parts.Items), want)

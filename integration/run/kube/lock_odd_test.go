@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // A lease without a time of its own counts from its creation, which the API
@@ -36,7 +36,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 	}
 	remove := func(f *fixture, _ *clock) {
-		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), kube.LockName, metav1.DeleteOptions{}))
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), state.LockName, metav1.DeleteOptions{}))
 	}
 	for _, tt := range []struct {
 		name        string

@@ -19,19 +19,19 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // lock is the lock of the test's namespace, which is not renewed unless the test
 // says when.
-func (f *fixture) lock(client kubernetes.Interface, c *clock) *kube.Lock {
-	l := kube.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
+func (f *fixture) lock(client kubernetes.Interface, c *clock) *state.Lock {
+	l := state.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
 
 // acquire takes the lock, which has to be free.
-func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
+func (f *fixture) acquire(l *state.Lock, holder string) (release func()) {
 	f.Helper()
 	release, err := l.Acquire(f.Context(), holder)
 	f.must(err)
@@ -39,7 +39,7 @@ func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
 }
 
 // wantLocked checks that a holder does not get the lock because of another.
-func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
+func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 	f.Helper()
 	_, err := l.Acquire(f.Context(), "latecomer")
 	var locked *reaper.LockedError
@@ -55,7 +55,7 @@ func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
 // storedLease is the lease as the API server has it.
 func (f *fixture) storedLease() *coordinationv1.Lease {
 	f.Helper()
-	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), state.LockName, metav1.GetOptions{})
 	f.must(err)
 	return lease
 }
@@ -72,7 +72,7 @@ func (f *fixture) leases() []coordinationv1.Lease {
 // goroutine.
 func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
 	leases := f.Kube.CoordinationV1().Leases(f.namespace)
-	lease, err := leases.Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	lease, err := leases.Get(f.Context(), state.LockName, metav1.GetOptions{})
 	if err == nil {
 		change(lease)
 		_, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})

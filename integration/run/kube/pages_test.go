@@ -18,6 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // listed lists all pods as the program does, and returns those of the test's namespace. The
@@ -43,7 +44,7 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []reaper.Pod, re
 	}
 	raw, err := kube.RawClient(p.Config(f.Config))
 	f.must(err)
-	all, err := kube.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
+	all, err := state.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
 	f.must(err)
 	for _, pod := range all {
 		if pod.Ref.Namespace == f.namespace {
