@@ -82,26 +82,6 @@ func (s *showing) on(name string) *reaper.Interface {
 	return &s.interfaces[len(s.interfaces)-1]
 }
 
-// compact returns the addresses and the interfaces in as little memory as they need. The
-// addresses of an interface are a part of all the addresses, where they stand there in
-// their order.
-func (s *showing) compact(shared sharedTexts) ([]netip.Addr, []reaper.Interface) {
-	addresses, interfaces := slices.Clone(s.addresses), slices.Clone(s.interfaces)
-	for i := range interfaces {
-		own := &interfaces[i]
-		own.Name = shared.one(own.Name)
-		if len(own.Addresses) == 0 {
-			continue
-		}
-		from := max(0, slices.Index(addresses, own.Addresses[0]))
-		to := min(from+len(own.Addresses), len(addresses))
-		if slices.Equal(addresses[from:to], own.Addresses) {
-			own.Addresses = addresses[from:to:to]
-		}
-	}
-	return addresses, interfaces
-}
-
 // readNetworkStatus adds the addresses of a network-status annotation by interface. For an
 // interface without a name, it uses the name of the network. It adds what it can read, and
 // reports whether that is all of the annotation. It reads no further than the limits.

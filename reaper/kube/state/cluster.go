@@ -18,7 +18,7 @@ import (
 // as new.
 type Cluster struct {
 	core, apps, raw rest.Interface
-	node            string // whose pods are listed; empty: all pods are
+	node            string // the only one whose pods are listed; empty: all
 }
 
 // A Group is the client of an API group.
@@ -30,6 +30,13 @@ type Group interface {
 // It does not take the clientset of all API groups, which makes the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
 	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw}
+}
+
+// NewNodePods returns the pods of one node, and nothing else: it lists no virtual machines, no
+// StatefulSets and no nodes. So it is for runs on a node, where such lists keep nothing. raw is a
+// RawClient.
+func NewNodePods(core Group, raw rest.Interface, node string) *Cluster {
+	return &Cluster{core: core.RESTClient(), raw: raw, node: node}
 }
 
 // Pods implements reaper.Cluster.
@@ -47,6 +54,9 @@ func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
 
 // StatefulSets implements reaper.Cluster.
 func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
 	request := func() *rest.Request { return c.apps.Get().Resource("statefulsets") }
 	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("apps/v1", "StatefulSetList", readStatefulSet))
 	return list, kube.Answered(err)
@@ -54,12 +64,15 @@ func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error
 
 // Nodes implements reaper.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
 	request := func() *rest.Request { return c.core.Get().Resource("nodes") }
 	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("v1", "NodeList", readNode))
 	return list, kube.Answered(err)
 }
 
-// Pod implements reaper.Cluster. It makes one request. If the API server asks to come back
+// Pod implements reaper.Cluster for a pod of any node. It makes one request. If the API server asks to come back
 // later, the error says when: the client does not wait, because other pods are looked at
 // in the same time.
 func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {

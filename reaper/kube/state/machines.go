@@ -26,6 +26,9 @@ const (
 // first: an account without any right to virtual machines may do so, and neither a 404 nor
 // a 403 of the list says that there is no such resource.
 func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
 	version, err := servedVersion(ctx, c.raw, machineGroup, machineVersion, machineResource)
 	if err != nil || version == "" {
 		return nil, kube.Answered(err)

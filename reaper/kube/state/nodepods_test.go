@@ -15,14 +15,13 @@ func TestNodePodsAreThoseOfTheNode(t *testing.T) {
 		inProtobuf.say(listOf(running(nil)))(w, r)
 	}})
 	c.node = "node-a"
-	n := NodePods{c}
-	pods, err := n.Pods(t.Context())
+	pods, err := c.Pods(t.Context())
 	if err != nil || len(pods) != 1 {
 		t.Errorf("Pods = %d, %v, want 1", len(pods), err)
 	}
-	machines, machinesErr := n.VirtualMachines(t.Context())
-	sets, setsErr := n.StatefulSets(t.Context())
-	nodes, nodesErr := n.Nodes(t.Context())
+	machines, machinesErr := c.VirtualMachines(t.Context())
+	sets, setsErr := c.StatefulSets(t.Context())
+	nodes, nodesErr := c.Nodes(t.Context())
 	if len(machines)+len(sets)+len(nodes) > 0 || machinesErr != nil || setsErr != nil || nodesErr != nil {
 		t.Errorf("there is more than pods: %v, %v, %v", machines, sets, nodes)
 	}

@@ -111,11 +111,11 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 	for _, ip := range pod.Status.PodIPs {
 		f.podIPs = append(f.podIPs, ip.IP)
 	}
-	return f.reduce(nil)
+	return f.reduce()
 }
 
 // reduce returns the facts that the fields show.
-func (f *podFields) reduce(shared sharedTexts) reaper.Pod {
+func (f *podFields) reduce() reaper.Pod {
 	p := reaper.Pod{
 		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
 		UID:      f.uid,
@@ -146,7 +146,7 @@ func (f *podFields) reduce(shared sharedTexts) reaper.Pod {
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true
 	}
-	p.Addresses, p.Interfaces = s.compact(shared)
+	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
 	asks := f.annotations.networks != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && p.Node != ""

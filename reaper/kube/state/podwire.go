@@ -21,42 +21,34 @@ const (
 	entryKey, entryVal = 1, 2
 )
 
-// A podReader reads pods in protobuf. It reads the fields that verdicts rest on, and skips
-// the others. It is not safe for concurrent use.
-type podReader struct {
-	shared sharedTexts
-}
-
-// podForm returns the form of a list of pods.
+// podForm returns the form of a list of pods. Its messages are read field by field: a pod has some
+// hundred fields on which no verdict rests.
 func podForm() kube.Form[reaper.Pod] {
 	form := kube.FormOf("v1", "PodList", readPod)
-	form.Protobuf = newPodReader().read
+	form.Protobuf = readPodMessage
 	return form
 }
 
-// newPodReader returns a reader for the pods of a list.
-func newPodReader() *podReader { return &podReader{make(sharedTexts)} }
-
-// read returns what readPod returns for the pod that the message decodes to. As in any
+// readPodMessage returns what readPod returns for the pod that the message decodes to. As in any
 // protobuf message, the last of several equal fields counts, and several parts of a message
 // are merged.
-func (r *podReader) read(message []byte) (reaper.Pod, error) {
+func readPodMessage(message []byte) (reaper.Pod, error) {
 	var fields podFields
-	if err := r.readFields(message, &fields); err != nil {
+	if err := readFields(message, &fields); err != nil {
 		return reaper.Pod{}, err
 	}
-	return fields.reduce(r.shared), nil
+	return fields.reduce(), nil
 }
 
 // readFields reads the fields of a pod.
-func (r *podReader) readFields(message []byte, into *podFields) error {
+func readFields(message []byte, into *podFields) error {
 	return kube.EachField(message, func(f kube.Field) error {
 		var part func(f kube.Field, into *podFields) error
 		switch int32(f.Number) {
 		case podMetadata:
-			part = r.readMeta
+			part = readMeta
 		case podSpec:
-			part = r.readSpec
+			part = readSpec
 		case podStatus:
 			part = readStatus
 		default:
@@ -71,12 +63,12 @@ func (r *podReader) readFields(message []byte, into *podFields) error {
 }
 
 // readMeta reads a field of an ObjectMeta.
-func (r *podReader) readMeta(f kube.Field, into *podFields) (err error) {
+func readMeta(f kube.Field, into *podFields) (err error) {
 	switch int32(f.Number) {
 	case metaName:
 		into.name, err = f.Text()
 	case metaNamespace:
-		into.namespace, err = r.sharedText(f)
+		into.namespace, err = f.Text()
 	case metaUID:
 		into.uid, err = f.Text()
 	case metaCreated:
@@ -114,24 +106,18 @@ func readAnnotation(entry []byte, into *podFields) error {
 }
 
 // readSpec reads a field of a PodSpec.
-func (r *podReader) readSpec(f kube.Field, into *podFields) (err error) {
+func readSpec(f kube.Field, into *podFields) (err error) {
 	switch int32(f.Number) {
 	case specGrace:
 		into.grace, err = f.Int()
 	case specNodeName:
-		into.node, err = r.sharedText(f)
+		into.node, err = f.Text()
 	case specHostNet:
 		var set int64
 		set, err = f.Int()
 		into.hostNetwork = set != 0
 	}
 	return err
-}
-
-// sharedText returns the text that a field is, which many pods have.
-func (r *podReader) sharedText(f kube.Field) (string, error) {
-	content, err := f.Content()
-	return r.shared.of(content), err
 }
 
 // readStatus reads a field of a PodStatus.
@@ -171,27 +157,4 @@ func readSecond(f kube.Field, to *int64) error {
 		}
 		return err
 	})
-}
-
-// sharedTexts are texts of which one copy is kept: many pods have the same namespace, node or
-// interface. A nil one keeps each alone.
-type sharedTexts map[string]string
-
-// of returns the text of these bytes, and does not keep the bytes.
-func (s sharedTexts) of(bytes []byte) string {
-	if text, ok := s[string(bytes)]; ok {
-		return text
-	}
-	return s.one(string(bytes))
-}
-
-// one returns the copy of the text that is kept.
-func (s sharedTexts) one(text string) string {
-	if kept, ok := s[text]; ok {
-		return kept
-	}
-	if s != nil {
-		s[text] = text
-	}
-	return text
 }

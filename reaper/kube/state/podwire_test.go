@@ -17,7 +17,7 @@ import (
 // samePod reports how the pod that the reader reads differs from the one that the message
 // decodes to. It reports nothing for a message that one of them refuses.
 func samePod(message []byte) (diff string, readErr, decodeErr error) {
-	got, readErr := newPodReader().read(message)
+	got, readErr := readPodMessage(message)
 	var pod corev1.Pod
 	if decodeErr = pod.Unmarshal(message); readErr != nil || decodeErr != nil {
 		return "", readErr, decodeErr
@@ -147,7 +147,7 @@ func TestDamagedPodIsAnError(t *testing.T) {
 	}
 	for cut := 1; cut < len(whole); cut++ {
 		var pod corev1.Pod
-		_, err := newPodReader().read(whole[:cut])
+		_, err := readPodMessage(whole[:cut])
 		if decodeErr := pod.Unmarshal(whole[:cut]); (err == nil) != (decodeErr == nil) {
 			t.Errorf("after %d of %d bytes: %v, and to decode it: %v", cut, len(whole), err, decodeErr)
 		}
@@ -163,13 +163,13 @@ func TestDamagedPodIsAnError(t *testing.T) {
 	for _, path := range [][]protowire.Number{
 		{1}, {1, 1}, {1, 3}, {1, 5}, {1, 12}, {1, 12, 1}, {1, 12, 2}, {2}, {2, 10}, {3}, {3, 1}, {3, 6}, {3, 12}, {3, 12, 1},
 	} {
-		if pod, err := newPodReader().read(wrong(path...)); err == nil {
+		if pod, err := readPodMessage(wrong(path...)); err == nil {
 			t.Errorf("a number where %v has another type is read: %+v", path, pod)
 		}
 	}
 	for _, path := range [][]protowire.Number{{1, 10}, {2, 4}, {2, 11}} {
 		message := protowire.AppendBytes(protowire.AppendTag(nil, path[1], protowire.BytesType), []byte("1"))
-		if pod, err := newPodReader().read(protowire.AppendBytes(protowire.AppendTag(nil, path[0], protowire.BytesType), message)); err == nil {
+		if pod, err := readPodMessage(protowire.AppendBytes(protowire.AppendTag(nil, path[0], protowire.BytesType), message)); err == nil {
 			t.Errorf("a text where %v is a number is read: %+v", path, pod)
 		}
 	}
