@@ -16,7 +16,7 @@ func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 	failure := errors.New("the stream was reset")
 	read := func(from io.Reader) ([]int, error) {
 		form := Form[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
-		list, err := form.read(&answerBody{from: from, left: MaxPage, whole: true})
+		list, err := form.read(&answerBody{from: from, left: MaxObject})
 		return list.items, err
 	}
 	if got, err := read(strings.NewReader(list)); err != nil || len(got) != 1 {

@@ -24,7 +24,10 @@ import (
 func ReadList[T any](ctx context.Context, client rest.Interface, request func() *rest.Request, of Form[T]) ([]T, error) {
 	mode := modeOf(client)
 	if mode.whole(ctx) {
-		list, err := readAnswer(ctx, request(), of, true)
+		list, err := readAnswer(ctx, request(), of)
+		if err == nil && list.next != "" {
+			err = errOnePage
+		}
 		if mode.settled(ctx, err) {
 			return list.items, err
 		}
@@ -45,24 +48,21 @@ func pagesOf[T any](request func() *rest.Request, of Form[T]) pageFunc[T] {
 		if token != "" {
 			r = r.Param("continue", token)
 		}
-		return readAnswer(ctx, r, of, false)
+		return readAnswer(ctx, r, of)
 	}
 }
 
 // readAnswer makes a request, and decodes the answer to its end: the whole list, or a page.
-func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T], whole bool) (page[T], error) {
+func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (page[T], error) {
 	stream, err := request.Stream(ctx)
 	if err != nil {
 		return page[T]{}, err
 	}
 	defer stream.Close()
-	body := &answerBody{from: stream, left: MaxPage, whole: whole}
+	body := &answerBody{from: stream, left: MaxObject}
 	list, err := of.read(body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return page[T]{}, err
-	case whole && list.next != "":
-		return page[T]{}, errOnePage
 	}
 	list.bytes = body.read
 	return list, nil
@@ -74,15 +74,14 @@ const pageSize = 500
 // errOnePage is the error of an answer with a part of the list.
 var errOnePage = errors.New("the answer is a page, and a list was requested")
 
-// An answerBody is the body of an answer. It has at most MaxPage bytes: all of it, or, with a whole
-// list, each object. After an error, it reads nothing: a json.Decoder forgets an error that comes
-// with the last bytes, and reads again.
+// An answerBody is the body of an answer, of which each object has at most MaxObject bytes. After an
+// error, it reads nothing: a json.Decoder forgets an error that comes with the last bytes, and
+// reads again.
 type answerBody struct {
-	from  io.Reader
-	whole bool
-	read  int
-	left  int
-	err   error
+	from io.Reader
+	read int
+	left int
+	err  error
 }
 
 // Read implements io.Reader.
@@ -99,11 +98,7 @@ func (b *answerBody) Read(p []byte) (n int, err error) {
 }
 
 // next says that an object was read.
-func (b *answerBody) next() {
-	if b.whole {
-		b.left = MaxPage
-	}
-}
+func (b *answerBody) next() { b.left = MaxObject }
 
 // A Form says what a list is called, and how its objects are decoded: those of JSON, and those
 // of protobuf. An API server that is asked for protobuf may answer in JSON.

@@ -125,7 +125,7 @@ func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case size > MaxPage:
+	case size > MaxObject:
 		return nil, errLargeObject
 	case size > int64(cap(s.buffer)):
 		s.buffer = make([]byte, size)

@@ -57,7 +57,7 @@ func decoded(data []byte) (page[corev1.Pod], error) {
 // readPods reads an answer as the program does.
 func readPods(from io.Reader) (page[corev1.Pod], error) {
 	form := FormOf("v1", "PodList", func(p *corev1.Pod) corev1.Pod { return *p })
-	return form.read(&answerBody{from: from, left: MaxPage, whole: true})
+	return form.read(&answerBody{from: from, left: MaxObject})
 }
 
 var comparePages = cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(page[corev1.Pod]{})}
@@ -193,7 +193,7 @@ func TestLargestPodOfAList(t *testing.T) {
 	large := func(size int) []byte {
 		return encoded(t, listOf(podOf("web-0"), podOf(strings.Repeat("x", size/2))), true)
 	}
-	for size, says := range map[int]error{MaxPage - 1000: nil, MaxPage: reaper.ErrRefused} {
+	for size, says := range map[int]error{MaxObject - 1000: nil, MaxObject: reaper.ErrRefused} {
 		got, err := readPods(bytes.NewReader(large(size)))
 		if !errors.Is(err, says) || (len(got.items) == 2) != (says == nil) {
 			t.Errorf("a pod of %d bytes: %d pods, %v, want %v", size, len(got.items), err, says)

@@ -278,7 +278,7 @@ func podPages() []runtime.Object {
 // The same request would fail again, so it is not to be repeated.
 func TestAPodWithoutAnEndIsRefused(t *testing.T) {
 	c := newCluster(t, map[string]http.HandlerFunc{"/api/v1/pods": func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"items":["`+strings.Repeat("x", kube.MaxPage))
+		_, _ = io.WriteString(w, `{"items":["`+strings.Repeat("x", kube.MaxObject))
 	}})
 	if _, err := c.Pods(t.Context()); !errors.Is(err, reaper.ErrRefused) || errors.Is(err, reaper.ErrAgain) {
 		t.Errorf("Pods: %v, want that it is refused", err)
