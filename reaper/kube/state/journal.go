@@ -36,9 +36,6 @@ const (
 	journalPage = 50 // ConfigMaps on a page: each may have 1 MiB, and most have a few KiB
 )
 
-// takeBackTimeout limits the removal of the parts of a failed write.
-const takeBackTimeout = 10 * time.Second
-
 // Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
 // journals of earlier runs. It implements reaper.Journals. Its methods are for one
 // goroutine. It needs the rights to create, list and delete ConfigMaps.
@@ -56,25 +53,23 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retentio
 	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
-// Write implements reaper.Journals. A failed Write removes its parts. If it cannot remove
-// a part, that part is never all of the write, so that readers see the damage.
+// Write implements reaper.Journals. The parts of a failed Write are never all of the write, so that
+// readers see the damage. They are removed with the journal.
 func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
 	parts, err := journal.NewEncoding(run, j.writes+1, records)
 	if err != nil || parts.Len() == 0 {
 		return err
 	}
-	var begun []*corev1.ConfigMap
 	for i := range parts.Len() {
 		cm, err := j.configMap(run, i+1, parts)
 		if err != nil {
-			return errors.Join(err, j.takeBack(ctx, begun))
+			return err
 		}
-		err = j.create(ctx, cm)
-		if err == nil || errors.Is(kube.Transient(err), reaper.ErrAgain) {
-			begun = append(begun, cm) // if the answer was lost, the part may be stored
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("write the journal: %s: %w", cm.Name, err), j.takeBack(ctx, begun))
+		if err := j.create(ctx, cm); err != nil {
+			if i > 0 || errors.Is(kube.Transient(err), reaper.ErrAgain) {
+				j.writes++ // a part is stored, or may be: the next write needs other names
+			}
+			return fmt.Errorf("write the journal: %s: %w", cm.Name, err)
 		}
 	}
 	j.run = run.ID
@@ -147,27 +142,6 @@ func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, er
 func same(stored, cm *corev1.ConfigMap) bool {
 	return stored != nil && stored.Name == cm.Name && bytes.Equal(stored.BinaryData[journalKey], cm.BinaryData[journalKey]) &&
 		stored.Labels[JournalLabel] == cm.Labels[JournalLabel] && stored.Labels[RunLabel] == cm.Labels[RunLabel]
-}
-
-// takeBack removes the parts of a failed write, even after ctx has ended.
-func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
-	defer cancel()
-	var failed []error
-	for _, cm := range parts {
-		var stored *corev1.ConfigMap
-		err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
-			stored, err = j.find(ctx, cm.Name)
-			return err
-		})
-		if err == nil && same(stored, cm) {
-			err = j.remove(ctx, stored.Name, stored.UID, stored.ResourceVersion)
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s could not be removed, and is not a whole journal: %w", cm.Name, err))
-		}
-	}
-	return errors.Join(failed...)
 }
 
 // errReplaced says that a part is not the object any more that was listed.
