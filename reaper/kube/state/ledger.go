@@ -115,7 +115,7 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (reaper.Ledg
 		data = append(data, part.BinaryData[ledgerKey]...)
 	}
 	if len(data) == 0 {
-		return reaper.Ledger{}, checkOwner(head)
+		return reaper.Ledger{}, nil // the manifests make an empty one
 	}
 	plain, err := unzip(data, maxParts*maxPlain+1)
 	switch {
@@ -125,16 +125,6 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (reaper.Ledg
 		return reaper.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, maxParts*maxPlain)
 	}
 	return reaper.DecodeLedger(plain)
-}
-
-// checkOwner returns an error if the only data of a ConfigMap are those of another program:
-// the ledger was replaced. A ConfigMap without data is an empty ledger.
-func checkOwner(head *corev1.ConfigMap) error {
-	_, ours := head.Data[largeKey]
-	if _, stored := head.BinaryData[ledgerKey]; !ours && !stored && len(head.Data)+len(head.BinaryData) > 0 {
-		return fmt.Errorf("%w: it has data of another program, and none of ip-reaper", reaper.ErrLedgerDamaged)
-	}
-	return nil
 }
 
 // get returns the ConfigMap of a name, or nil if it does not exist.
