@@ -146,25 +146,6 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	f.wantStored("20260301-120000-abcdef-1-1", "20260301-120000-abcdef-2-1")
 }
 
-// Promise 10: more parts than one digit can number are read in their order.
-func TestEverySizeIsReadAsItWasWritten(t *testing.T) {
-	sizes := []struct{ records, bytes, parts int }{{11, 270 << 10, 11}, {20_000, 500, 20}}
-	if testing.Short() {
-		sizes = sizes[:1]
-	}
-	for _, tt := range sizes {
-		t.Run(fmt.Sprint(tt.records), func(t *testing.T) {
-			f := newJournalFixture(t)
-			want := records(tt.records, tt.bytes)
-			f.write("large", 10, want)
-			if n := len(f.stored()); n < tt.parts {
-				t.Errorf("%d ConfigMaps, want at least %d", n, tt.parts)
-			}
-			f.wantRead("large", want)
-		})
-	}
-}
-
 // Even a part as large as can be, of which gzip makes nothing smaller, fits.
 func TestLargestRecordFits(t *testing.T) {
 	f := newJournalFixture(t)
@@ -191,24 +172,6 @@ func TestPruneKeepsTheLatestRuns(t *testing.T) {
 		f.awaitNextSecond()
 	}
 	f.wantStored("run-6-1-1", "run-6-2-1", "run-7-1-1", "run-7-2-1", "run-1-1-1", "run-1-2-1")
-}
-
-// Promise 10: the number of runs alone removes no journal that is young.
-func TestPruneKeepsWhatIsYoung(t *testing.T) {
-	for keepFor, want := range map[time.Duration][]string{
-		time.Hour:       {"run-1-1-1", "run-2-1-1", "run-3-1-1"},
-		time.Nanosecond: {"run-3-1-1"},
-	} {
-		t.Run(keepFor.String(), func(t *testing.T) {
-			f := newJournalFixture(t)
-			for _, id := range []string{"run-1", "run-2", "run-3"} {
-				j := state.NewJournals(f.reaper.CoreV1(), f.namespace, state.Retention{Runs: 1, For: keepFor})
-				f.must(errors.Join(j.Write(t.Context(), run(id), records(1, 10)), j.Prune(t.Context())))
-				f.awaitNextSecond()
-			}
-			f.wantStored(want...)
-		})
-	}
 }
 
 // The name of a ConfigMap has the ID in lower case.
@@ -305,12 +268,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 		want   string
 	}{
 		{"settings", func(cm *corev1.ConfigMap) { cm.BinaryData, cm.Data = nil, map[string]string{"a": "b"} }, "damaged"},
-		{"ip-reaper-journal-run-0-notes", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
-		{"ip-reaper-journal-run-0-1-1", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
-		{"ip-reaper-journal-run-0-1-2", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
 		{"copy-of-a-journal", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
-		{"ip-reaper-journal-run-2-1-1", func(cm *corev1.ConfigMap) { cm.Labels[state.RunLabel] = "run-2" }, `part of run "run-0"`},
-		{"without-a-run", func(cm *corev1.ConfigMap) { delete(cm.Labels, state.RunLabel) }, `part of run "run-0"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newJournalFixture(t)
@@ -380,25 +338,6 @@ func TestPruneLeavesWhatTookThePlaceOfAPart(t *testing.T) {
 			f.wantStored("run-1-1-1", "run-2-1-1")
 		})
 	}
-}
-
-// Two runs at once have a journal each.
-func TestTwoRunsAtOnce(t *testing.T) {
-	f := newJournalFixture(t)
-	want := records(2_000, 500)
-	var group sync.WaitGroup
-	for _, id := range []string{"run-a", "run-b"} {
-		group.Go(func() {
-			j := f.journals(2)
-			err := errors.Join(j.Write(t.Context(), run(id), want[:1500]), j.Prune(t.Context()), j.Write(t.Context(), run(id), want[1500:]))
-			if err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
-		})
-	}
-	group.Wait()
-	f.wantRead("run-a", want)
-	f.wantRead("run-b", want)
 }
 
 func TestRunThatIsNotThere(t *testing.T) {

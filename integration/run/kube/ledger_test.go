@@ -1,11 +1,9 @@
 package kube_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,40 +90,6 @@ func TestFullLedgerIsStored(t *testing.T) {
 		f.wantLedger(want)
 	}
 	f.wantParts(0)
-}
-
-// Promise 8. A run is refused, or loses its connection, at any of its writes: a reader finds
-// the ledger before or the one after. The next run stores its own, and removes what was left.
-func TestLedgerWhoseSaveIsCutShort(t *testing.T) {
-	for _, write := range []int64{1, 2, 3, 4} { // of two parts, of the first ConfigMap, and of an old part
-		t.Run(fmt.Sprintf("write %d", write), func(t *testing.T) {
-			f := newFixture(t)
-			f.large()
-			before, after := f.nodesOf(0, 130_000), f.nodesOf(50, 130_000)
-			l, _, _ := f.ledgers()
-			f.must(l.Save(f.Context(), before))
-			cut, _, p := f.ledgers()
-			var writes atomic.Int64
-			p.Before(proxy.Mutating, func(context.Context, proxy.Request) proxy.Action {
-				if writes.Add(1) < write {
-					return proxy.Pass()
-				}
-				return proxy.Forbidden()
-			})
-			if err := cut.Save(f.Context(), after); err == nil || errors.Is(err, reaper.ErrAgain) {
-				t.Fatalf("Save = %v, want that it is forbidden", err)
-			}
-			if write <= 3 {
-				f.wantLedger(before)
-			} else {
-				f.wantLedger(after)
-			}
-			next, _, _ := f.ledgers()
-			f.must(next.Save(f.Context(), after))
-			f.wantLedger(after)
-			f.wantParts(2)
-		})
-	}
 }
 
 // Promise 8. The API server refuses the second of two writers, which then adds to what the

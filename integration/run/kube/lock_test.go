@@ -5,19 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
@@ -212,74 +208,4 @@ func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
 	cancel()
 	release()
 	f.wantTerm(term{"", c.now(), c.now(), 0})
-}
-
-// Get, create and update of leases are needed, and nothing else. A right that is
-// missing is told as such.
-func TestRightsOfTheLock(t *testing.T) {
-	const group = "coordination.k8s.io"
-	for _, tt := range []struct {
-		name   string
-		rules  []rbacv1.PolicyRule
-		there  bool // a lease that was given back is
-		denied string
-	}{
-		{"all, to create it", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, false, ""},
-		{"all, to take it over", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, true, ""},
-		{"none", nil, false, "cannot get"},
-		{"no create", []rbacv1.PolicyRule{rule(group, "leases", "get", "update")}, false, "cannot create"},
-		{"no update", []rbacv1.PolicyRule{rule(group, "leases", "get", "create")}, true, "cannot update"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f, c := newFixture(t), newClock()
-			if tt.there {
-				f.acquire(f.lock(f.Kube, c), "earlier")()
-			}
-			release, err := f.lock(f.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
-			if tt.denied != "" {
-				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.denied) ||
-					!strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
-					t.Errorf("Acquire: %v, want that it is forbidden, and which lease", err)
-				}
-				return
-			}
-			f.must(err)
-			release()
-			if got := *f.storedLease().Spec.HolderIdentity; got != "" {
-				t.Errorf("%s has the lease after the release, want no holder", got)
-			}
-		})
-	}
-}
-
-func TestLockFailsWithoutAnAnswer(t *testing.T) {
-	t.Run("the context ended", func(t *testing.T) {
-		f := newFixture(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := f.lock(f.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
-			t.Errorf("Acquire: %v, want %v", err, context.Canceled)
-		}
-	})
-	t.Run("the API server is broken", func(t *testing.T) {
-		f := newFixture(t)
-		client, p := f.watched()
-		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
-		if _, err := f.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
-			t.Errorf("Acquire: %v, want an internal error", err)
-		}
-	})
-	t.Run("the namespace does not exist", func(t *testing.T) {
-		f := newFixture(t)
-		f.namespace = "nowhere"
-		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
-			t.Errorf("Acquire: %v, want not found", err)
-		}
-	})
-	t.Run("a holder without a name", func(t *testing.T) {
-		f := newFixture(t)
-		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
-			t.Error("a lease without a holder was acquired")
-		}
-	})
 }
