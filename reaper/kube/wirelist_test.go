@@ -200,24 +200,3 @@ func TestLargestPodOfAList(t *testing.T) {
 		}
 	}
 }
-
-// FuzzPodList compares the list that is read with the one that is decoded, for any bytes.
-func FuzzPodList(f *testing.F) {
-	f.Add(encoded(f, listOf(namedPods(2)...), true))
-	f.Add(encoded(f, listOf(), true))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := readPods(bytes.NewReader(data))
-		if err != nil {
-			if got.items != nil {
-				t.Errorf("%d pods with %v", len(got.items), err)
-			}
-			return
-		}
-		// Parts that are not read may be broken.
-		if want, decodeErr := decoded(data); decodeErr == nil {
-			if diff := cmp.Diff(want, got, comparePages); diff != "" {
-				t.Errorf("(-decoded +read):\n%s", diff)
-			}
-		}
-	})
-}

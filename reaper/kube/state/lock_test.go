@@ -1,11 +1,13 @@
 package state
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 )
 
 // Who gets the lease, and who keeps it, is proved on a real API server, in
@@ -71,5 +73,14 @@ func TestLeaseIsFreeWithoutAHolderOrWithoutASignOfLife(t *testing.T) {
 				t.Errorf("free = %v, want %v", got, tt.free)
 			}
 		})
+	}
+}
+
+// A lease without a holder is free, so no run may hold it without a name.
+func TestHolderOfTheLockHasAName(t *testing.T) {
+	client := fake.NewClientset()
+	l := NewLock(client.CoordinationV1(), ns, time.Now, slog.New(slog.DiscardHandler))
+	if _, err := l.Acquire(t.Context(), ""); err == nil || len(client.Actions()) > 0 {
+		t.Errorf("Acquire = %v after %d requests, want an error and none", err, len(client.Actions()))
 	}
 }

@@ -174,21 +174,3 @@ func TestDamagedPodIsAnError(t *testing.T) {
 		}
 	}
 }
-
-// FuzzPodMessage compares the pod that is read with the one that is decoded, for any bytes.
-func FuzzPodMessage(f *testing.F) {
-	for _, pod := range []*corev1.Pod{
-		running(nil), annotated(networkStatus, `[{"interface": "net1", "ips": ["10.2.0.1"]}]`), annotated(calicoPodIPs, "10.1.0.7/32"),
-	} {
-		message, err := pod.Marshal()
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(message)
-	}
-	f.Fuzz(func(t *testing.T, message []byte) {
-		if diff, _, _ := samePod(message); diff != "" {
-			t.Errorf("(-decoded +read):\n%s", diff)
-		}
-	})
-}
