@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -55,7 +56,7 @@ func fromCluster(w ioStreams, path string) cobra.CompletionFunc {
 		objects, _ := kube.ListMetadata(ctx, client, func(get *rest.Request) *rest.Request { // what came in time
 			get = get.AbsPath(strings.Replace(path, stateNamespace, cmp.Or(value("state-namespace"), namespace), 1))
 			if path == journalsPath {
-				get = get.Param("labelSelector", kube.JournalLabel+"=true")
+				get = get.Param("labelSelector", state.JournalLabel+"=true")
 			}
 			return get
 		})
@@ -63,7 +64,7 @@ func fromCluster(w ioStreams, path string) cobra.CompletionFunc {
 		for _, m := range objects {
 			name := m.Name
 			if path == journalsPath {
-				name = m.Labels[kube.RunLabel]
+				name = m.Labels[state.RunLabel]
 			}
 			if name != "" && printable.Line(name) == name {
 				names = append(names, name)

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -27,7 +27,7 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside a cluster, writing requires that it is typed")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "namespace of ledger, journals and lock; by default "+kube.StateNamespace+", or inside a cluster the namespace of the pod")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "namespace of ledger, journals and lock; by default "+state.StateNamespace+", or inside a cluster the namespace of the pod")
 }
 
 // check implements target.

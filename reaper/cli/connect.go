@@ -20,6 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -58,11 +59,11 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	}
 	namespace = cmp.Or(f.stateNamespace, namespace)
 	c.stateNamespace = namespace
-	c.cluster = kube.NewCluster(clients.core, clients.apps, clients.raw)
-	c.ledgers = kube.NewLedgers(clients.core, namespace)
-	c.journals = kube.NewJournals(clients.core, namespace, retention(p))
-	c.lock = kube.NewLock(clients.leases, namespace, time.Now, logger)
-	c.events = kube.NewEventRecorder(clients.events, clients.core, self, controllerName)
+	c.cluster = state.NewCluster(clients.core, clients.apps, clients.raw)
+	c.ledgers = state.NewLedgers(clients.core, namespace)
+	c.journals = state.NewJournals(clients.core, namespace, retention(p))
+	c.lock = state.NewLock(clients.leases, namespace, time.Now, logger)
+	c.events = state.NewEventRecorder(clients.events, clients.core, self, controllerName)
 	c.access = rights(w, clients, c.backends, namespace, p, logger)
 	c.firstAnswer = func(ctx context.Context) error { return firstAnswer(ctx, w, config.Host, clients, of.timeout, logger) }
 	c.checkState = func(ctx context.Context, writes bool) ([]string, error) {
@@ -154,7 +155,7 @@ func userOf(f clusterFlags, contextName string) string {
 
 // loadConfig finds the API server and the namespace of the state: inside a cluster by the
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
-// with the name of its context, and kube.StateNamespace. The namespace of a context is that
+// with the name of its context, and state.StateNamespace. The namespace of a context is that
 // of its user's pods, and has no ledger.
 func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, contextName, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -182,5 +183,5 @@ func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, c
 	if config, err = loader.ClientConfig(); err != nil {
 		return nil, "", "", described(err)
 	}
-	return config, cmp.Or(f.context, raw.CurrentContext), kube.StateNamespace, nil
+	return config, cmp.Or(f.context, raw.CurrentContext), state.StateNamespace, nil
 }

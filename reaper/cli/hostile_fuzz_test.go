@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -217,7 +217,7 @@ func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case read && lists[name] != "":
 		answer(w, []byte(lists[name]))
-	case read && name == kube.LockName:
+	case read && name == state.LockName:
 		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, h.text, "leases", name))
 	case read && strings.HasPrefix(name, "ip-reaper-ledger"):
 		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, h.text, "configmaps", name))

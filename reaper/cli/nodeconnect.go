@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/nodestate"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
@@ -77,7 +77,7 @@ func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connect
 	}
 	c.firstAnswer = func(ctx context.Context) error { return firstAnswer(ctx, w, config.Host, clients, of.timeout, logger) }
 	c.address, c.context = config.Host, contextName
-	return kube.NewNodePods(clients.core, clients.raw, node), nil
+	return state.NewNodePods(clients.core, clients.raw, node), nil
 }
 
 // name implements target.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -24,30 +24,30 @@ import (
 func rights(w ioStreams, c clients, opened []reaper.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	return func(ctx context.Context, backends []string) reaper.Denied {
-		common := []kube.Need{
+		common := []state.Need{
 			{Verb: "get", Resource: "pods"},                                // the second look
 			{Verb: "create", Resource: "configmaps", Namespace: namespace}, // the journal
 		}
 		needs := slices.Clone(common)
-		of := make(map[string][][]kube.Need)
+		of := make(map[string][][]state.Need)
 		for _, name := range backends {
 			of[name] = needsOf(rules[name])
 			needs = append(needs, slices.Concat(of[name]...)...)
 		}
-		missing, err := kube.Missing(ctx, c.raw, needs)
+		missing, err := state.Missing(ctx, c.raw, needs)
 		if err != nil {
 			logger.Debug("the rights of the account are not known", "err", err)
 			return reaper.Denied{}
 		}
-		lacks := func(n kube.Need) bool { return slices.Contains(missing, n) }
+		lacks := func(n state.Need) bool { return slices.Contains(missing, n) }
 		denied := reaper.Denied{Backends: make(map[string]error)}
-		if lacking := slices.DeleteFunc(common, func(n kube.Need) bool { return !lacks(n) }); len(lacking) > 0 {
+		if lacking := slices.DeleteFunc(common, func(n state.Need) bool { return !lacks(n) }); len(lacking) > 0 {
 			denied.All = forbidden("nothing", lacking)
 		}
 		for _, name := range backends {
-			var lacking []kube.Need
+			var lacking []state.Need
 			for _, alternatives := range of[name] {
-				if !slices.ContainsFunc(alternatives, func(n kube.Need) bool { return !lacks(n) }) {
+				if !slices.ContainsFunc(alternatives, func(n state.Need) bool { return !lacks(n) }) {
 					lacking = append(lacking, alternatives[0])
 				}
 			}
@@ -61,8 +61,8 @@ func rights(w ioStreams, c clients, opened []reaper.Backend, namespace string, p
 
 // needsOf returns the needs of rules. Each element has the alternatives of one need: the
 // verb in one API group or in another.
-func needsOf(rules []rbacv1.PolicyRule) [][]kube.Need {
-	var needs [][]kube.Need
+func needsOf(rules []rbacv1.PolicyRule) [][]state.Need {
+	var needs [][]state.Need
 	for _, rule := range rules {
 		names := rule.ResourceNames
 		if len(names) == 0 {
@@ -71,9 +71,9 @@ func needsOf(rules []rbacv1.PolicyRule) [][]kube.Need {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				for _, name := range names {
-					var alternatives []kube.Need
+					var alternatives []state.Need
 					for _, group := range rule.APIGroups {
-						alternatives = append(alternatives, kube.Need{Verb: verb, Group: group, Resource: resource, Name: name})
+						alternatives = append(alternatives, state.Need{Verb: verb, Group: group, Resource: resource, Name: name})
 					}
 					needs = append(needs, alternatives)
 				}
@@ -84,7 +84,7 @@ func needsOf(rules []rbacv1.PolicyRule) [][]kube.Need {
 }
 
 // forbidden returns the error for rights that are missing.
-func forbidden(released string, lacking []kube.Need) error {
+func forbidden(released string, lacking []state.Need) error {
 	var verbs []string
 	for _, need := range lacking {
 		verbs = append(verbs, need.String())

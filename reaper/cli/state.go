@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -28,8 +28,8 @@ func checkState(ctx context.Context, c clients, namespace string, writes bool, l
 	var others []string
 	var unread error
 	var both sync.WaitGroup
-	both.Go(func() { missing = kube.CheckNamespace(ctx, c.core, namespace) })
-	both.Go(func() { others, unread = kube.OtherStates(ctx, c.raw, namespace) })
+	both.Go(func() { missing = state.CheckNamespace(ctx, c.core, namespace) })
+	both.Go(func() { others, unread = state.OtherStates(ctx, c.raw, namespace) })
 	both.Wait()
 	if unread != nil {
 		logger.Debug("other state namespaces are not known", "err", unread)

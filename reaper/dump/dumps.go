@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // Hints for files that cannot be read: how to make one that can.
@@ -21,7 +21,7 @@ const (
 // Dumps are the contents of files.
 type Dumps struct {
 	Stored  []reaper.Document // the objects of stores, beside any others
-	Cluster kube.Dump         // pods, StatefulSets and nodes of the file with the pods
+	Cluster state.Dump        // pods, StatefulSets and nodes of the file with the pods
 }
 
 // Read reads the files with the stores, and the file with the pods if its name is

@@ -92,9 +92,9 @@ type refusedError struct{ error }
 
 func (e refusedError) Unwrap() []error { return []error{reaper.ErrRefused, e.error} }
 
-// answered wraps an error as reaper.Cluster promises: in ErrAgain if the same request
+// Answered wraps an error as reaper.Cluster promises: in ErrAgain if the same request
 // may succeed later, else in ErrRefused.
-func answered(err error) error {
+func Answered(err error) error {
 	if errors.Is(err, reaper.ErrRefused) {
 		return err
 	}

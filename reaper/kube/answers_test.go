@@ -25,7 +25,7 @@ func TestAnswersSayWhetherAskingAgainHelps(t *testing.T) {
 		{"a broken connection", errors.New("connection refused"), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := answered(tt.err)
+			got := Answered(tt.err)
 			if again := errors.Is(got, reaper.ErrAgain); again != tt.again || errors.Is(got, reaper.ErrRefused) == again {
 				t.Errorf("answered = %v: again is %v, want %v, and refused otherwise", got, again, tt.again)
 			}
@@ -34,7 +34,7 @@ func TestAnswersSayWhetherAskingAgainHelps(t *testing.T) {
 			}
 		})
 	}
-	if err := answered(nil); err != nil {
-		t.Errorf("answered(nil) = %v", err)
+	if err := Answered(nil); err != nil {
+		t.Errorf("Answered(nil) = %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // readJSONList reads a list in JSON to its end, object by object, and calls next behind each. It
 // returns the whole answer or an error, never a part.
-func readJSONList[T any](from io.Reader, of listForm[T], next func()) (page[T], error) {
+func readJSONList[T any](from io.Reader, of Form[T], next func()) (page[T], error) {
 	values := json.NewDecoder(from)
 	list := jsonList[T]{form: of, next: next}
 	err := delimiter(values, '{')
@@ -49,7 +49,7 @@ const metadataList = "PartialObjectMetadataList"
 
 // A jsonList is a list that is being read.
 type jsonList[T any] struct {
-	form  listForm[T]
+	form  Form[T]
 	next  func()
 	named metav1.TypeMeta
 	meta  metav1.ListMeta
@@ -124,7 +124,7 @@ func (l *jsonList[T]) check() error {
 }
 
 // is returns an error if an answer is of another kind.
-func (f listForm[T]) is(apiVersion, kind string) error {
+func (f Form[T]) is(apiVersion, kind string) error {
 	if apiVersion != f.apiVersion || kind != f.kind {
 		return fmt.Errorf("the answer is not a %s of %s: it is a %q of %q", f.kind, f.apiVersion, kind, apiVersion)
 	}

@@ -15,8 +15,8 @@ func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 	const list = `{"items":[{"a":1}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
 	failure := errors.New("the stream was reset")
 	read := func(from io.Reader) ([]int, error) {
-		form := listForm[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
-		list, err := form.read(&answerBody{from: from, left: MaxPage, whole: true})
+		form := Form[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
+		list, err := form.read(&answerBody{from: from, left: MaxObject})
 		return list.items, err
 	}
 	if got, err := read(strings.NewReader(list)); err != nil || len(got) != 1 {

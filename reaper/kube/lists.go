@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readList reads every object of a list, by quorum reads. It returns the whole list or an error,
-// never a part. request returns a new request for the list on each call.
+// ReadList reads every object of a list, by quorum reads. It returns the whole list or an error,
+// never a part. request returns a new request for the list on each call. With a client of Remember,
+// it asks the API server but once whether its lists are read whole.
 //
 // It decodes the objects one by one as they come, so that it holds no answer. It decodes an object
 // that is read again more than once.
@@ -20,58 +21,67 @@ import (
 // It reads the list in one answer where the API server has it in its cache, and in pages
 // elsewhere and after such an answer broke off: the API server ends each answer after its
 // --request-timeout.
-func readList[T any](ctx context.Context, mode *listMode, request func() *rest.Request, of listForm[T]) (page[T], error) {
+func ReadList[T any](ctx context.Context, client rest.Interface, request func() *rest.Request, of Form[T]) ([]T, error) {
+	mode := modeOf(client)
 	if mode.whole(ctx) {
-		list, err := readAnswer(ctx, request(), of, true)
+		list, err := readAnswer(ctx, request(), of)
+		if err == nil && list.next != "" {
+			err = errOnePage
+		}
 		if mode.settled(ctx, err) {
-			return list, err
+			return list.items, err
 		}
 	}
-	return readPages(ctx, pageSize, pagesOf(request, of))
+	return ReadPages(ctx, pageSize, request, of)
+}
+
+// ReadPages is ReadList in pages, with at most that many objects on the first page.
+func ReadPages[T any](ctx context.Context, first int, request func() *rest.Request, of Form[T]) ([]T, error) {
+	list, err := readPages(ctx, first, pagesOf(request, of))
+	return list.items, err
 }
 
 // pagesOf returns the function that requests the pages of a list.
-func pagesOf[T any](request func() *rest.Request, of listForm[T]) pageFunc[T] {
+func pagesOf[T any](request func() *rest.Request, of Form[T]) pageFunc[T] {
 	return func(ctx context.Context, token string, limit int) (page[T], error) {
 		r := request().Param("limit", strconv.Itoa(limit))
 		if token != "" {
 			r = r.Param("continue", token)
 		}
-		return readAnswer(ctx, r, of, false)
+		return readAnswer(ctx, r, of)
 	}
 }
 
 // readAnswer makes a request, and decodes the answer to its end: the whole list, or a page.
-func readAnswer[T any](ctx context.Context, request *rest.Request, of listForm[T], whole bool) (page[T], error) {
+func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (page[T], error) {
 	stream, err := request.Stream(ctx)
 	if err != nil {
 		return page[T]{}, err
 	}
 	defer stream.Close()
-	body := &answerBody{from: stream, left: MaxPage, whole: whole}
+	body := &answerBody{from: stream, left: MaxObject}
 	list, err := of.read(body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return page[T]{}, err
-	case whole && list.next != "":
-		return page[T]{}, errOnePage
 	}
 	list.bytes = body.read
 	return list, nil
 }
 
+// pageSize is the largest number of objects on the first page of a list, as with kubectl.
+const pageSize = 500
+
 // errOnePage is the error of an answer with a part of the list.
 var errOnePage = errors.New("the answer is a page, and a list was requested")
 
-// An answerBody is the body of an answer. It has at most MaxPage bytes: all of it, or, with a whole
-// list, each object. After an error, it reads nothing: a json.Decoder forgets an error that comes
-// with the last bytes, and reads again.
+// An answerBody is the body of an answer, of which each object has at most MaxObject bytes. After an
+// error, it reads nothing: a json.Decoder forgets an error that comes with the last bytes, and
+// reads again.
 type answerBody struct {
-	from  io.Reader
-	whole bool
-	read  int
-	left  int
-	err   error
+	from io.Reader
+	read int
+	left int
+	err  error
 }
 
 // Read implements io.Reader.
@@ -88,25 +98,23 @@ func (b *answerBody) Read(p []byte) (n int, err error) {
 }
 
 // next says that an object was read.
-func (b *answerBody) next() {
-	if b.whole {
-		b.left = MaxPage
-	}
-}
+func (b *answerBody) next() { b.left = MaxObject }
 
-// A listForm says what a list is called, and how its objects are decoded: those of JSON, and those
+// A Form says what a list is called, and how its objects are decoded: those of JSON, and those
 // of protobuf. An API server that is asked for protobuf may answer in JSON.
-type listForm[T any] struct {
+type Form[T any] struct {
 	apiVersion, kind string // of the list; empty if any will do
 	json             func(object json.RawMessage) (T, error)
-	protobuf         func(object []byte) (T, error) // nil: the list is requested in JSON
+
+	// Protobuf decodes an object of protobuf. If it is nil, the list is requested in JSON.
+	Protobuf func(object []byte) (T, error)
 }
 
-// formOf returns the form of a list of API objects, which are reduced.
-func formOf[O, T any, P interface {
+// FormOf returns the form of a list of API objects, which are reduced.
+func FormOf[O, T any, P interface {
 	*O
 	Unmarshal(message []byte) error
-}](apiVersion, kind string, reduce func(*O) T) listForm[T] {
+}](apiVersion, kind string, reduce func(*O) T) Form[T] {
 	object := func(decode func(into *O) error) (T, error) {
 		o := new(O)
 		if err := decode(o); err != nil {
@@ -114,20 +122,20 @@ func formOf[O, T any, P interface {
 		}
 		return reduce(o), nil
 	}
-	return listForm[T]{
+	return Form[T]{
 		apiVersion: apiVersion, kind: kind,
 		json:     func(data json.RawMessage) (T, error) { return object(func(o *O) error { return Decode(data, o) }) },
-		protobuf: func(data []byte) (T, error) { return object(func(o *O) error { return P(o).Unmarshal(data) }) },
+		Protobuf: func(data []byte) (T, error) { return object(func(o *O) error { return P(o).Unmarshal(data) }) },
 	}
 }
 
 // read decodes a list, or a page of one, to its end.
-func (f listForm[T]) read(body *answerBody) (page[T], error) {
+func (f Form[T]) read(body *answerBody) (page[T], error) {
 	from := bufio.NewReaderSize(body, 64<<10)
 	switch prefix, err := from.Peek(len(protobufPrefix)); {
 	case err != nil && !errors.Is(err, io.EOF): // JSON may be shorter
 		return page[T]{}, err
-	case f.protobuf != nil && string(prefix) == protobufPrefix:
+	case f.Protobuf != nil && string(prefix) == protobufPrefix:
 		return readProtobufList(from, f, body.next)
 	}
 	return readJSONList(from, f, body.next)

@@ -12,10 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// MaxPage is the largest answer to the request for a page, in bytes. An ordinary page of
-// 500 pods has about half of it. One object alone has at most 3 MiB: etcd accepts requests
-// of 1.5 MiB, and JSON is no longer than twice of what is stored.
-const MaxPage = 8 << 20
+// MaxObject is how many bytes of an answer one object may have. It has at most 3 MiB: etcd accepts
+// requests of 1.5 MiB, and JSON is no longer than twice of what is stored.
+const MaxObject = 8 << 20
 
 // A page is a list, or a part of one.
 type page[T any] struct {
@@ -26,19 +25,19 @@ type page[T any] struct {
 }
 
 // A pageFunc requests the page of a list to which the token belongs, with at most limit
-// objects. An empty token belongs to the first page. If the answer has more than MaxPage
-// bytes, the error wraps errLargeObject.
+// objects. An empty token belongs to the first page.
 type pageFunc[T any] func(ctx context.Context, token string, limit int) (page[T], error)
 
-// maxGrowth is how many times as many objects a later page may have as the first one. An API
-// server needs some 10 ms for each answer, beside what it needs for each object.
-const maxGrowth = 10
+// A later page has as many objects as fit into pageBytes if they are like those of the page before,
+// and at most maxGrowth times as many as the first page. An API server needs some 10 ms for each answer, beside
+// what it needs for each object, and holds the whole answer.
+const (
+	pageBytes = 4 << 20
+	maxGrowth = 10
+)
 
 // readPages reads all pages of a list, with at most that many objects on the first page. It
 // returns the whole list or an error, never a part.
-//
-// If the objects are small, later pages have more of them. Pages with more than MaxPage bytes
-// are read again with fewer. A token does not depend on the number of objects.
 //
 // If the API server answers 410 Expired, readPages reads the list again from the first page,
 // because the pages before belong to another time. It retries transient errors. If two pages
@@ -53,8 +52,8 @@ func readPages[T any](ctx context.Context, first int, request pageFunc[T]) (page
 	}
 }
 
-// errLargeObject says that an answer is too large; with one object, the next one would be so, too.
-var errLargeObject = refusedError{fmt.Errorf("an answer with one object has more than %d MiB", MaxPage>>20)}
+// errLargeObject says that an object is too large, as it would be in the next answer.
+var errLargeObject = refusedError{fmt.Errorf("an object of the list has more than %d MiB", MaxObject>>20)}
 
 // errMixed says that a list is of several times. A conforming API server reads the pages behind
 // the first one at its resourceVersion.
@@ -71,9 +70,6 @@ func readPagesOnce[T any](ctx context.Context, first int, request pageFunc[T]) (
 			return err
 		})
 		switch {
-		case errors.Is(err, errLargeObject) && limit > 1:
-			limit = max(1, limit/4)
-			continue
 		case err != nil:
 			return page[T]{}, err
 		case token == "":
@@ -85,8 +81,7 @@ func readPagesOnce[T any](ctx context.Context, first int, request pageFunc[T]) (
 		if one.next == "" {
 			return all, nil
 		}
-		// The objects of the next page may be twice as large.
-		limit, token = min(maxGrowth*first, max(1, limit*(MaxPage/2)/max(1, one.bytes))), one.next
+		limit, token = min(maxGrowth*first, max(1, limit*pageBytes/max(1, one.bytes))), one.next
 	}
 }
 

@@ -1,3 +1,5 @@
+// Package kube asks the API server for what a backend needs: it reads whole lists, sorts the
+// errors, and limits how many requests there are at the same time.
 package kube
 
 import (
@@ -46,14 +48,23 @@ func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.R
 
 // ListReduced is ListRaw, and reduces the objects as they come, so that it does not hold all
 // of them in full. It calls reduce from one goroutine at a time, for an object that is read
-// again more than once, and also for one that is gone when the list is read again. With a client
-// of Remember, it asks the API server but once whether its lists are read whole.
+// again more than once, and also for one that is gone when the list is read again.
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
-	list, err := readList(ctx, modeOf(client), request, listForm[T]{
+	return ReadList(ctx, client, request, Form[T]{
 		json: func(object json.RawMessage) (T, error) { return reduce(object), nil },
 	})
-	return list.items, err
+}
+
+// Discover reads what the API server says of itself at a path, such as /apis.
+func Discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
+	return Patiently(ctx, func(ctx context.Context) error {
+		data, err := Send(ctx, client.Get().AbsPath(path...))
+		if err != nil {
+			return err
+		}
+		return Decode(data, into)
+	})
 }
 
 // Decode reads JSON case-sensitively, as the API server does, and keeps integers exact.

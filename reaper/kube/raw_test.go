@@ -148,30 +148,6 @@ func TestListRawIsWholeOrAnError(t *testing.T) {
 	}
 }
 
-// Promise 2, 3. What was read before the token expired belongs to another time.
-func TestListRawStartsAnewWhereAPageExpires(t *testing.T) {
-	for restarts, want := range map[int][]string{0: {`"1:a"`, `"1:b"`}, 3: {`"4:a"`, `"4:b"`}, 4: nil} {
-		left, edition := restarts, 0
-		client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
-			switch more := r.URL.Query().Has("continue"); {
-			case !more:
-				edition++
-				sendJSON(w, `{"metadata":{"resourceVersion":"9","continue":"2"},"items":["`+string(rune('0'+edition))+`:a"]}`)
-			case left > 0:
-				left--
-				sendJSON(w, statusOf(t, apierrors.NewResourceExpired("too old")))
-			default:
-				sendJSON(w, `{"metadata":{"resourceVersion":"9"},"items":["`+string(rune('0'+edition))+`:b"]}`)
-			}
-		})
-		got, err := blocksAt(t, client)
-		if apierrors.IsResourceExpired(err) != (want == nil) {
-			t.Errorf("after %d expiries: %v", restarts, err)
-		}
-		equal(t, "items", got, want)
-	}
-}
-
 // Promise 2. The error has the reason that the API server gives, because the reason
 // distinguishes a missing object from the 404 of a proxy.
 func TestSendReturnsTheReasonOfTheServer(t *testing.T) {

@@ -10,22 +10,22 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A wireField is a field of a protobuf message.
-type wireField struct {
-	number protowire.Number
+// A Field is a field of a protobuf message.
+type Field struct {
+	Number protowire.Number
 	kind   protowire.Type
 	bytes  []byte // the content of a text, or of a message
 	varint uint64
 }
 
 // nextField returns the first field of a message, and the rest of the message.
-func nextField(message []byte) (f wireField, rest []byte, err error) {
+func nextField(message []byte) (f Field, rest []byte, err error) {
 	number, kind, n := protowire.ConsumeTag(message)
 	if n < 0 {
-		return wireField{}, nil, protowire.ParseError(n)
+		return Field{}, nil, protowire.ParseError(n)
 	}
 	message = message[n:]
-	f = wireField{number: number, kind: kind}
+	f = Field{Number: number, kind: kind}
 	switch kind {
 	case protowire.BytesType:
 		f.bytes, n = protowire.ConsumeBytes(message)
@@ -35,21 +35,40 @@ func nextField(message []byte) (f wireField, rest []byte, err error) {
 		n = protowire.ConsumeFieldValue(number, kind, message)
 	}
 	if n < 0 {
-		return wireField{}, nil, protowire.ParseError(n)
+		return Field{}, nil, protowire.ParseError(n)
 	}
 	return f, message[n:], nil
 }
 
-// content returns the text or the message that the field is.
-func (f wireField) content() ([]byte, error) { return f.bytes, f.must(protowire.BytesType) }
+// EachField calls a function with each field of a message, until it returns an error.
+func EachField(message []byte, read func(Field) error) error {
+	for len(message) > 0 {
+		f, rest, err := nextField(message)
+		if err == nil {
+			err = read(f)
+		}
+		if err != nil {
+			return err
+		}
+		message = rest
+	}
+	return nil
+}
 
-// number64 returns the number or the bool that the field is.
-func (f wireField) number64() (int64, error) { return int64(f.varint), f.must(protowire.VarintType) }
+// Text returns a copy of the text that the field is.
+func (f Field) Text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
+
+// Content returns the text or the message that the field is, which is a part of the message that
+// it is in.
+func (f Field) Content() ([]byte, error) { return f.bytes, f.must(protowire.BytesType) }
+
+// Int returns the number or the bool that the field is.
+func (f Field) Int() (int64, error) { return int64(f.varint), f.must(protowire.VarintType) }
 
 // must returns an error if the field is not of this type.
-func (f wireField) must(kind protowire.Type) error {
+func (f Field) must(kind protowire.Type) error {
 	if f.kind != kind {
-		return fmt.Errorf("field %d has the wire type %d, not %d", f.number, f.kind, kind)
+		return fmt.Errorf("field %d has the wire type %d, not %d", f.Number, f.kind, kind)
 	}
 	return nil
 }
@@ -106,7 +125,7 @@ func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case size > MaxPage:
+	case size > MaxObject:
 		return nil, errLargeObject
 	case size > int64(cap(s.buffer)):
 		s.buffer = make([]byte, size)

@@ -26,7 +26,7 @@ const (
 // A wireList is a list in protobuf that is being read.
 type wireList[T any] struct {
 	*wireStream
-	form listForm[T]
+	form Form[T]
 	next func()
 	page page[T]
 }
@@ -34,7 +34,7 @@ type wireList[T any] struct {
 // readProtobufList reads a list in protobuf to its end, object by object, and calls next behind
 // each, so that neither the list nor an object is held. It returns the whole answer or an error,
 // never a part.
-func readProtobufList[T any](from *bufio.Reader, of listForm[T], next func()) (page[T], error) {
+func readProtobufList[T any](from *bufio.Reader, of Form[T], next func()) (page[T], error) {
 	if _, err := from.Discard(len(protobufPrefix)); err != nil {
 		return page[T]{}, unexpected(err)
 	}
@@ -83,12 +83,12 @@ func (l *wireList[T]) readUnknown() error {
 // checkType returns an error unless a TypeMeta is that of the list.
 func (l *wireList[T]) checkType(message []byte) error {
 	var apiVersion, kind string
-	err := eachField(message, func(f wireField) (err error) {
-		switch int32(f.number) {
+	err := EachField(message, func(f Field) (err error) {
+		switch int32(f.Number) {
 		case typeAPIVersion:
-			apiVersion, err = f.text()
+			apiVersion, err = f.Text()
 		case typeKind:
-			kind, err = f.text()
+			kind, err = f.Text()
 		}
 		return err
 	})
@@ -111,10 +111,10 @@ func (l *wireList[T]) readFields(end int64) error {
 		case err != nil:
 			return err
 		case number == listMetadata:
-			err = eachField(content, l.readMeta)
+			err = EachField(content, l.readMeta)
 		case number == listItems:
 			var item T
-			item, err = l.form.protobuf(content)
+			item, err = l.form.Protobuf(content)
 			l.add(item, l.offset-begin, end-begin)
 			l.next()
 		}
@@ -137,12 +137,12 @@ func (l *wireList[T]) add(item T, read, all int64) {
 }
 
 // readMeta reads a field of a ListMeta.
-func (l *wireList[T]) readMeta(f wireField) (err error) {
-	switch int32(f.number) {
+func (l *wireList[T]) readMeta(f Field) (err error) {
+	switch int32(f.Number) {
 	case listVersion:
-		l.page.version, err = f.text()
+		l.page.version, err = f.Text()
 	case listContinue:
-		l.page.next, err = f.text()
+		l.page.next, err = f.Text()
 	case listShard:
 		err = errShard
 	}

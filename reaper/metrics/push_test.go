@@ -175,16 +175,3 @@ func TestInterruptedRunStillPushes(t *testing.T) {
 		t.Errorf("pushed %d bytes, %v", c.pushed.Len(), err)
 	}
 }
-
-func TestLargeCapacitiesAreRounded(t *testing.T) {
-	r := reaper.Report{Run: runInfo(false), Pools: []reaper.PoolReport{
-		{Backend: "whereabouts", Name: "six", Range: "fd00::/48", Usage: reaper.Usage{Capacity: new(big.Int).Lsh(big.NewInt(1), 80)}, AllocatedAfter: 1},
-	}}
-	for _, family := range push(t, "", r, 3).families {
-		if family.GetName() == "ip_reaper_pool_capacity" {
-			if got := family.GetMetric()[0].GetGauge().GetValue(); got != 1<<80 {
-				t.Errorf("capacity %v, want 2^80", got)
-			}
-		}
-	}
-}

@@ -26,6 +26,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -102,11 +103,11 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Cluster = kube.NewCluster(core, apps, raw)
+	o.Cluster = state.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
-	o.Ledgers = kube.NewLedgers(core, namespace)
+	o.Ledgers = state.NewLedgers(core, namespace)
 	o.Protectors = backendplugin.Protectors(backends.All())
-	o.Journals = kube.NewJournals(core, namespace, kube.Retention{Runs: 10})
+	o.Journals = state.NewJournals(core, namespace, state.Retention{Runs: 10})
 	return o, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -124,7 +124,7 @@ func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, ledgertest.Ledge
 // JournalParts returns the ConfigMaps of all journals.
 func (m Memory) JournalParts(ctx context.Context) ([]corev1.ConfigMap, error) {
 	list, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: kube.JournalLabel + "=true"})
+		List(ctx, metav1.ListOptions{LabelSelector: state.JournalLabel + "=true"})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (m Memory) Journals(ctx context.Context) ([]string, error) {
 	parts, err := m.JournalParts(ctx)
 	var runs []string
 	for _, cm := range parts {
-		if id := cm.Labels[kube.RunLabel]; !slices.Contains(runs, id) {
+		if id := cm.Labels[state.RunLabel]; !slices.Contains(runs, id) {
 			runs = append(runs, id)
 		}
 	}

@@ -11,14 +11,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -26,12 +25,12 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const controller = "ip-reaper.github.io/ip-reaper"
 
 // eventRecorder speaks for a pod of the test's namespace, or for none.
-func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *kube.EventRecorder {
+func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *state.EventRecorder {
 	self := reaper.PodRef{Namespace: f.namespace, Name: pod}
 	if pod == "" {
 		self = reaper.PodRef{}
 	}
-	return kube.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
+	return state.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
 }
 
 // report is that of the run that the test is about: its ID is the namespace's
@@ -164,31 +163,6 @@ func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 	}
 }
 
-// An API server takes an event about an object without a namespace in default
-// and in kube-system, and nowhere else. That is why ours go into default.
-func TestEventAboutAnObjectWithoutANamespaceBelongsIntoDefault(t *testing.T) {
-	f := newFixture(t)
-	block := f.block()
-	for namespace, accepted := range map[string]bool{"default": true, "kube-system": true, f.namespace: false} {
-		_, err := f.Kube.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "by-hand-"}, EventTime: metav1.NewMicroTime(newClock().now()),
-			Type: "Normal", Reason: "ByHand", Action: "Test", ReportingController: controller, ReportingInstance: "test",
-			Regarding: corev1.ObjectReference{APIVersion: block.APIVersion, Kind: block.Kind, Name: block.Name, UID: "by-hand"},
-		}, metav1.CreateOptions{})
-		if accepted != (err == nil) || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "does not match event.namespace")) {
-			t.Errorf("in %s: %v", namespace, err)
-		}
-	}
-	released, notes := f.releases(1, block)
-	f.must(f.eventRecorder(f.Kube, "").Announce(t.Context(), f.report(), released))
-	f.wantNotes(block.UID, notes...)
-	for _, e := range f.told(block.UID) {
-		if e.Namespace != "default" {
-			t.Errorf("the event is in %s, want default", e.Namespace)
-		}
-	}
-}
-
 // Of many releases 100 are told, and the summary says how many are not. A
 // release that no object stands for is not counted there.
 func TestEventsOfARunAreLimited(t *testing.T) {
@@ -199,28 +173,6 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
 	f.wantNotes(f.pool().UID, notes[:100]...)
 	f.wantNotes(uid, "released 12 of 340 allocations; 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
-}
-
-func TestSummaryIsAboutThePodWhereNoJobMadeIt(t *testing.T) {
-	f := newFixture(t)
-	pod, err := f.CreatePod(t.Context(), f.namespace, "by-hand")
-	f.must(err)
-	f.must(f.eventRecorder(f.Kube, "by-hand").Announce(t.Context(), f.report(), nil))
-	f.wantNotes(string(pod.UID), "released 12 of 340 allocations; 3 suspected, 0 failed ("+f.namespace+")")
-}
-
-func TestOutsideOfAClusterReleasesAreToldWithoutASummary(t *testing.T) {
-	f := newFixture(t)
-	client, p := f.watched()
-	released, notes := f.releases(2, f.pool())
-	f.must(f.eventRecorder(client, "").Announce(t.Context(), f.report(), released))
-	f.wantNotes(f.pool().UID, notes...)
-	if diff := cmp.Diff(map[string]int{"create events": 2}, p.Counts()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-	if got := f.told(f.pool().UID)[0].ReportingInstance; got != f.namespace {
-		t.Errorf("reported by %s, want the run %s", got, f.namespace)
-	}
 }
 
 // What is longer than an API server takes is cut, and told nevertheless.

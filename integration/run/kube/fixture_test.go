@@ -70,16 +70,9 @@ func (f *fixture) watched() (kubernetes.Interface, *proxy.Proxy) {
 	return f.client(p.Config(f.Config)), p
 }
 
-// as is the client of a service account that has the rights of these rules: in
-// the test's namespace, or in all of them.
-func (f *fixture) as(everywhere bool, rules ...rbacv1.PolicyRule) kubernetes.Interface {
-	f.Helper()
-	return f.client(f.account("reaper", everywhere, rules...))
-}
-
 // account makes a service account that has the rights of these rules and no other, in
-// the test's namespace or in all of them. It returns when the API server grants them.
-func (f *fixture) account(name string, everywhere bool, rules ...rbacv1.PolicyRule) *rest.Config {
+// the test's namespace. It returns when the API server grants them.
+func (f *fixture) account(name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	f.Helper()
 	config, err := f.ServiceAccount(f.Context(), f.namespace, name)
 	f.must(err)
@@ -89,21 +82,13 @@ func (f *fixture) account(name string, everywhere bool, rules ...rbacv1.PolicyRu
 	rbac := f.Kube.RbacV1()
 	_, err = rbac.ClusterRoles().Create(f.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 	f.must(err)
-	if everywhere {
-		_, err = rbac.ClusterRoleBindings().Create(f.Context(),
-			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
-	} else {
-		_, err = rbac.RoleBindings(f.namespace).Create(f.Context(),
-			&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
-	}
+	_, err = rbac.RoleBindings(f.namespace).Create(f.Context(),
+		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
 	f.must(err)
 	f.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(f.Context()), patience)
 		defer cancel()
 		f.must(rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
-		if everywhere {
-			f.must(rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
-		}
 	})
 	client := f.client(config)
 	for _, rule := range rules {

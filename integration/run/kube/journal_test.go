@@ -22,7 +22,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // A journalFixture is a namespace without a journal, and the reaper's way to it through
@@ -46,8 +46,8 @@ func newJournalFixture(t *testing.T) *journalFixture {
 }
 
 // journals are those of a new run.
-func (f *journalFixture) journals(keep int) *kube.Journals {
-	return kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: keep})
+func (f *journalFixture) journals(keep int) *state.Journals {
+	return state.NewJournals(f.reaper.CoreV1(), f.namespace, state.Retention{Runs: keep})
 }
 
 // run is a run that writes journals.
@@ -79,7 +79,7 @@ var noise = sync.OnceValue(func() string {
 })
 
 // write writes the journal of a run, each time some records more.
-func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *kube.Journals {
+func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *state.Journals {
 	f.Helper()
 	j := f.journals(keep)
 	for _, r := range writes {
@@ -100,7 +100,7 @@ func (f *journalFixture) stored() map[string]corev1.ConfigMap {
 	}
 	all := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
-		if name, ok := strings.CutPrefix(cm.Name, kube.JournalName+"-"); ok {
+		if name, ok := strings.CutPrefix(cm.Name, state.JournalName+"-"); ok {
 			all[name] = cm
 		}
 	}
@@ -146,25 +146,6 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	f.wantStored("20260301-120000-abcdef-1-1", "20260301-120000-abcdef-2-1")
 }
 
-// Promise 10: more parts than one digit can number are read in their order.
-func TestEverySizeIsReadAsItWasWritten(t *testing.T) {
-	sizes := []struct{ records, bytes, parts int }{{11, 270 << 10, 11}, {20_000, 500, 20}}
-	if testing.Short() {
-		sizes = sizes[:1]
-	}
-	for _, tt := range sizes {
-		t.Run(fmt.Sprint(tt.records), func(t *testing.T) {
-			f := newJournalFixture(t)
-			want := records(tt.records, tt.bytes)
-			f.write("large", 10, want)
-			if n := len(f.stored()); n < tt.parts {
-				t.Errorf("%d ConfigMaps, want at least %d", n, tt.parts)
-			}
-			f.wantRead("large", want)
-		})
-	}
-}
-
 // Even a part as large as can be, of which gzip makes nothing smaller, fits.
 func TestLargestRecordFits(t *testing.T) {
 	f := newJournalFixture(t)
@@ -191,24 +172,6 @@ func TestPruneKeepsTheLatestRuns(t *testing.T) {
 		f.awaitNextSecond()
 	}
 	f.wantStored("run-6-1-1", "run-6-2-1", "run-7-1-1", "run-7-2-1", "run-1-1-1", "run-1-2-1")
-}
-
-// Promise 10: the number of runs alone removes no journal that is young.
-func TestPruneKeepsWhatIsYoung(t *testing.T) {
-	for keepFor, want := range map[time.Duration][]string{
-		time.Hour:       {"run-1-1-1", "run-2-1-1", "run-3-1-1"},
-		time.Nanosecond: {"run-3-1-1"},
-	} {
-		t.Run(keepFor.String(), func(t *testing.T) {
-			f := newJournalFixture(t)
-			for _, id := range []string{"run-1", "run-2", "run-3"} {
-				j := kube.NewJournals(f.reaper.CoreV1(), f.namespace, kube.Retention{Runs: 1, For: keepFor})
-				f.must(errors.Join(j.Write(t.Context(), run(id), records(1, 10)), j.Prune(t.Context())))
-				f.awaitNextSecond()
-			}
-			f.wantStored(want...)
-		})
-	}
 }
 
 // The name of a ConfigMap has the ID in lower case.
@@ -305,12 +268,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 		want   string
 	}{
 		{"settings", func(cm *corev1.ConfigMap) { cm.BinaryData, cm.Data = nil, map[string]string{"a": "b"} }, "damaged"},
-		{"ip-reaper-journal-run-0-notes", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
-		{"ip-reaper-journal-run-0-1-1", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
-		{"ip-reaper-journal-run-0-1-2", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
 		{"copy-of-a-journal", func(*corev1.ConfigMap) {}, "belongs into ip-reaper-journal-run-0-1-1"},
-		{"ip-reaper-journal-run-2-1-1", func(cm *corev1.ConfigMap) { cm.Labels[kube.RunLabel] = "run-2" }, `part of run "run-0"`},
-		{"without-a-run", func(cm *corev1.ConfigMap) { delete(cm.Labels, kube.RunLabel) }, `part of run "run-0"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newJournalFixture(t)
@@ -326,7 +284,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 				t.Error(err)
 			}
 			got := f.stored()
-			delete(got, strings.TrimPrefix(tt.name, kube.JournalName+"-"))
+			delete(got, strings.TrimPrefix(tt.name, state.JournalName+"-"))
 			if _, ok := got["run-1-1-1"]; len(got) != 1 || !ok {
 				t.Errorf("%v, want the journal of run-1 alone", slices.Collect(maps.Keys(got)))
 			}
@@ -380,25 +338,6 @@ func TestPruneLeavesWhatTookThePlaceOfAPart(t *testing.T) {
 			f.wantStored("run-1-1-1", "run-2-1-1")
 		})
 	}
-}
-
-// Two runs at once have a journal each.
-func TestTwoRunsAtOnce(t *testing.T) {
-	f := newJournalFixture(t)
-	want := records(2_000, 500)
-	var group sync.WaitGroup
-	for _, id := range []string{"run-a", "run-b"} {
-		group.Go(func() {
-			j := f.journals(2)
-			err := errors.Join(j.Write(t.Context(), run(id), want[:1500]), j.Prune(t.Context()), j.Write(t.Context(), run(id), want[1500:]))
-			if err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
-		})
-	}
-	group.Wait()
-	f.wantRead("run-a", want)
-	f.wantRead("run-b", want)
 }
 
 func TestRunThatIsNotThere(t *testing.T) {

@@ -1,11 +1,9 @@
 package kube_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -36,10 +34,10 @@ func (f *fixture) nodesOf(from, n int) reaper.Ledger {
 
 // ledgers returns the ledger of the test's namespace and what is stored of it. The proxy
 // is between it and the API server.
-func (f *fixture) ledgers() (*kube.Ledgers, reaper.Ledger, *proxy.Proxy) {
+func (f *fixture) ledgers() (*state.Ledgers, reaper.Ledger, *proxy.Proxy) {
 	f.Helper()
 	client, p := f.watched()
-	l := kube.NewLedgers(client.CoreV1(), f.namespace)
+	l := state.NewLedgers(client.CoreV1(), f.namespace)
 	have, err := l.Load(f.Context())
 	f.must(err)
 	return l, have, p
@@ -56,7 +54,7 @@ func (f *fixture) wantLedger(want reaper.Ledger) {
 // large lets the ledger of the namespace have parts, as the component large does.
 func (f *fixture) large() {
 	f.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.LedgerName}, Data: map[string]string{"large": "true"}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: state.LedgerName}, Data: map[string]string{"large": "true"}}
 	_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(), cm, metav1.CreateOptions{})
 	f.must(err)
 }
@@ -64,7 +62,7 @@ func (f *fixture) large() {
 // wantParts checks how many parts of the ledger exist.
 func (f *fixture) wantParts(want int) {
 	f.Helper()
-	parts, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{LabelSelector: kube.LedgerLabel + "=part"})
+	parts, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{LabelSelector: state.LedgerLabel + "=part"})
 	f.must(err)
 	if len(parts.Items) != want {
 		f.Errorf("%d parts, want %d", len(parts.Items), want)
@@ -92,40 +90,6 @@ func TestFullLedgerIsStored(t *testing.T) {
 		f.wantLedger(want)
 	}
 	f.wantParts(0)
-}
-
-// Promise 8. A run is refused, or loses its connection, at any of its writes: a reader finds
-// the ledger before or the one after. The next run stores its own, and removes what was left.
-func TestLedgerWhoseSaveIsCutShort(t *testing.T) {
-	for _, write := range []int64{1, 2, 3, 4} { // of two parts, of the first ConfigMap, and of an old part
-		t.Run(fmt.Sprintf("write %d", write), func(t *testing.T) {
-			f := newFixture(t)
-			f.large()
-			before, after := f.nodesOf(0, 130_000), f.nodesOf(50, 130_000)
-			l, _, _ := f.ledgers()
-			f.must(l.Save(f.Context(), before))
-			cut, _, p := f.ledgers()
-			var writes atomic.Int64
-			p.Before(proxy.Mutating, func(context.Context, proxy.Request) proxy.Action {
-				if writes.Add(1) < write {
-					return proxy.Pass()
-				}
-				return proxy.Forbidden()
-			})
-			if err := cut.Save(f.Context(), after); err == nil || errors.Is(err, reaper.ErrAgain) {
-				t.Fatalf("Save = %v, want that it is forbidden", err)
-			}
-			if write <= 3 {
-				f.wantLedger(before)
-			} else {
-				f.wantLedger(after)
-			}
-			next, _, _ := f.ledgers()
-			f.must(next.Save(f.Context(), after))
-			f.wantLedger(after)
-			f.wantParts(2)
-		})
-	}
 }
 
 // Promise 8. The API server refuses the second of two writers, which then adds to what the

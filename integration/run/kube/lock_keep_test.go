@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // A heldLock is a lock that is renewed when the test says so.
@@ -29,7 +29,7 @@ type heldLock struct {
 func (f *fixture) holdLock(client kubernetes.Interface) *heldLock {
 	f.Helper()
 	k := &heldLock{fixture: f, clock: newClock(), log: newLogbook(), ticks: make(chan time.Time), stopped: make(chan struct{})}
-	l := kube.NewLock(client.CoordinationV1(), f.namespace, k.now, slog.New(k.log))
+	l := state.NewLock(client.CoordinationV1(), f.namespace, k.now, slog.New(k.log))
 	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
 	k.release = f.acquire(l, "mine")
 	return k
@@ -127,7 +127,7 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 		f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = nil })
 	}
 	remove := func(f *fixture, _ *heldLock) {
-		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), kube.LockName, metav1.DeleteOptions{}))
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), state.LockName, metav1.DeleteOptions{}))
 	}
 	lost := "WARN the lock is lost, and this run goes on without it: "
 	for _, tt := range []struct {

@@ -2,17 +2,14 @@ package kube_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // A lease without a time of its own counts from its creation, which the API
@@ -36,7 +33,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 	}
 	remove := func(f *fixture, _ *clock) {
-		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), kube.LockName, metav1.DeleteOptions{}))
+		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), state.LockName, metav1.DeleteOptions{}))
 	}
 	for _, tt := range []struct {
 		name        string
@@ -76,21 +73,5 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 			}
 			f.wantTerm(term{tt.holder, c.now(), c.now(), tt.transitions})
 		})
-	}
-}
-
-// A lease that is written again and again does not keep a run for ever.
-func TestTakingIsTriedAFewTimes(t *testing.T) {
-	f, c := newFixture(t), newClock()
-	f.acquire(f.lock(f.Kube, c), "killed")
-	c.pass(time.Hour)
-	client, p := f.watched()
-	p.Before(proxy.On("update leases"), func(_ context.Context, r proxy.Request) proxy.Action {
-		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"edit": fmt.Sprint(r.Number)} })
-		return proxy.Pass()
-	})
-	_, err := f.lock(client, c).Acquire(t.Context(), "mine")
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
-		t.Errorf("Acquire: %v, want a conflict that names the lease", err)
 	}
 }

@@ -5,33 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // lock is the lock of the test's namespace, which is not renewed unless the test
 // says when.
-func (f *fixture) lock(client kubernetes.Interface, c *clock) *kube.Lock {
-	l := kube.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
+func (f *fixture) lock(client kubernetes.Interface, c *clock) *state.Lock {
+	l := state.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
 
 // acquire takes the lock, which has to be free.
-func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
+func (f *fixture) acquire(l *state.Lock, holder string) (release func()) {
 	f.Helper()
 	release, err := l.Acquire(f.Context(), holder)
 	f.must(err)
@@ -39,7 +35,7 @@ func (f *fixture) acquire(l *kube.Lock, holder string) (release func()) {
 }
 
 // wantLocked checks that a holder does not get the lock because of another.
-func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
+func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 	f.Helper()
 	_, err := l.Acquire(f.Context(), "latecomer")
 	var locked *reaper.LockedError
@@ -55,7 +51,7 @@ func (f *fixture) wantLocked(l *kube.Lock, by string, since time.Time) {
 // storedLease is the lease as the API server has it.
 func (f *fixture) storedLease() *coordinationv1.Lease {
 	f.Helper()
-	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), state.LockName, metav1.GetOptions{})
 	f.must(err)
 	return lease
 }
@@ -72,7 +68,7 @@ func (f *fixture) leases() []coordinationv1.Lease {
 // goroutine.
 func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
 	leases := f.Kube.CoordinationV1().Leases(f.namespace)
-	lease, err := leases.Get(f.Context(), kube.LockName, metav1.GetOptions{})
+	lease, err := leases.Get(f.Context(), state.LockName, metav1.GetOptions{})
 	if err == nil {
 		change(lease)
 		_, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})
@@ -212,74 +208,4 @@ func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
 	cancel()
 	release()
 	f.wantTerm(term{"", c.now(), c.now(), 0})
-}
-
-// Get, create and update of leases are needed, and nothing else. A right that is
-// missing is told as such.
-func TestRightsOfTheLock(t *testing.T) {
-	const group = "coordination.k8s.io"
-	for _, tt := range []struct {
-		name   string
-		rules  []rbacv1.PolicyRule
-		there  bool // a lease that was given back is
-		denied string
-	}{
-		{"all, to create it", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, false, ""},
-		{"all, to take it over", []rbacv1.PolicyRule{rule(group, "leases", "get", "create", "update")}, true, ""},
-		{"none", nil, false, "cannot get"},
-		{"no create", []rbacv1.PolicyRule{rule(group, "leases", "get", "update")}, false, "cannot create"},
-		{"no update", []rbacv1.PolicyRule{rule(group, "leases", "get", "create")}, true, "cannot update"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f, c := newFixture(t), newClock()
-			if tt.there {
-				f.acquire(f.lock(f.Kube, c), "earlier")()
-			}
-			release, err := f.lock(f.as(false, tt.rules...), c).Acquire(t.Context(), "mine")
-			if tt.denied != "" {
-				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.denied) ||
-					!strings.HasPrefix(err.Error(), "lease "+f.namespace+"/ip-reaper: ") {
-					t.Errorf("Acquire: %v, want that it is forbidden, and which lease", err)
-				}
-				return
-			}
-			f.must(err)
-			release()
-			if got := *f.storedLease().Spec.HolderIdentity; got != "" {
-				t.Errorf("%s has the lease after the release, want no holder", got)
-			}
-		})
-	}
-}
-
-func TestLockFailsWithoutAnAnswer(t *testing.T) {
-	t.Run("the context ended", func(t *testing.T) {
-		f := newFixture(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := f.lock(f.Kube, newClock()).Acquire(ctx, "mine"); !errors.Is(err, context.Canceled) {
-			t.Errorf("Acquire: %v, want %v", err, context.Canceled)
-		}
-	})
-	t.Run("the API server is broken", func(t *testing.T) {
-		f := newFixture(t)
-		client, p := f.watched()
-		p.Before(proxy.Any, proxy.Always(proxy.InternalError()))
-		if _, err := f.lock(client, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsInternalError(err) {
-			t.Errorf("Acquire: %v, want an internal error", err)
-		}
-	})
-	t.Run("the namespace does not exist", func(t *testing.T) {
-		f := newFixture(t)
-		f.namespace = "nowhere"
-		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), "mine"); !apierrors.IsNotFound(err) {
-			t.Errorf("Acquire: %v, want not found", err)
-		}
-	})
-	t.Run("a holder without a name", func(t *testing.T) {
-		f := newFixture(t)
-		if _, err := f.lock(f.Kube, newClock()).Acquire(t.Context(), ""); err == nil {
-			t.Error("a lease without a holder was acquired")
-		}
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // listed lists all pods as the program does, and returns those of the test's namespace. The
@@ -43,7 +42,7 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []reaper.Pod, re
 	}
 	raw, err := kube.RawClient(p.Config(f.Config))
 	f.must(err)
-	all, err := kube.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
+	all, err := state.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
 	f.must(err)
 	for _, pod := range all {
 		if pod.Ref.Namespace == f.namespace {
@@ -58,87 +57,43 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []reaper.Pod, re
 	return pods, requests
 }
 
-// largePods creates pods of 19 MiB together, and returns their names.
-func (f *fixture) largePods() []string {
-	f.Helper()
-	large := cluster.Annotation("example.com/text", strings.Repeat("x", 240<<10))
-	names := make([]string, 80)
-	for i := range names {
-		names[i] = fmt.Sprintf("large-%02d", i)
-	}
-	f.must(parallel.Each(4, names, func(_ int, name string) error {
-		_, err := f.CreatePod(f.Context(), f.namespace, name, large, cluster.Annotation(multus,
-			fmt.Sprintf(`[{"name": "default/net-a", "interface": "net1", "ips": ["10.7.0.%s"]}]`, name[len("large-"):])))
-		return err
-	}))
-	return names
-}
-
 const multus = "k8s.v1.cni.cncf.io/network-status"
 
-// Promise 2, 3. Pods that do not fit on a page are read on smaller ones, each of them once.
-// All pods at once are the same pods, in one answer of any size, and so they are after an
-// answer that the connection cut.
-func TestLargePodsAreReadByPagesAndAtOnce(t *testing.T) {
-	f := newFixture(t)
-	names := f.largePods()
-	byPages, requests := f.listed(false)
-	if n := len(requests); n < 4 || n > 12 {
-		t.Errorf("%d lists of pods, want some 8: pages of 8 MiB, and those that were given up", n)
-	}
-	atOnce, requests := f.listed(true)
-	if !f.Since("1.34") { // such an API server holds the answer, so that it is asked for pages
-		if len(requests) < 4 {
-			t.Errorf("%d lists of pods with the version known, want pages", len(requests))
-		}
-	} else if diff := cmp.Diff([]string{""}, requests); diff != "" {
-		t.Errorf("requests for all pods at once (-want +got):\n%s", diff)
-	}
-	var got []string
-	for _, pod := range byPages {
-		got = append(got, pod.Ref.Name)
-		if len(pod.Interfaces) != 1 || pod.UID == "" || pod.InStatus == 0 {
-			t.Errorf("%+v, want a UID, an interface and an address of the status", pod)
-		}
-	}
-	if !slices.Equal(got, names) {
-		t.Errorf("pods %v, want %v", got, names)
-	}
-	if diff := cmp.Diff(byPages, atOnce, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("pods (-by pages +at once):\n%s", diff)
-	}
-	if !f.Since("1.34") {
-		return
-	}
-	cut, requests := f.listed(true, proxy.Nth(1, proxy.On("list pods")))
-	if len(requests) < 4 {
-		t.Errorf("%d lists of pods after the answer that was cut, want pages", len(requests))
-	}
-	if diff := cmp.Diff(byPages, cut, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("pods (-by pages +after an answer that was cut):\n%s", diff)
-	}
-}
-
-// Promise 2, 3. More pods than a page has are the same by pages and at once.
+// Promise 2, 3. More pods than a page has are the same by pages, each of them once, all at once in one
+// answer, and after such an answer that the connection cut.
 func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 	f := newFixture(t)
 	names := make([]string, 501)
 	for i := range names {
 		names[i] = fmt.Sprintf("pod-%04d", i)
 	}
-	f.must(parallel.Each(16, names, func(_ int, name string) error {
+	f.must(parallel.Each(16, names, func(i int, name string) error {
 		_, err := f.Kube.CoreV1().Pods(f.namespace).Create(f.Context(), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+				multus: fmt.Sprintf(`[{"name": "default/net-a", "interface": "net1", "ips": ["10.7.%d.%d"]}]`, i>>8, i&0xff),
+			}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}}},
 		}, metav1.CreateOptions{})
 		return err
 	}))
 	byPages, requests := f.listed(false)
-	if len(byPages) != len(names) || len(requests) != 2 { // the second page may have ten times as many
-		t.Errorf("%d pods by %d requests, want %d by 2", len(byPages), len(requests), len(names))
+	if len(requests) != 2 { // the second page may have ten times as many
+		t.Errorf("requests %q, want two pages", requests)
 	}
-	atOnce, _ := f.listed(true)
-	if diff := cmp.Diff(byPages, atOnce, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("pods (-by pages +at once):\n%s", diff)
+	var got []string
+	for _, pod := range byPages {
+		got = append(got, pod.Ref.Name)
+		if len(pod.Interfaces) != 1 || pod.UID == "" {
+			t.Errorf("%+v, want a UID and an interface", pod)
+		}
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("pods %v, want %v", got, names)
+	}
+	for name, cut := range map[string][]proxy.Match{"at once": nil, "after an answer that was cut": {proxy.Nth(1, proxy.On("list pods"))}} {
+		pods, _ := f.listed(true, cut...)
+		if diff := cmp.Diff(byPages, pods, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("pods (-by pages +%s):\n%s", name, diff)
+		}
 	}
 }

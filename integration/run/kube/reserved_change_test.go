@@ -109,7 +109,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	listed := f.only(f.reserved(spaced))
 
-	mayList := f.reservedAs(f.account("lister", false, rule(group, "reservedips", "list")), spaced)
+	mayList := f.reservedAs(f.account("lister", rule(group, "reservedips", "list")), spaced)
 	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}

@@ -3,7 +3,6 @@ package kube_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,13 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -81,32 +77,6 @@ func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	p.DeletedAt = ".metadata.deletionTimestamp"
 	if got := f.only(f.reserved(p)); time.Since(got.Deleted).Abs() > time.Minute {
 		t.Errorf("deleted at %v, want now", got.Deleted)
-	}
-}
-
-func TestReservedIPsAreReadToTheLastPage(t *testing.T) {
-	const number = 520 // a page has 500
-	f := newReservedFixture(t)
-	want := make([]string, number)
-	for i := range want {
-		want[i] = fmt.Sprintf("10.1.%d.%d", i>>8, i&0xff)
-	}
-	f.must(parallel.Each(20, want, func(_ int, ip string) error {
-		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "network.example.com/v1alpha1", "kind": "ClusterReservedIP",
-			"metadata": map[string]any{"name": ip}, "spec": map[string]any{"ip": ip},
-		}}
-		_, err := f.objects(wide).Create(f.Context(), o, metav1.CreateOptions{})
-		return err
-	}))
-	var got []string
-	for _, r := range f.list(f.reserved(wide)) {
-		got = append(got, r.IPs[0].String())
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
 }
 

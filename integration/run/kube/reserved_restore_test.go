@@ -129,13 +129,13 @@ func TestRestoringWithoutTheRightToTheStatusSaysSo(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"},"status":{"ips":["10.1.0.4"]}`)
 	create := rule(group, "reservedips", "create", "get")
-	limited := f.reservedAs(f.account("creator", false, create), spaced)
+	limited := f.reservedAs(f.account("creator", create), spaced)
 	err := f.restoreOne(limited, record(before))
 	const want = "the object is back, but without its status: put reservedips/status: "
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}
-	full := f.account("updater", false, create, rule(group, "reservedips/status", "update"))
+	full := f.account("updater", create, rule(group, "reservedips/status", "update"))
 	f.must(f.restoreOne(f.reservedAs(full, spaced), record(before)))
 	if got := f.only(f.reserved(spaced)); len(got.IPs) != 1 {
 		t.Errorf("restored %+v, want an address", got)

@@ -1,0 +1,89 @@
+// Package state is the API server's side of a run: the census, the ledger, the lock, the
+// journals and the events.
+package state
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
+// implements reaper.Cluster. Every read is a quorum read: requests have no
+// resourceVersion, so that the API server answers from its store, or from a cache that is
+// as new.
+type Cluster struct {
+	core, apps, raw rest.Interface
+	node            string // the only one whose pods are listed; empty: all
+}
+
+// A Group is the client of an API group.
+type Group interface {
+	RESTClient() rest.Interface
+}
+
+// NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
+// It does not take the clientset of all API groups, which makes the program 15 MB larger.
+func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
+	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw}
+}
+
+// NewNodePods returns the pods of one node, and nothing else: it lists no virtual machines, no
+// StatefulSets and no nodes. So it is for runs on a node, where such lists keep nothing. raw is a
+// RawClient.
+func NewNodePods(core Group, raw rest.Interface, node string) *Cluster {
+	return &Cluster{core: core.RESTClient(), raw: raw, node: node}
+}
+
+// Pods implements reaper.Cluster.
+func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+	request := func() *rest.Request {
+		pods := c.core.Get().Resource("pods")
+		if c.node != "" {
+			pods.Param("fieldSelector", "spec.nodeName="+c.node)
+		}
+		return pods
+	}
+	list, err := kube.ReadList(ctx, c.raw, request, podForm())
+	return list, kube.Answered(err)
+}
+
+// StatefulSets implements reaper.Cluster.
+func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
+	request := func() *rest.Request { return c.apps.Get().Resource("statefulsets") }
+	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("apps/v1", "StatefulSetList", readStatefulSet))
+	return list, kube.Answered(err)
+}
+
+// Nodes implements reaper.Cluster.
+func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
+	request := func() *rest.Request { return c.core.Get().Resource("nodes") }
+	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("v1", "NodeList", readNode))
+	return list, kube.Answered(err)
+}
+
+// Pod implements reaper.Cluster for a pod of any node. It makes one request. If the API server asks to come back
+// later, the error says when: the client does not wait, because other pods are looked at
+// in the same time.
+func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	pod := new(corev1.Pod)
+	err := c.core.Get().Namespace(ref.Namespace).Resource("pods").Name(ref.Name).MaxRetries(0).Do(ctx).Into(pod)
+	switch {
+	case err == nil:
+		return readPod(pod), reaper.Present, nil
+	case kube.Gone(err, "pods", ref.Name):
+		return reaper.Pod{}, reaper.Absent, nil
+	default:
+		return reaper.Pod{}, reaper.Unknown, kube.Answered(err)
+	}
+}

@@ -1,0 +1,104 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// A Dump is a cluster from files: pods, virtual machines, StatefulSets and nodes. It
+// implements reaper.Cluster, but Pod always fails, because a second look at a file proves nothing.
+// The zero Dump is ready for use.
+type Dump struct {
+	pods []reaper.Pod
+	sets []reaper.StatefulSet
+
+	nodes    []reaper.Node
+	machines []reaper.VirtualMachine
+	lists    int // lists that may be lists of pods
+	others   int // objects that are not pods
+}
+
+// Take adds a pod, a virtual machine that runs, a StatefulSet, a node, or a list that may
+// be of pods. It returns false for any other document.
+func (d *Dump) Take(doc reaper.Document) (bool, error) {
+	switch {
+	case doc.List && doc.More:
+		return false, fmt.Errorf("%s is one page of a list, and the other pages are missing: dump the whole list", doc.Place)
+	case doc.Is("", "List"), doc.Is("", "PodList"):
+		d.lists++
+		return true, nil
+	case doc.Is("", "Pod"):
+		var pod corev1.Pod
+		if err := decodeNamed(doc, &pod); err != nil {
+			return false, fmt.Errorf("%s: pod: %w", doc.Place, err)
+		}
+		d.pods = append(d.pods, readPod(&pod))
+		return true, nil
+	}
+	d.others++
+	switch {
+	case doc.Is("apps", "StatefulSet"):
+		var set appsv1.StatefulSet
+		if err := decodeNamed(doc, &set); err != nil {
+			return false, fmt.Errorf("%s: StatefulSet: %w", doc.Place, err)
+		}
+		d.sets = append(d.sets, readStatefulSet(&set))
+	case doc.Is("", "Node"):
+		var node corev1.Node
+		if err := decodeNamed(doc, &node); err != nil {
+			return false, fmt.Errorf("%s: node: %w", doc.Place, err)
+		}
+		d.nodes = append(d.nodes, readNode(&node))
+	case doc.Is(machineGroup, machineKind):
+		d.machines = append(d.machines, readMachine(doc.Data))
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// decodeNamed decodes an object and checks that it has a name.
+func decodeNamed(doc reaper.Document, into interface{ GetName() string }) error {
+	if err := kube.Decode(doc.Data, into); err != nil {
+		return err
+	}
+	if into.GetName() == "" {
+		return errors.New("the object has no name")
+	}
+	return nil
+}
+
+// Check returns an error unless the documents have pods, or are an empty list, which may
+// be the list of a cluster without pods.
+func (d *Dump) Check() error {
+	if len(d.pods) == 0 && (d.lists == 0 || d.others > 0) {
+		return errors.New("the file has no pods")
+	}
+	return nil
+}
+
+// Pods implements reaper.Cluster.
+func (d *Dump) Pods(context.Context) ([]reaper.Pod, error) { return d.pods, nil }
+
+// StatefulSets implements reaper.Cluster.
+func (d *Dump) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return d.sets, nil }
+
+// VirtualMachines implements reaper.Cluster.
+func (d *Dump) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) {
+	return d.machines, nil
+}
+
+// Nodes implements reaper.Cluster.
+func (d *Dump) Nodes(context.Context) ([]reaper.Node, error) { return d.nodes, nil }
+
+// Pod implements reaper.Cluster.
+func (d *Dump) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	return reaper.Pod{}, reaper.Unknown, errors.New("a pod in a file cannot be looked up again")
+}

@@ -1,0 +1,148 @@
+package state
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// take gives documents to a new dump.
+func take(t *testing.T, docs ...reaper.Document) *Dump {
+	t.Helper()
+	d := new(Dump)
+	for _, doc := range docs {
+		if _, err := d.Take(doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// object is a document of a kind.
+func object(apiVersion, kind, data string) reaper.Document {
+	return reaper.Document{File: "pods.json", Place: "item 1", APIVersion: apiVersion, Kind: kind, Data: []byte(data)}
+}
+
+var (
+	dnsPod   = object("v1", "Pod", `{"metadata": {"namespace": "kube-system", "name": "dns", "uid": "u1"}, "spec": {"nodeName": "node-a"}, "status": {"phase": "Running", "podIP": "10.1.0.1"}}`)
+	podList  = reaper.Document{APIVersion: "v1", Kind: "PodList", List: true}
+	anyList  = reaper.Document{APIVersion: "v1", Kind: "List", List: true}
+	aSecret  = object("v1", "Secret", `{"metadata": {"name": "s"}}`)
+	webSet   = object("apps/v1", "StatefulSet", `{"metadata": {"namespace": "default", "name": "web"}, "spec": {"replicas": 3, "ordinals": {"start": 2}}}`)
+	vmi      = object("kubevirt.io/v1", "VirtualMachineInstance", `{"metadata": {"namespace": "vms", "name": "a"}, "status": {"interfaces": [{"ipAddress": "10.2.0.1"}]}}`)
+	readyOne = object("v1", "Node", `{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
+)
+
+func TestDumpAnswersAsTheClusterWould(t *testing.T) {
+	d := take(t, dnsPod, webSet, aSecret, readyOne, vmi, anyList)
+	if err := d.Check(); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	ctx := t.Context()
+	pods, err := d.Pods(ctx)
+	want := []reaper.Pod{{
+		Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1", Node: "node-a",
+		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, InStatus: 1,
+	}}
+	if diff := cmp.Diff(want, pods, compareAddresses); diff != "" || err != nil {
+		t.Errorf("Pods: %v (-want +got):\n%s", err, diff)
+	}
+	sets, err := d.StatefulSets(ctx)
+	if diff := cmp.Diff([]reaper.StatefulSet{{Namespace: "default", Name: "web", Start: 2, Replicas: 3}}, sets); diff != "" || err != nil {
+		t.Errorf("StatefulSets: %v (-want +got):\n%s", err, diff)
+	}
+	machines, err := d.VirtualMachines(ctx)
+	guest := []reaper.VirtualMachine{{Namespace: "vms", Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.1")}}}
+	if diff := cmp.Diff(guest, machines, compareAddresses); diff != "" || err != nil {
+		t.Errorf("VirtualMachines: %v (-want +got):\n%s", err, diff)
+	}
+	nodes, err := d.Nodes(ctx)
+	if diff := cmp.Diff([]reaper.Node{{Name: "node-a", Ready: true}}, nodes); diff != "" || err != nil {
+		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// A second look is what makes a release safe, and a file allows none.
+func TestDumpAllowsNoSecondLook(t *testing.T) {
+	d := take(t, dnsPod)
+	for _, ref := range []reaper.PodRef{{Namespace: "kube-system", Name: "dns"}, {Namespace: "default", Name: "gone"}} {
+		if _, presence, err := d.Pod(t.Context(), ref); presence != reaper.Unknown || err == nil {
+			t.Errorf("Pod(%s) = %v, %v, want Unknown and an error", ref, presence, err)
+		}
+	}
+}
+
+func TestDumpPassesOverOtherObjects(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		doc  reaper.Document
+		want bool
+	}{
+		{"a pod", dnsPod, true},
+		{"a StatefulSet", webSet, true},
+		{"a node", readyOne, true},
+		{"a virtual machine that runs", vmi, true},
+		{"a virtual machine", object("kubevirt.io/v1", "VirtualMachine", `{}`), false},
+		{"a list", anyList, true},
+		{"a list of pods", podList, true},
+		{"another object", aSecret, false},
+		{"a list of others", reaper.Document{APIVersion: "v1", Kind: "SecretList", List: true}, false},
+		{"a node of Calico", object("projectcalico.org/v3", "Node", `{}`), false},
+		{"a pod of another API group", object("example.com/v1", "Pod", `{}`), false},
+		{"a key of etcd", reaper.Document{Key: "/calico/ipam/v2/config", Data: []byte(`{}`)}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, err := new(Dump).Take(tt.doc); got != tt.want || err != nil {
+				t.Errorf("Take = %t, %v, want %t", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDumpRefusesIncompleteObjects(t *testing.T) {
+	more := podList
+	more.Place, more.More = "document 1", true
+	for _, tt := range []struct {
+		name string
+		doc  reaper.Document
+		want string
+	}{
+		{"one page of a list", more, "document 1 is one page of a list, and the other pages are missing: dump the whole list"},
+		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: the object has no name"},
+		{"a StatefulSet without a name", object("apps/v1", "StatefulSet", `{}`), "item 1: StatefulSet: the object has no name"},
+		{"a node without a name", object("v1", "Node", `{}`), "item 1: node: the object has no name"},
+		{"a pod that is none", object("v1", "Pod", `{"metadata": {"name": "x"}, "spec": []}`),
+			"item 1: pod: json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := new(Dump).Take(tt.doc); err == nil || err.Error() != tt.want {
+				t.Errorf("Take: %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDumpMustHavePods(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		docs []reaper.Document
+		ok   bool
+	}{
+		{"a pod", []reaper.Document{dnsPod}, true},
+		{"pods beside others", []reaper.Document{webSet, dnsPod, aSecret, anyList}, true},
+		{"a list without pods", []reaper.Document{podList}, true},
+		{"a list without anything", []reaper.Document{anyList}, true},
+		{"a list of others", []reaper.Document{aSecret, anyList}, false},
+		{"a list of StatefulSets", []reaper.Document{webSet, anyList}, false},
+		{"nothing", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := take(t, tt.docs...).Check(); (err == nil) != tt.ok {
+				t.Errorf("Check: %v, want ok %t", err, tt.ok)
+			}
+		})
+	}
+}

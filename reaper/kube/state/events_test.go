@@ -1,0 +1,171 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// What an API server accepts, and who finds it, is proved on a real one, in
+// integration/run/kube. Here is only what events say.
+
+// reportOf is the report of a run that released 12 addresses, as the test changes
+// it.
+func reportOf(change func(*reaper.Report)) reaper.Report {
+	r := reaper.Report{
+		Run:      reaper.RunInfo{ID: "run-1"},
+		Summary:  reaper.Counts{Entries: 340, InUse: 300, Suspected: 3, Planned: 12, Released: 12},
+		Backends: []reaper.BackendReport{{Name: "whereabouts", Status: reaper.StatusOK}, {Name: "calico", Status: reaper.StatusSkipped, Message: "not there"}},
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		report reaper.Report
+		untold int
+		note   string
+		kind   string
+	}{
+		{"all is well", reportOf(nil), 0,
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
+		{"nothing was there", reaper.Report{Run: reaper.RunInfo{ID: "run-2"}}, 0,
+			"released 0 of 0 allocations; 0 suspected, 0 failed (run-2)", corev1.EventTypeNormal},
+		{"more than the limit", reportOf(nil), 7,
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
+		{"a release failed", reportOf(func(r *reaper.Report) { r.Summary.Failed = 2 }), 0,
+			"released 12 of 340 allocations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
+		{"a backend failed", reportOf(func(r *reaper.Report) {
+			r.Backends[1].Status, r.Backends[1].Message = reaper.StatusFailed, "list blocks: forbidden"
+		}), 0,
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); calico failed: list blocks: forbidden", corev1.EventTypeWarning},
+		{"a pool could not be read", reportOf(func(r *reaper.Report) {
+			r.Backends[0].Status, r.Backends[0].Message = reaper.StatusPartial, "1 pool could not be read"
+		}), 0,
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); whereabouts partial: 1 pool could not be read", corev1.EventTypeWarning},
+		{"the report warns", reportOf(func(r *reaper.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
+			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
+			corev1.EventTypeWarning},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			note, kind := summary(tt.report, tt.untold)
+			if note != tt.note || kind != tt.kind {
+				t.Errorf("summary = %s %q, want %s %q", kind, note, tt.kind, tt.note)
+			}
+		})
+	}
+}
+
+func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
+	object := reaper.Object{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool", Namespace: "kube-system", Name: "10.0.0.0-24", UID: "u1"}
+	pod := reaper.EntryOwner{Namespace: "default", Pod: "web-0", Sandbox: "c1"}
+	for _, tt := range []struct {
+		name  string
+		entry reaper.Entry
+		note  string
+		kind  string
+	}{
+		{"of a pod", reaper.Entry{Key: "5", IP: "10.0.0.5", Owner: pod, Reason: reaper.PodAbsent},
+			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1", corev1.EventTypeNormal},
+		{"of a sandbox", reaper.Entry{Key: "5", IP: "10.0.0.5", Owner: reaper.EntryOwner{Sandbox: "c1"}, Reason: reaper.SandboxAbsent},
+			"10.0.0.5 of sandbox c1 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
+		{"without an owner", reaper.Entry{Key: "5", IP: "fd00::5", Reason: reaper.SandboxAbsent},
+			"fd00::5 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
+		{"without an address", reaper.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: reaper.EmptyHandle},
+			"k8s-pod-network.c1 of default/web-0 (EmptyHandle) released by run run-1", corev1.EventTypeNormal},
+		{"with something left of it", reaper.Entry{IP: "10.0.0.5", Owner: pod, Reason: reaper.PodAbsent, Error: "its handle is there"},
+			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1; its handle is there", corev1.EventTypeWarning},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := releaseEvent("run-1", reaper.Release{Object: object, Entry: tt.entry})
+			if got.Note != tt.note || got.Type != tt.kind {
+				t.Errorf("event = %s %q, want %s %q", got.Type, got.Note, tt.kind, tt.note)
+			}
+			want := corev1.ObjectReference{APIVersion: object.APIVersion, Kind: "IPPool", Namespace: "kube-system", Name: "10.0.0.0-24", UID: "u1"}
+			if diff := cmp.Diff(want, got.Regarding); diff != "" {
+				t.Errorf("regarding (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
+	itself := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "reap", Name: "p", UID: "u1"}
+	owner := func(kind string, controller *bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "u3"},
+			{APIVersion: "batch/v1", Kind: kind, Name: "owner", UID: "u2", Controller: controller},
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		owners []metav1.OwnerReference
+		want   corev1.ObjectReference
+	}{
+		{"a Job", owner("Job", new(true)), corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "reap", Name: "owner", UID: "u2"}},
+		{"a Job that does not control it", owner("Job", nil), itself},
+		{"another controller", owner("ReplicaSet", new(true)), itself},
+		{"no controller", nil, itself},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "reap", Name: "p", UID: "u1", OwnerReferences: tt.owners}}
+			if diff := cmp.Diff(tt.want, makerOf(pod)); diff != "" {
+				t.Errorf("makerOf (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The notes are printed by kubectl, and an API server refuses long ones.
+func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
+	client := fake.NewClientset()
+	hostile := strings.Repeat("a\x1b[2J\n\u202e\xff", 99)
+	object := reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool"}
+	entry := reaper.Entry{IP: "10.0.0.5", Owner: reaper.EntryOwner{Namespace: "default", Pod: hostile}, Reason: reaper.PodAbsent}
+	h := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{}, "example.com/x")
+	if err := h.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object, Entry: entry}}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := client.EventsV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(events.Items) != 1 {
+		t.Fatalf("%d events, %v, want 1", len(events.Items), err)
+	}
+	note := events.Items[0].Note
+	if want := `10.0.0.5 of default/a\x1b[2J\n\u202e\xffa\x1b`; !strings.HasPrefix(note, want) || len(note) > maxNote || printable.Line(note) != note {
+		t.Errorf("note = %q of %d bytes, want one line that begins with %s", note, len(note), want)
+	}
+}
+
+// An administrator can tell the events of ip-reaper by their names, and admission can
+// limit its account to them.
+func TestNamesOfEventsBeginWithTheProgram(t *testing.T) {
+	client := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}})
+	object := reaper.Object{APIVersion: "v1", Kind: "IPPool", Namespace: ns, Name: "pool", UID: "u1"}
+	recorder := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{Namespace: ns, Name: "p"}, "example.com/x")
+	if err := recorder.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object}, {Object: object}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.EventsV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if !strings.HasPrefix(e.Name, "ip-reaper-") {
+			t.Errorf("the event is called %s", e.Name)
+		}
+	}
+	if len(list.Items) != 3 {
+		t.Errorf("%d events, want 3", len(list.Items))
+	}
+}

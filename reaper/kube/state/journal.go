@@ -1,0 +1,167 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// Each part of a journal is stored in a ConfigMap of its own, which is never updated. Its
+// name is JournalName, the run, the number of the write, and the number of the part.
+// Journals are found by the labels.
+const (
+	JournalName  = "ip-reaper-journal"
+	JournalLabel = "ip-reaper/journal" // "true"
+	RunLabel     = "ip-reaper/run"     // the run's ID
+
+	startedKey  = "ip-reaper/started-at" // for users; Prune goes by the API server's clock
+	journalKey  = "journal.json.gz"
+	journalPage = 50 // ConfigMaps on a page: each may have 1 MiB, and most have a few KiB
+)
+
+// Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
+// journals of earlier runs. It implements reaper.Journals. Its methods are for one
+// goroutine. It needs the rights to create, list and delete ConfigMaps.
+type Journals struct {
+	maps      corev1client.ConfigMapInterface
+	client    rest.Interface // for lists, because maps reads a page of any size
+	namespace string
+	retention Retention
+	run       string // the ID, once something was written
+	writes    int
+}
+
+// NewJournals returns the journals of a namespace.
+func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retention) *Journals {
+	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
+}
+
+// Write implements reaper.Journals. The parts of a failed Write are never all of the write, so that
+// readers see the damage. They are removed with the journal.
+func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+	parts, err := journal.NewEncoding(run, j.writes+1, records)
+	if err != nil || parts.Len() == 0 {
+		return err
+	}
+	for i := range parts.Len() {
+		cm, err := j.configMap(run, i+1, parts)
+		if err != nil {
+			return err
+		}
+		if err := j.create(ctx, cm); err != nil {
+			if i > 0 || errors.Is(kube.Transient(err), reaper.ErrAgain) {
+				j.writes++ // a part is stored, or may be: the next write needs other names
+			}
+			return fmt.Errorf("write the journal: %s: %w", cm.Name, err)
+		}
+	}
+	j.run = run.ID
+	j.writes++
+	return nil
+}
+
+// configMap returns the nth part of the next write, from 1.
+func (j *Journals) configMap(run reaper.JournalRun, n int, parts *journal.Encoding) (*corev1.ConfigMap, error) {
+	part, err := parts.Part(n - 1)
+	if err != nil {
+		return nil, err
+	}
+	data, err := zip(part, gzip.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        partName(run.ID, j.writes+1, n),
+			Labels:      map[string]string{JournalLabel: "true", RunLabel: run.ID},
+			Annotations: map[string]string{startedKey: run.StartedAt.UTC().Format(time.RFC3339)},
+		},
+		BinaryData: map[string][]byte{journalKey: data},
+		Immutable:  new(true),
+	}, nil
+}
+
+// partName returns the name of the nth part of a write.
+func partName(runID string, write, n int) string {
+	return fmt.Sprintf("%s-%s-%d-%d", JournalName, strings.ToLower(runID), write, n)
+}
+
+// create returns nil only if the API server stores the part unchanged. It retries
+// transient errors. If the answer to an earlier try was lost, the part exists already,
+// and create returns nil.
+func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
+	var stored *corev1.ConfigMap
+	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
+		stored, err = j.maps.Create(ctx, cm, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			stored, err = j.find(ctx, cm.Name)
+		}
+		return err
+	})
+	err = inNamespace(err, j.namespace)
+	if err == nil && !same(stored, cm) {
+		err = errors.New("the API server stores another object under this name: delete that object, or look for an admission webhook that changes ConfigMaps")
+	}
+	return err
+}
+
+// find returns the ConfigMap of a name, or nil if it does not exist. It lists, because
+// Journals has no right to get.
+func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	of := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	list, err := j.maps.List(ctx, metav1.ListOptions{FieldSelector: of})
+	switch {
+	case err != nil:
+		return nil, err
+	case list.ResourceVersion == "":
+		return nil, errors.New("the answer is not a list: it has no resourceVersion")
+	case len(list.Items) == 0:
+		return nil, nil //nolint:nilnil // the ConfigMap does not exist
+	}
+	return &list.Items[0], nil
+}
+
+// same reports whether a reader would find the data and the labels of cm.
+func same(stored, cm *corev1.ConfigMap) bool {
+	return stored != nil && stored.Name == cm.Name && bytes.Equal(stored.BinaryData[journalKey], cm.BinaryData[journalKey]) &&
+		stored.Labels[JournalLabel] == cm.Labels[JournalLabel] && stored.Labels[RunLabel] == cm.Labels[RunLabel]
+}
+
+// errReplaced says that a part is not the object any more that was listed.
+var errReplaced = errors.New("another client changed it or put another object in its place")
+
+// remove deletes a part as it was listed. If another client has changed it since, or has
+// given its name to another object, remove leaves it and returns errReplaced.
+func (j *Journals) remove(ctx context.Context, name string, uid types.UID, version string) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	var replaced error
+	err := kube.Patiently(ctx, func(ctx context.Context) error {
+		err := j.maps.Delete(ctx, name, options)
+		switch {
+		case kube.Gone(err, "configmaps", name):
+			return nil
+		case apierrors.IsConflict(err):
+			replaced = errReplaced // another try would get the same answer
+			return nil
+		}
+		return err
+	})
+	return cmp.Or(err, replaced)
+}

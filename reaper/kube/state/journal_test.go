@@ -1,0 +1,180 @@
+package state
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// What a journal goes through in a store is proved on a real API server; here is
+// what that one cannot be made to answer.
+
+// writeJournal writes a record to an API server that answers a create with what
+// change makes of it.
+func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Clientset, error) {
+	t.Helper()
+	client := fake.NewClientset()
+	client.PrependReactor("create", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		cm := a.(k8stesting.CreateActionImpl).Object.(*corev1.ConfigMap).DeepCopy()
+		err := change(cm)
+		return true, cm, err
+	})
+	records := []reaper.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
+	return client, NewJournals(client.CoreV1(), ns, Retention{}).Write(t.Context(), reaper.JournalRun{ID: "Run-1"}, records)
+}
+
+// Promise 10: what an admission webhook changes may not be found by a reader.
+func TestPartThatIsStoredOtherwiseIsNoJournal(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		ok     bool
+	}{
+		{"as it is", func(*corev1.ConfigMap) {}, true},
+		{"another label", func(cm *corev1.ConfigMap) { cm.Labels["team"] = "net" }, true},
+		{"no labels", func(cm *corev1.ConfigMap) { cm.Labels = nil }, false},
+		{"another run", func(cm *corev1.ConfigMap) { cm.Labels[RunLabel] = "run-1" }, false},
+		{"no data", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, false},
+		{"other data", func(cm *corev1.ConfigMap) { cm.BinaryData[journalKey][12] ^= 1 }, false},
+		{"nothing", func(cm *corev1.ConfigMap) { *cm = corev1.ConfigMap{} }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := writeJournal(t, func(cm *corev1.ConfigMap) error { tt.change(cm); return nil })
+			if (err == nil) != tt.ok {
+				t.Errorf("Write = %v, want success: %v", err, tt.ok)
+			}
+			if !tt.ok && !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-1") {
+				t.Errorf("%v does not name the part", err)
+			}
+		})
+	}
+}
+
+// What was refused for good is not there: nothing is asked about it.
+func TestRefusedPartIsNotLookedFor(t *testing.T) {
+	client, err := writeJournal(t, func(cm *corev1.ConfigMap) error {
+		return apierrors.NewForbidden(configMaps, cm.Name, errors.New("no"))
+	})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("Write = %v, want that it is forbidden", err)
+	}
+	if n := len(client.Actions()); n != 1 {
+		t.Errorf("%d requests, want one", n)
+	}
+}
+
+// Only a ConfigMap as Write makes it may be deleted.
+func TestOnlyAPartAsItWasWrittenIsOwn(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		want   string // empty for a part
+	}{
+		{"as it is", func(*corev1.ConfigMap) {}, ""},
+		{"another label and an annotation", func(cm *corev1.ConfigMap) { cm.Labels["team"], cm.Annotations = "net", nil }, ""},
+		{"another name", func(cm *corev1.ConfigMap) { cm.Name = "settings" }, "belongs into ip-reaper-journal-run-1-1-1"},
+		{"a name with more", func(cm *corev1.ConfigMap) { cm.Name += "-old" }, "belongs into ip-reaper-journal-run-1-1-1"},
+		{"the name of another part", func(cm *corev1.ConfigMap) { cm.Name = "ip-reaper-journal-run-1-1-2" }, "belongs into"},
+		{"no run", func(cm *corev1.ConfigMap) { delete(cm.Labels, RunLabel) }, `part of run "Run-1"`},
+		{"another run", func(cm *corev1.ConfigMap) {
+			cm.Name, cm.Labels[RunLabel] = "ip-reaper-journal-run-2-1-1", "run-2"
+		}, `part of run "Run-1"`},
+		{"not immutable", func(cm *corev1.ConfigMap) { cm.Immutable = nil }, "not immutable"},
+		{"no data", func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, "damaged"},
+		{"data of another program", func(cm *corev1.ConfigMap) {
+			cm.BinaryData, cm.Data = nil, map[string]string{journalKey: "mine"}
+		}, "damaged"},
+		{"other data", func(cm *corev1.ConfigMap) { cm.BinaryData[journalKey] = zipped(t, []byte(`{"kind":"Settings"}`)) }, "damaged"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cm *corev1.ConfigMap
+			if _, err := writeJournal(t, func(written *corev1.ConfigMap) error {
+				cm = written.DeepCopy()
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			tt.change(cm)
+			err := checkOwn(cm)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("checkOwn = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A ConfigMap that is deleted must be the one that was listed, in the same version.
+func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
+	client := fake.NewClientset()
+	var got *metav1.Preconditions
+	client.PrependReactor("delete", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		got = a.(k8stesting.DeleteActionImpl).DeleteOptions.Preconditions
+		return true, nil, apierrors.NewConflict(configMaps, "part", errors.New("the UID in the precondition"))
+	})
+	err := NewJournals(client.CoreV1(), ns, Retention{}).remove(t.Context(), "part", "u1", "7")
+	if !errors.Is(err, errReplaced) || len(client.Actions()) != 1 {
+		t.Errorf("remove = %v after %d requests, want one request and that another object is there", err, len(client.Actions()))
+	}
+	want := &metav1.Preconditions{UID: new(types.UID("u1")), ResourceVersion: new("7")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("preconditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestMessageNamesAFewForeignConfigMaps(t *testing.T) {
+	names := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("m%02d", i))
+		}
+		return all
+	}
+	if err := leftAlone(nil); err != nil {
+		t.Errorf("leftAlone(nil) = %v", err)
+	}
+	for n, want := range map[int]string{1: ": m00", 10: "m08, m09", 13: "m08, m09 and 3 more"} {
+		if err := leftAlone(names(n)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("leftAlone of %d = %v, want %q at the end", n, err, want)
+		}
+	}
+}
+
+func TestUnzipStopsAtTheLimit(t *testing.T) {
+	data, err := zip(bytes.Repeat([]byte("x"), 1<<20), gzip.DefaultCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int64{0, 10, 1 << 20, 2 << 20} {
+		got, err := unzip(data, limit)
+		if err != nil || int64(len(got)) != min(limit, 1<<20) {
+			t.Errorf("%d bytes, %v, want at most %d", len(got), err, limit)
+		}
+	}
+}
+
+// A journal is as large as its parts together.
+func TestJournalsOfLargePartsExpire(t *testing.T) {
+	part := storedPart{size: 24 << 20}
+	var runs []storedRun
+	for _, id := range []string{"3", "2", "1"} {
+		runs = append(runs, storedRun{id: id, parts: []storedPart{part, part}})
+	}
+	got := expired(Retention{For: time.Hour}, runs, 0)
+	if len(got) != 2 || got[0].id != "1" || got[1].id != "2" { // 96 MiB, and 64 are kept
+		t.Errorf("%v expire, want those of runs 1 and 2", got)
+	}
+}

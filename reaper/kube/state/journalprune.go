@@ -1,0 +1,79 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// maxLeftNamed is the largest number of ConfigMaps without a journal that an error names.
+const maxLeftNamed = 10
+
+// A Retention says which journals Prune keeps.
+type Retention = journal.Retention
+
+// Prune implements reaper.Journals. It orders the runs by the API server's clock, and
+// stops at the first part that the API server does not let it delete.
+//
+// It deletes only ConfigMaps that are parts of journals by their labels, names and data,
+// and only as they were listed. It leaves all others, and its error names them.
+func (j *Journals) Prune(ctx context.Context) error {
+	if j.run == "" {
+		return nil
+	}
+	runs, left, err := j.runs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the journals: %w", err)
+	}
+	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
+	if own < 0 {
+		return fmt.Errorf("%w of the current run %s: another client deleted it", reaper.ErrNoJournal, j.run)
+	}
+	for _, r := range expired(j.retention, runs, own) {
+		for _, p := range r.parts {
+			err := j.remove(ctx, p.name, p.uid, p.version)
+			switch {
+			case errors.Is(err, errReplaced):
+				left = append(left, fmt.Sprintf("%s (%v)", p.name, err))
+			case err != nil:
+				return fmt.Errorf("remove the journal of run %s: %s: %w", r.id, p.name, err)
+			}
+		}
+	}
+	return leftAlone(left)
+}
+
+// leftAlone returns the error that names ConfigMaps, or nil if there are none.
+func leftAlone(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(names) - maxLeftNamed; n > 0 {
+		names, more = names[:maxLeftNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s%s",
+		JournalLabel, strings.Join(names, ", "), more)
+}
+
+// expired returns the runs whose journals are not kept, the oldest first. runs has the latest
+// first, and the current run by the index own. The times are by the API server's clock.
+func expired(r Retention, runs []storedRun, own int) []storedRun {
+	stored := make([]journal.Stored, len(runs))
+	for i, run := range runs {
+		stored[i].Began = run.began
+		for _, p := range run.parts {
+			stored[i].Size += p.size
+		}
+	}
+	var gone []storedRun
+	for _, i := range r.Expired(stored, own) {
+		gone = append(gone, runs[i])
+	}
+	return gone
+}

@@ -1,0 +1,151 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// The ledger is stored in the ConfigMap LedgerName, by one conditional write. If largeKey of
+// that ConfigMap is "true", a ledger for which it has no room is cut into parts. Each part is
+// in a ConfigMap of its own, which is never changed, and partsKey has their names in order.
+const (
+	LedgerName     = "ip-reaper-ledger"
+	LedgerPartName = LedgerName + "-part" // and a random text, and a number
+	LedgerLabel    = "ip-reaper/ledger"   // "part"
+
+	ledgerKey = "ledger.gz"
+	partsKey  = "parts"
+	largeKey  = "large"
+)
+
+// An API server takes ConfigMaps of 1 MiB. gzip makes what it cannot compress a little longer,
+// and other clients may have data there.
+const (
+	maxPart  = 1021 << 10 // bytes of a ConfigMap
+	maxPlain = 1020 << 10 // bytes of a ledger for each ConfigMap, before the compression
+	maxParts = 8
+)
+
+// Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
+// reaper.Ledgers. Its methods are for one goroutine.
+type Ledgers struct {
+	maps      corev1client.ConfigMapInterface
+	namespace string
+	head      *corev1.ConfigMap // the one of LedgerName as loaded or written, without the ledger; nil for none
+}
+
+// NewLedgers returns the ledger of a namespace.
+func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
+	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace}
+}
+
+// Capacity implements reaper.Ledgers.
+func (l *Ledgers) Capacity() int {
+	if l.isLarge() {
+		return maxParts * maxPlain
+	}
+	return maxPlain
+}
+
+// isLarge reports whether the ledger may have parts, or has some.
+func (l *Ledgers) isLarge() bool {
+	return l.head != nil && (l.head.Data[largeKey] == "true" || l.head.Data[partsKey] != "")
+}
+
+// Load implements reaper.Ledgers. If a part is missing, another client may have replaced it
+// since the first ConfigMap was read. Load then reads that again, until it is unchanged.
+func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
+	l.head = nil
+	for before := ""; ; {
+		head, err := l.get(ctx, LedgerName)
+		if err != nil {
+			return reaper.Ledger{}, err
+		}
+		if head == nil {
+			return reaper.Ledger{}, nil
+		}
+		ledger, err := l.read(ctx, head)
+		var missing missingError
+		switch {
+		case errors.As(err, &missing) && head.ResourceVersion != before:
+			before = head.ResourceVersion
+			continue
+		case err == nil || errors.Is(err, reaper.ErrLedgerDamaged):
+			delete(head.BinaryData, ledgerKey)
+			l.head = head
+		}
+		if err != nil {
+			return reaper.Ledger{}, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
+		}
+		return ledger, nil
+	}
+}
+
+// A missingError names a part that does not exist.
+type missingError struct{ name string }
+
+func (e missingError) Error() string { return e.name + " is missing" }
+
+// read decodes the ledger of the first ConfigMap, and of the parts that it names.
+func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (reaper.Ledger, error) {
+	names := strings.Fields(head.Data[partsKey])
+	if len(names) > maxParts {
+		return reaper.Ledger{}, fmt.Errorf("%w (it has %d parts, this program reads %d)", reaper.ErrLedgerNewer, len(names), maxParts)
+	}
+	data := head.BinaryData[ledgerKey]
+	for _, name := range names {
+		part, err := l.get(ctx, name)
+		if err != nil {
+			return reaper.Ledger{}, err
+		}
+		if part == nil {
+			return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, missingError{name})
+		}
+		data = append(data, part.BinaryData[ledgerKey]...)
+	}
+	if len(data) == 0 {
+		return reaper.Ledger{}, nil // the manifests make an empty one
+	}
+	plain, err := unzip(data, maxParts*maxPlain+1)
+	switch {
+	case err != nil:
+		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
+	case len(plain) > maxParts*maxPlain:
+		return reaper.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, maxParts*maxPlain)
+	}
+	return reaper.DecodeLedger(plain)
+}
+
+// get returns the ConfigMap of a name, or nil if it does not exist.
+func (l *Ledgers) get(ctx context.Context, name string) (cm *corev1.ConfigMap, err error) {
+	err = kube.Patiently(ctx, func(ctx context.Context) (err error) {
+		cm, err = l.maps.Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // it does not exist
+	}
+	return cm, err
+}
+
+// merged returns a map with a value more. It keeps the values of other keys, which
+// another client may have put there.
+func merged[V any](have map[string]V, key string, value V) map[string]V {
+	all := maps.Clone(have)
+	if all == nil {
+		all = make(map[string]V)
+	}
+	all[key] = value
+	return all
+}

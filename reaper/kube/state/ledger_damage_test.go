@@ -1,0 +1,162 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
+)
+
+// Promise 2, 8. A damaged ledger counts as an empty one, and the next Save replaces it.
+func TestDamagedLedger(t *testing.T) {
+	setData := func(data []byte) func(*testing.T, *corev1.ConfigMap) {
+		return func(_ *testing.T, cm *corev1.ConfigMap) { cm.BinaryData[ledgerKey] = data }
+	}
+	plainly := func(change func([]byte) []byte) func(*testing.T, *corev1.ConfigMap) {
+		return func(t *testing.T, cm *corev1.ConfigMap) {
+			plain := change(unzipped(t, cm))
+			cm.BinaryData[ledgerKey] = zipped(t, plain)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *corev1.ConfigMap)
+	}{
+		{"no gzip", setData([]byte("hello"))},
+		{"cut off", func(_ *testing.T, cm *corev1.ConfigMap) {
+			data := cm.BinaryData[ledgerKey]
+			cm.BinaryData[ledgerKey] = data[:len(data)-9]
+		}},
+		{"a flipped bit", func(_ *testing.T, cm *corev1.ConfigMap) {
+			cm.BinaryData[ledgerKey][len(cm.BinaryData[ledgerKey])/2] ^= 1
+		}},
+		{"garbage behind it", func(_ *testing.T, cm *corev1.ConfigMap) {
+			cm.BinaryData[ledgerKey] = append(cm.BinaryData[ledgerKey], "garbage"...)
+		}},
+		{"a flipped bit before the compression", plainly(func(plain []byte) []byte { plain[len(plain)/2] ^= 1; return plain })},
+		{"an earlier version", plainly(func(plain []byte) []byte { plain[0]--; return ledgertest.Sum(plain[:len(plain)-4]) })},
+		{"a bomb", plainly(func(plain []byte) []byte { return append(make([]byte, 64<<20), plain...) })},
+		{"a part that never was", func(_ *testing.T, cm *corev1.ConfigMap) { cm.Data = map[string]string{partsKey: "x"} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := versioned(fake.NewClientset())
+			whole := ledgerOf(t, 0, 100)
+			save(t, client, whole)
+			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
+			_, got, err := load(t, client)
+			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), "ConfigMap "+LedgerName+": ") || got.Len() > 0 {
+				t.Errorf("Load = %d entries, %v, want none and that %s is damaged", got.Len(), err, LedgerName)
+			}
+			save(t, client, whole)
+			wantStored(t, client, whole)
+		})
+	}
+}
+
+// Promise 2, 8. A ledger of which a part was changed or deleted is damaged as a whole.
+func TestDamagedPart(t *testing.T) {
+	for name, damage := range map[string]func(*testing.T, *fake.Clientset, string){
+		"deleted": func(t *testing.T, client *fake.Clientset, part string) { remove(t, client, part) },
+		"empty": func(t *testing.T, client *fake.Clientset, part string) {
+			edit(t, client, part, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := largely(t)
+			whole := ledgerOf(t, 0, large)
+			save(t, client, whole)
+			damage(t, client, strings.Fields(stored(t, client, LedgerName).Data[partsKey])[1])
+			if _, got, err := load(t, client); !errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() > 0 {
+				t.Errorf("Load = %d entries, %v, want none and ErrLedgerDamaged", got.Len(), err)
+			}
+			save(t, client, whole)
+			wantStored(t, client, whole)
+			wantParts(t, client, 2)
+		})
+	}
+}
+
+// If the ConfigMap is deleted, every grace period begins again. What its parts had does not
+// come back, and they are removed when the ledger may be large again.
+func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
+	client := largely(t)
+	save(t, client, ledgerOf(t, 0, large))
+	remove(t, client, LedgerName)
+	wantStored(t, client, reaper.Ledger{})
+	want := ledgerOf(t, large, 1)
+	save(t, client, want)
+	wantStored(t, client, want)
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{largeKey: "true"} })
+	save(t, client, reaper.Ledger{})
+	wantParts(t, client, 0)
+}
+
+func TestWhatOthersPutOnTheConfigMapStays(t *testing.T) {
+	client := fake.NewClientset()
+	save(t, client, ledgerOf(t, 0, 1))
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
+		cm.Labels = map[string]string{"team": "net"}
+		cm.BinaryData = nil
+	})
+	if _, got, err := load(t, client); err != nil || got.Len() != 0 {
+		t.Errorf("Load without data = %d entries, %v, want an empty ledger", got.Len(), err)
+	}
+	save(t, client, ledgerOf(t, 0, 2))
+	if got := stored(t, client, LedgerName).Labels["team"]; got != "net" {
+		t.Errorf("label = %q, want it kept", got)
+	}
+}
+
+// If another client keeps data of its own in the ConfigMap, a run does not remove them. Other
+// ConfigMaps are no parts, whatever their label says.
+func TestDataOfOthersStay(t *testing.T) {
+	client := largely(t)
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
+		cm.Data["settings"], cm.BinaryData = "theirs", map[string][]byte{"icon": []byte("theirs")}
+	})
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{LedgerLabel: "part"}}})
+	for _, entries := range []int{1, large, 2} {
+		want := ledgerOf(t, 7, entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+		cm := stored(t, client, LedgerName)
+		if cm.Data["settings"] != "theirs" || !bytes.Equal(cm.BinaryData["icon"], []byte("theirs")) || cm.Data[largeKey] != "true" {
+			t.Errorf("%d entries: data were lost: %v %v", entries, cm.Data, cm.BinaryData)
+		}
+		stored(t, client, "other")
+	}
+}
+
+// A ledger that could not be read may be whole, and is no damage. No Save replaces it.
+func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
+	for _, failing := range []int{0, 1} { // the first ConfigMap, and a part
+		client := largely(t)
+		want := ledgerOf(t, 0, large)
+		save(t, client, want)
+		name := append([]string{LedgerName}, strings.Fields(stored(t, client, LedgerName).Data[partsKey])...)[failing]
+		broken := true
+		client.PrependReactor("get", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			get, ok := a.(k8stesting.GetActionImpl)
+			return broken && ok && get.Name == name, nil, apierrors.NewForbidden(configMaps, name, errors.New("no"))
+		})
+		l, got, err := load(t, client)
+		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() != 0 {
+			t.Errorf("Load = %d entries, %v, want none and an error that is no damage", got.Len(), err)
+		}
+		if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); !errors.Is(err, reaper.ErrAgain) {
+			t.Errorf("Save = %v, want ErrAgain", err)
+		}
+		broken = false
+		wantStored(t, client, want)
+	}
+}

@@ -1,0 +1,296 @@
+package state
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
+)
+
+// That the API server refuses a second writer is proved on a real one. Here is what is
+// written where, and what a reader makes of it.
+
+const ns = "reap"
+
+var configMaps = schema.GroupResource{Resource: "configmaps"}
+
+// large is a number of entries that need two parts.
+const large = 150_000
+
+// ledgerOf remembers n allocations, called from, from+1 and so on.
+func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
+	t.Helper()
+	if l, made := ledgers[[2]int{from, n}]; made {
+		return l
+	}
+	seen := make(map[string]int64, n)
+	for i := from; i < from+n; i++ {
+		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
+	}
+	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledgers[[2]int{from, n}] = l
+	return l
+}
+
+// ledgers has what ledgerOf made: a ledger never changes, and a large one takes a while.
+var ledgers = make(map[[2]int]reaper.Ledger)
+
+func load(t *testing.T, client *fake.Clientset) (*Ledgers, reaper.Ledger, error) {
+	t.Helper()
+	l := NewLedgers(client.CoreV1(), ns)
+	ledger, err := l.Load(t.Context())
+	return l, ledger, err
+}
+
+// save does what a run does: it loads, and replaces what it loaded.
+func save(t *testing.T, client *fake.Clientset, ledger reaper.Ledger) {
+	t.Helper()
+	l, _, err := load(t, client)
+	if err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+		t.Fatal(err)
+	}
+	if err := l.Save(t.Context(), ledger); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantStored checks that the next run loads this ledger, and nothing is damaged.
+func wantStored(t *testing.T, client *fake.Clientset, want reaper.Ledger) {
+	t.Helper()
+	if _, got, err := load(t, client); err != nil || !got.Equal(want) {
+		t.Errorf("Load = %d entries, %v, want the %d that were saved", got.Len(), err, want.Len())
+	}
+}
+
+func stored(t *testing.T, client *fake.Clientset, name string) *corev1.ConfigMap {
+	t.Helper()
+	cm, err := client.CoreV1().ConfigMaps(ns).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cm
+}
+
+// create stores a ConfigMap behind the back of the program.
+func create(t *testing.T, client *fake.Clientset, cm *corev1.ConfigMap) {
+	t.Helper()
+	if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edit changes a ConfigMap behind the back of the program.
+func edit(t *testing.T, client *fake.Clientset, name string, change func(*corev1.ConfigMap)) {
+	t.Helper()
+	cm := stored(t, client, name)
+	change(cm)
+	if _, err := client.CoreV1().ConfigMaps(ns).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, client *fake.Clientset, name string) {
+	t.Helper()
+	if err := client.CoreV1().ConfigMaps(ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mayNotCreate makes the account one that only plans.
+func mayNotCreate(client *fake.Clientset) {
+	client.PrependReactor("create", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(configMaps, "", errors.New("an account that only plans"))
+	})
+}
+
+func zipped(t *testing.T, text []byte) []byte {
+	t.Helper()
+	data, err := zip(text, gzip.DefaultCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// largely returns a cluster in which the ledger may be large.
+func largely(t *testing.T) *fake.Clientset {
+	t.Helper()
+	client := versioned(fake.NewClientset())
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}, Data: map[string]string{largeKey: "true"}})
+	return client
+}
+
+// wantParts checks which parts exist: so many, all of which the first ConfigMap names.
+func wantParts(t *testing.T, client *fake.Clientset, want int) {
+	t.Helper()
+	all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(stored(t, client, LedgerName).Data[partsKey])
+	if len(names) != want || len(all.Items) != 1+want {
+		t.Errorf("%d ConfigMaps, and parts %q, want %d", len(all.Items), names, want)
+	}
+}
+
+func TestNoLedgerIsAnEmptyOne(t *testing.T) {
+	_, ledger, err := load(t, fake.NewClientset())
+	if err != nil || ledger.Len() != 0 {
+		t.Errorf("Load = %d entries, %v, want none", ledger.Len(), err)
+	}
+}
+
+func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
+	client := fake.NewClientset()
+	for _, entries := range []int{0, 1, 90_000, 7} {
+		want := ledgerOf(t, entries, entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+		wantParts(t, client, 0)
+	}
+}
+
+// A ledger for which one ConfigMap has no room is cut into parts, and no part is left when it
+// is small again.
+func TestLargeLedgerHasParts(t *testing.T) {
+	client := largely(t)
+	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 2}, {2 * large, 3}, {large, 2}, {1, 0}} {
+		want := ledgerOf(t, tt.entries, tt.entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+		wantParts(t, client, tt.parts)
+	}
+}
+
+// The manifests make an empty ConfigMap, so that a role can name it and an account needs no
+// right to create one. What else is in it stays.
+func TestEmptyConfigMapIsAnEmptyLedgerAndIsUpdated(t *testing.T) {
+	client := fake.NewClientset()
+	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName, Labels: labels}})
+	mayNotCreate(client)
+	wantStored(t, client, reaper.Ledger{})
+	for _, entries := range []int{3, 1} {
+		want := ledgerOf(t, 0, entries)
+		save(t, client, want)
+		wantStored(t, client, want)
+	}
+	if diff := cmp.Diff(labels, stored(t, client, LedgerName).Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
+	for name, tt := range map[string]struct {
+		client  *fake.Clientset
+		entries int
+	}{
+		"one ConfigMap": {fake.NewClientset(), large}, "parts": {largely(t), 900_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := ledgerOf(t, 0, 3)
+			save(t, tt.client, before)
+			l, _, _ := load(t, tt.client)
+			if err := l.Save(t.Context(), ledgerOf(t, 0, tt.entries)); err == nil || errors.Is(err, reaper.ErrAgain) {
+				t.Errorf("Save = %v, want a final error", err)
+			}
+			wantStored(t, tt.client, before)
+			wantParts(t, tt.client, 0)
+		})
+	}
+}
+
+func TestSaveSaysWhetherToTryAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		verb  string
+		err   error
+		again bool
+	}{
+		{"another client wrote it", "update", apierrors.NewConflict(configMaps, LedgerName, errors.New("modified")), true},
+		{"another client deleted it", "update", apierrors.NewNotFound(configMaps, LedgerName), true},
+		{"another client created it", "create", apierrors.NewAlreadyExists(configMaps, LedgerName), true},
+		{"server busy", "update", apierrors.NewTooManyRequestsError("busy"), true},
+		{"server broken", "create", apierrors.NewInternalError(errors.New("etcd")), true},
+		{"forbidden", "update", apierrors.NewForbidden(configMaps, LedgerName, errors.New("no")), false},
+		{"no such namespace", "create", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ns), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			if tt.verb == "update" {
+				save(t, client, ledgerOf(t, 0, 1))
+			}
+			client.PrependReactor(tt.verb, "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return true, nil, tt.err
+			})
+			l, _, err := load(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = l.Save(t.Context(), ledgerOf(t, 0, 2))
+			if err == nil || errors.Is(err, reaper.ErrAgain) != tt.again {
+				t.Errorf("Save = %v, want to try again: %v", err, tt.again)
+			}
+		})
+	}
+}
+
+// A run whose Save is refused loads and saves again.
+func TestLedgerIsLoadedAgain(t *testing.T) {
+	client := fake.NewClientset()
+	save(t, client, ledgerOf(t, 0, 8))
+	l, _, err := load(t, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.Load(t.Context()); err != nil || again.Len() != 8 {
+		t.Errorf("Load = %d entries, %v, want 8", again.Len(), err)
+	}
+	client.ClearActions()
+	want := ledgerOf(t, 7, 4)
+	if err := l.Save(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(client.Actions()); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+	wantStored(t, client, want)
+}
+
+// Save replaces what Load returned, and nothing that it did not see.
+func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
+	client := fake.NewClientset()
+	want := ledgerOf(t, 0, 5)
+	save(t, client, want)
+	if err := NewLedgers(client.CoreV1(), ns).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, reaper.ErrAgain) {
+		t.Errorf("Save = %v, want ErrAgain", err)
+	}
+	wantStored(t, client, want)
+}
+
+// unzipped returns the stored form of a ledger.
+func unzipped(t *testing.T, cm *corev1.ConfigMap) []byte {
+	t.Helper()
+	plain, err := unzip(cm.BinaryData[ledgerKey], maxPlain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Clone(plain)
+}

@@ -1,0 +1,243 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// LockName is the name of the Lease that a run holds until it ends.
+const LockName = "ip-reaper"
+
+// A lease that was not renewed for leaseDuration is free. Two renewals in a row may fail
+// before that.
+const (
+	leaseDuration  = 30 * time.Second
+	renewEvery     = 10 * time.Second
+	releaseTimeout = 5 * time.Second
+)
+
+// Lock is the Lease of one namespace. It implements reaper.Lock, and is safe for
+// concurrent use. It needs the rights to get, create and update leases.
+//
+// client-go's leaderelection does not fit, because it waits for a taken lease. A run that
+// finds the lease taken must report that and end.
+type Lock struct {
+	// Ticks starts the ticks at which the lease is renewed. stop ends them. NewLock
+	// sets Ticks to a time.Ticker.
+	Ticks func() (ticks <-chan time.Time, stop func())
+
+	leases    coordinationv1client.LeaseInterface
+	namespace string
+	name      string // for messages
+	now       func() time.Time
+	logger    *slog.Logger
+}
+
+// NewLock returns the lock of a namespace.
+func NewLock(client coordinationv1client.LeasesGetter, namespace string, now func() time.Time, logger *slog.Logger) *Lock {
+	ticks := func() (<-chan time.Time, func()) {
+		t := time.NewTicker(renewEvery)
+		return t.C, t.Stop
+	}
+	return &Lock{ticks, client.Leases(namespace), namespace, "lease " + namespace + "/" + LockName, now, logger}
+}
+
+// Acquire implements reaper.Lock. It renews the lease until release is called, even after
+// ctx has ended. If another holder takes the lease, Acquire logs that and stops renewing.
+// release takes at most releaseTimeout. A second call does nothing.
+func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err error) {
+	if holder == "" {
+		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
+	}
+	ctx = reaper.Unqueued(ctx) // the lease would run out meanwhile
+	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
+	var locked *reaper.LockedError
+	err = kube.Patiently(ctx, func(ctx context.Context) error {
+		err := t.take(ctx)
+		if errors.As(err, &locked) {
+			return nil // a taken lease needs no other try
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	case locked != nil:
+		return nil, locked
+	}
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		t.keep(renewing)
+	}()
+	return sync.OnceFunc(func() {
+		stop()
+		<-stopped
+		t.end(ctx)
+	}), nil
+}
+
+// A tenure is the time for which one holder has the lease. Its methods are for one
+// goroutine at a time.
+type tenure struct {
+	*Lock
+	holder string
+	since  metav1.MicroTime // in microseconds, as an API server keeps it
+	lost   bool             // the lease is not this tenure's any more
+
+	newOwner string // the holder of a lost lease; empty if it has none
+}
+
+// take takes the lease if it is free. Its write fails if another client writes the lease
+// meanwhile. If the lease is taken, it returns a *reaper.LockedError.
+func (t *tenure) take(ctx context.Context) error {
+	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LockName}, Spec: t.spec(0)}
+		_, err = t.leases.Create(ctx, lease, metav1.CreateOptions{})
+		return inNamespace(err, t.namespace)
+	case err != nil:
+		return err
+	case t.has(lease): // the answer to an earlier try was lost
+		return nil
+	case !free(lease, t.now()):
+		since := firstOf(lease, lease.Spec.AcquireTime, lease.Spec.RenewTime)
+		return &reaper.LockedError{Holder: value(lease.Spec.HolderIdentity), Since: since, Lock: t.name}
+	}
+	// The number must not overflow: an API server refuses a negative one, and no run
+	// could take the lease again.
+	lease.Spec = t.spec(min(value(lease.Spec.LeaseTransitions), math.MaxInt32-1) + 1)
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// spec returns the lease at the beginning of the tenure.
+func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
+	return coordinationv1.LeaseSpec{
+		HolderIdentity:       &t.holder,
+		LeaseDurationSeconds: new(int32(leaseDuration / time.Second)),
+		AcquireTime:          &t.since,
+		RenewTime:            &t.since,
+		LeaseTransitions:     &transitions,
+	}
+}
+
+// has reports whether the lease is this tenure's. Another holder of the same name has
+// another time.
+func (t *tenure) has(lease *coordinationv1.Lease) bool {
+	return value(lease.Spec.HolderIdentity) == t.holder && t.since.Equal(lease.Spec.AcquireTime)
+}
+
+// keep renews the lease at each tick until ctx ends or the lease is lost. If a renewal
+// fails, the next tick tries again.
+func (t *tenure) keep(ctx context.Context) {
+	ticks, stop := t.Ticks()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		}
+		timed, cancel := context.WithTimeout(ctx, renewEvery)
+		err := t.update(timed, t.holder)
+		cancel()
+		switch {
+		case t.lost:
+			t.warnOfLoss()
+			return
+		case err != nil && ctx.Err() == nil:
+			t.logger.Warn("the lock was not renewed", "lock", t.name, "err", err)
+		}
+	}
+}
+
+// end frees the lease if it is still this tenure's, even after ctx has ended.
+func (t *tenure) end(ctx context.Context) {
+	if t.lost {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	err := kube.Patiently(ctx, func(ctx context.Context) error { return t.update(ctx, "") })
+	switch {
+	case err != nil:
+		t.logger.Warn("the lock was not given back, and stays taken until it expires", "lock", t.name, "err", err)
+	case t.newOwner != "": // without a new owner, an earlier try freed the lease
+		t.warnOfLoss()
+	}
+}
+
+// warnOfLoss logs that the run goes on without the lock.
+func (t *tenure) warnOfLoss() {
+	t.logger.Warn("the lock is lost, and this run goes on without it", "lock", t.name, "holder", t.newOwner)
+}
+
+// update writes the lease with a holder: this tenure's to renew it, or none to free it.
+// Its write fails if another client writes the lease meanwhile. If the lease is lost,
+// update sets t.lost and writes nothing.
+func (t *tenure) update(ctx context.Context, holder string) error {
+	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease, err = &coordinationv1.Lease{}, nil // another client deleted the lease
+	}
+	switch {
+	case err != nil:
+		return err
+	case !t.has(lease):
+		t.lost, t.newOwner = true, value(lease.Spec.HolderIdentity)
+		return nil
+	}
+	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(t.now()))
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// free reports whether the lease has no holder, or has expired.
+//
+// A renewal that lies in the future by more than the lease's duration counts as expired.
+// Only a holder with a wrong clock can have written it, and its lease could stay taken
+// for years. If our own clock is wrong instead, two runs go on at once, which does no
+// harm.
+func free(lease *coordinationv1.Lease, now time.Time) bool {
+	duration := time.Duration(value(lease.Spec.LeaseDurationSeconds)) * time.Second
+	if duration <= 0 {
+		duration = leaseDuration
+	}
+	age := now.Sub(firstOf(lease, lease.Spec.RenewTime, lease.Spec.AcquireTime))
+	return value(lease.Spec.HolderIdentity) == "" || age >= duration || age < -duration
+}
+
+// firstOf returns the first time that is set, or else the time of the lease's creation.
+func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t.Time
+		}
+	}
+	return lease.CreationTimestamp.Time
+}
+
+// value returns the value that p points to, or the zero value if p is nil.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}

@@ -1,0 +1,137 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// The resource of KubeVirt's virtual machines that run.
+const (
+	machineGroup    = "kubevirt.io"
+	machineVersion  = "v1"
+	machineResource = "virtualmachineinstances"
+	machineKind     = "VirtualMachineInstance"
+)
+
+// VirtualMachines implements reaper.Cluster. It asks the API server for its resources
+// first: an account without any right to virtual machines may do so, and neither a 404 nor
+// a 403 of the list says that there is no such resource.
+func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
+	version, err := servedVersion(ctx, c.raw, machineGroup, machineVersion, machineResource)
+	if err != nil || version == "" {
+		return nil, kube.Answered(err)
+	}
+	all, err := kube.ListReduced(ctx, c.raw, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", machineGroup, version, machineResource)
+	}, readMachine)
+	return all, kube.Answered(err)
+}
+
+// readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. What
+// cannot be read does not keep the rest from being read.
+func readMachine(item json.RawMessage) reaper.VirtualMachine {
+	var vmi struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			Created   string `json:"creationTimestamp"`
+		} `json:"metadata"`
+		Status struct {
+			Phase      string `json:"phase"`
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
+			Interfaces []struct {
+				IP         string   `json:"ipAddress"`
+				IPs        []string `json:"ipAddresses"`
+				InfoSource string   `json:"infoSource"`
+			} `json:"interfaces"`
+		} `json:"status"`
+	}
+	_ = json.Unmarshal(item, &vmi) // it reads on after a value of a wrong type
+	m := reaper.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
+	m.Created, _ = time.Parse(time.RFC3339, vmi.Metadata.Created)
+	for _, c := range vmi.Status.Conditions {
+		m.Reported = m.Reported || c.Type == "AgentConnected" && c.Status == "True"
+	}
+	m.Reported = m.Reported && len(vmi.Status.Interfaces) > 0
+	var s showing
+	for _, i := range vmi.Status.Interfaces {
+		for _, text := range i.IPs {
+			s.add(text)
+		}
+		s.add(i.IP)
+		// Other sources are "domain" and "multus-status": they know the interface, and not what the
+		// guest makes of it. An agent that just connected has not told the addresses yet.
+		m.Reported = m.Reported && strings.Contains(i.InfoSource, "guest-agent") && i.IP != ""
+	}
+	// Not Failed: KubeVirt says that also of a machine on a node which it does not reach.
+	m.Reported = m.Reported || vmi.Status.Phase == "Succeeded"
+	m.Addresses, m.TooMuch = s.addresses, s.tooMuch
+	return m
+}
+
+// servedVersion returns the version in which the API server serves a resource of an API
+// group: the wanted one, or else the one that the API server prefers. It returns an empty
+// version if the API server says that it does not serve the resource.
+func servedVersion(ctx context.Context, client rest.Interface, group, wanted, resource string) (string, error) {
+	version, err := groupVersion(ctx, client, group, wanted)
+	if err != nil || version == "" {
+		return "", err
+	}
+	var served metav1.APIResourceList
+	if err := kube.Discover(ctx, client, &served, "/apis", group, version); err != nil {
+		return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
+	}
+	if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
+		return "", fmt.Errorf("list the resources of %s/%s: the answer is no list of its resources", group, version)
+	}
+	for _, r := range served.APIResources {
+		if r.Name == resource {
+			return version, nil
+		}
+	}
+	return "", nil
+}
+
+// groupVersion is servedVersion for the group.
+func groupVersion(ctx context.Context, client rest.Interface, group, wanted string) (string, error) {
+	var served metav1.APIGroupList
+	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
+		return "", fmt.Errorf("list the API groups: %w", err)
+	}
+	version, complete := "", false
+	for _, g := range served.Groups {
+		switch g.Name {
+		case "apps": // every API server has it
+			complete = true
+		case group:
+			version = g.PreferredVersion.Version
+			for _, v := range g.Versions {
+				if v.Version == wanted {
+					version = wanted
+				}
+			}
+			if version == "" {
+				return "", fmt.Errorf("list the API groups: %s has no version", group)
+			}
+		}
+	}
+	if served.Kind != "APIGroupList" || !complete {
+		return "", fmt.Errorf("list the API groups: the answer is no complete list: it lacks apps")
+	}
+	return version, nil
+}

@@ -1,0 +1,238 @@
+package state
+
+import (
+	"cmp"
+	"math"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// The annotations in which pods show their addresses, beside their status.
+const (
+	// Multus writes it after the ADDs of all networks. The value is a list of
+	// {name, interface, ips, default} (the multi-networking specification 1.3).
+	networkStatus = "k8s.v1.cni.cncf.io/network-status"
+
+	// The older name of the same annotation. Multus wrote both until 3.9.
+	networksStatus = "k8s.v1.cni.cncf.io/networks-status"
+
+	// The networks for which a pod asks Multus. A pod with it ought to have a
+	// network-status.
+	networks = "k8s.v1.cni.cncf.io/networks"
+
+	// Calico's CNI plugin writes these annotations.
+	calicoPodIP       = "cni.projectcalico.org/podIP"
+	calicoPodIPs      = "cni.projectcalico.org/podIPs"
+	calicoContainerID = "cni.projectcalico.org/containerID"
+
+	// The kubelet writes it on the mirror of a static pod.
+	mirror = corev1.MirrorPodAnnotationKey
+)
+
+// podFields are the fields of a pod object that verdicts rest on.
+type podFields struct {
+	namespace, name, uid, node, phase string
+
+	hostNetwork bool
+
+	// In seconds since 1970; 0 if the pod does not say it. By the API's conventions, a
+	// deletionTimestamp is the time of the deletion and its grace period together.
+	created, deadline int64
+
+	// How long the containers may take to end: by the spec, and by a deletion that is
+	// under way. 0 if the pod does not say it.
+	grace, deletionGrace int64 // in seconds
+
+	podIP  string
+	podIPs []string
+
+	annotations podAnnotations
+}
+
+// podAnnotations are the values of the annotations with these keys.
+type podAnnotations struct {
+	networkStatus, networksStatus, networks      string
+	calicoPodIP, calicoPodIPs, calicoContainerID string
+	isMirror                                     bool
+}
+
+// set sets the value of an annotation. It leaves out the annotations that no verdict
+// rests on.
+func (a *podAnnotations) set(key, value []byte) {
+	switch string(key) {
+	case networkStatus:
+		a.networkStatus = string(value)
+	case networksStatus:
+		a.networksStatus = string(value)
+	case networks:
+		a.networks = string(value)
+	case calicoPodIP:
+		a.calicoPodIP = string(value)
+	case calicoPodIPs:
+		a.calicoPodIPs = string(value)
+	case calicoContainerID:
+		a.calicoContainerID = string(value)
+	case mirror:
+		a.isMirror = true
+	}
+}
+
+// readPod reduces a pod to the facts that verdicts rest on.
+func readPod(pod *corev1.Pod) reaper.Pod {
+	_, isMirror := pod.Annotations[mirror]
+	f := podFields{
+		namespace:     pod.Namespace,
+		name:          pod.Name,
+		uid:           string(pod.UID),
+		node:          pod.Spec.NodeName,
+		phase:         string(pod.Status.Phase),
+		hostNetwork:   pod.Spec.HostNetwork,
+		created:       second(&pod.CreationTimestamp),
+		deadline:      second(pod.DeletionTimestamp),
+		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
+		deletionGrace: value(pod.DeletionGracePeriodSeconds),
+		podIP:         pod.Status.PodIP,
+		annotations: podAnnotations{
+			networkStatus:     pod.Annotations[networkStatus],
+			networksStatus:    pod.Annotations[networksStatus],
+			networks:          pod.Annotations[networks],
+			calicoPodIP:       pod.Annotations[calicoPodIP],
+			calicoPodIPs:      pod.Annotations[calicoPodIPs],
+			calicoContainerID: pod.Annotations[calicoContainerID],
+			isMirror:          isMirror,
+		},
+	}
+	for _, ip := range pod.Status.PodIPs {
+		f.podIPs = append(f.podIPs, ip.IP)
+	}
+	return f.reduce()
+}
+
+// reduce returns the facts that the fields show.
+func (f *podFields) reduce() reaper.Pod {
+	p := reaper.Pod{
+		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
+		UID:      f.uid,
+		Node:     f.node,
+		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
+		Sandbox:  f.annotations.calicoContainerID,
+		Deadline: timeOf(f.deadline),
+
+		TerminationGrace: f.terminationGrace(),
+	}
+	if !f.annotations.isMirror {
+		p.Created = timeOf(f.created)
+	}
+	var s showing
+	s.add(f.podIP)
+	for _, ip := range f.podIPs {
+		s.add(ip)
+	}
+	p.InStatus = len(s.addresses)
+	s.add(f.annotations.calicoPodIP)
+	for text := range strings.SplitSeq(f.annotations.calicoPodIPs, ",") {
+		if s.add(text); s.tooMuch {
+			break // the rest may be 256 KiB long
+		}
+	}
+	byCalico := len(s.addresses) > p.InStatus
+	readable := s.readNetworkStatus(cmp.Or(f.annotations.networkStatus, f.annotations.networksStatus))
+	if len(p.Sandbox) > maxSandbox {
+		p.Sandbox, s.tooMuch = "", true
+	}
+	p.Addresses, p.Interfaces = s.addresses, s.interfaces
+	p.TooMuch = s.tooMuch
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	mayHide := !p.Finished && p.Node != ""
+	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
+	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
+	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
+	inOrder := len(s.interfaces) == 0 || byCalico
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !p.LeavesOut && !f.hostNetwork && f.isStarting()
+	return p
+}
+
+// second returns the second of a time as the API stores it; 0 for no time.
+func second(t *metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// timeOf returns the time of a second; the zero time for 0.
+func timeOf(second int64) time.Time {
+	if second == 0 {
+		return time.Time{}
+	}
+	return time.Unix(second, 0).UTC()
+}
+
+// isStarting reports whether the status of a pod has no text where an address stands, and
+// Calico's annotations have nothing but addresses. Calico's plugin writes them in the
+// middle of an ADD, before the plugins of other networks are called.
+func (f *podFields) isStarting() bool {
+	if f.podIP != "" || len(f.podIPs) > 0 {
+		return false
+	}
+	for _, annotation := range []string{f.annotations.calicoPodIP, f.annotations.calicoPodIPs} {
+		for text := range strings.SplitSeq(annotation, ",") {
+			if _, ok := readIP(text); !ok && annotation != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// maxSeconds is how many seconds a time.Duration holds.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
+
+// terminationGrace returns the longest grace period for the end of the containers that
+// the pod names: in its spec, or in the deletion that is under way.
+func (f *podFields) terminationGrace() time.Duration {
+	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second
+}
+
+// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
+const maxBoot = 64
+
+// readNode reduces a node to the facts that verdicts rest on. A node without a condition
+// Ready is not ready.
+func readNode(node *corev1.Node) reaper.Node {
+	n := reaper.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
+	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			n.Ready = condition.Status == corev1.ConditionTrue
+			n.Lost = condition.Status == corev1.ConditionUnknown
+			n.Since = condition.LastTransitionTime.Time
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeOutOfService {
+			n.OutOfService = true
+		}
+	}
+	return n
+}
+
+// readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
+// number of replicas is 1, as in the API.
+func readStatefulSet(set *appsv1.StatefulSet) reaper.StatefulSet {
+	s := reaper.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
+	if set.Spec.Replicas != nil {
+		s.Replicas = int(*set.Spec.Replicas)
+	}
+	if set.Spec.Ordinals != nil {
+		s.Start = int(set.Spec.Ordinals.Start)
+	}
+	return s
+}

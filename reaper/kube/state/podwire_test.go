@@ -1,0 +1,176 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// samePod reports how the pod that the reader reads differs from the one that the message
+// decodes to. It reports nothing for a message that one of them refuses.
+func samePod(message []byte) (diff string, readErr, decodeErr error) {
+	got, readErr := readPodMessage(message)
+	var pod corev1.Pod
+	if decodeErr = pod.Unmarshal(message); readErr != nil || decodeErr != nil {
+		return "", readErr, decodeErr
+	}
+	return cmp.Diff(readPod(&pod), got, compareAddresses), nil, nil
+}
+
+// anyText are texts of which some mean something where they stand.
+func anyText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"", "10.1.0.1", "10.1.0.2/32,fd00::1", "::ffff:10.1.0.1", "Succeeded", "Failed", "Running", "web-0", "node-a",
+			`[{"interface": "net1", "ips": ["10.2.0.1", "fd02::1"]}]`, `[{"name": "a/b", "ips": ["10.1.0.1"]}, 7]`, `[{"interface`,
+			strings.Repeat("x", maxSandbox+1), "\x00\xff",
+		}),
+		rapid.String())
+}
+
+// anyKey are keys of annotations.
+func anyKey() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{
+		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, mirror, "", "other", networkStatus + " ",
+	})
+}
+
+// anyPod is a pod with any values in the fields that are read, and with others beside.
+func anyPod() *rapid.Generator[*corev1.Pod] {
+	return rapid.Custom(func(t *rapid.T) *corev1.Pod {
+		text := func(name string) string { return anyText().Draw(t, name) }
+		number := rapid.Ptr(rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1, 60)), true)
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: text("name"), Namespace: text("namespace"), UID: types.UID(text("uid")), GenerateName: text("other"),
+				Annotations:                rapid.MapOf(anyKey(), anyText()).Draw(t, "annotations"),
+				Labels:                     rapid.MapOf(anyKey(), anyText()).Draw(t, "labels"),
+				DeletionGracePeriodSeconds: number.Draw(t, "deletion grace"),
+				CreationTimestamp:          metav1.Unix(rapid.Int64Range(0, 1e9).Draw(t, "created"), 0),
+				DeletionTimestamp:          rapid.Ptr(rapid.Custom(func(t *rapid.T) metav1.Time { return metav1.Unix(rapid.Int64Range(-9, 9).Draw(t, "second"), 0) }), true).Draw(t, "deadline"),
+				ManagedFields:              []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: metav1.NewFieldsV1(text("fields"))}},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: text("node"), HostNetwork: rapid.Bool().Draw(t, "host network"),
+				TerminationGracePeriodSeconds: number.Draw(t, "grace"),
+				Containers:                    []corev1.Container{{Name: text("container"), Image: text("image")}},
+				Volumes:                       []corev1.Volume{{Name: text("volume")}},
+			},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodPhase(text("phase")), PodIP: text("podIP"), HostIP: text("hostIP"), Message: text("message"),
+				StartTime: &metav1.Time{Time: time.Unix(7, 0)},
+			},
+		}
+		for _, ip := range rapid.SliceOfN(anyText(), 0, 4).Draw(t, "podIPs") {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+			p.Status.HostIPs = append(p.Status.HostIPs, corev1.HostIP{IP: ip})
+		}
+		return p
+	})
+}
+
+// Promise 1, 2. Any pod is read from the wire as it is decoded.
+func TestPodIsReadAsItIsDecoded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		message, err := anyPod().Draw(t, "pod").Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff, readErr, decodeErr := samePod(message); diff != "" || readErr != nil || decodeErr != nil {
+			t.Fatalf("read: %v, decoded: %v (-decoded +read):\n%s", readErr, decodeErr, diff)
+		}
+	})
+}
+
+// A field that a message may have: its number, and how its content is made.
+type oddField struct {
+	number  protowire.Number
+	content func(t *rapid.T) []byte // nil for a number
+}
+
+// The fields of the messages that are read, and some that are not.
+var (
+	oddPodIP = []oddField{{1, oddText}, {2, oddText}}
+	oddEntry = []oddField{{1, oddKey}, {2, oddText}, {1, oddKey}, {2, oddText}, {3, nil}}
+	oddMeta  = []oddField{{1, oddText}, {3, oddText}, {5, oddText}, {10, nil}, {12, oddMessage(oddEntry)}, {12, oddMessage(oddEntry)}, {99, oddText}, {98, nil}}
+	oddSpec  = []oddField{{4, nil}, {10, oddText}, {11, nil}, {99, oddText}}
+	oddState = []oddField{{1, oddText}, {6, oddText}, {12, oddMessage(oddPodIP)}, {99, nil}}
+	oddPod   = []oddField{{1, oddMessage(oddMeta)}, {2, oddMessage(oddSpec)}, {3, oddMessage(oddState)}, {1, oddMessage(oddMeta)}, {99, oddText}}
+)
+
+func oddText(t *rapid.T) []byte { return []byte(anyText().Draw(t, "text")) }
+
+func oddKey(t *rapid.T) []byte { return []byte(anyKey().Draw(t, "key")) }
+
+// oddMessage makes a message of these fields, each as often as it likes, in any order.
+func oddMessage(fields []oddField) func(t *rapid.T) []byte {
+	return func(t *rapid.T) []byte {
+		var message []byte
+		for range rapid.IntRange(0, 6).Draw(t, "fields") {
+			f := rapid.SampledFrom(fields).Draw(t, "field")
+			if f.content == nil {
+				message = protowire.AppendTag(message, f.number, protowire.VarintType)
+				message = protowire.AppendVarint(message, rapid.Uint64().Draw(t, "number"))
+				continue
+			}
+			message = protowire.AppendTag(message, f.number, protowire.BytesType)
+			message = protowire.AppendBytes(message, f.content(t))
+		}
+		return message
+	}
+}
+
+// Promise 1, 2. Fields that are there several times, in parts, in any order, or that a
+// later version adds, are read as they are decoded.
+func TestOddPodIsReadAsItIsDecoded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		message := oddMessage(oddPod)(t)
+		if diff, readErr, decodeErr := samePod(message); diff != "" || readErr != nil || decodeErr != nil {
+			t.Fatalf("read: %v, decoded: %v (-decoded +read):\n%s", readErr, decodeErr, diff)
+		}
+	})
+}
+
+// Promise 2. A pod of which a part is missing, or of the wrong type, is no pod without it.
+func TestDamagedPodIsAnError(t *testing.T) {
+	whole, err := annotated(networkStatus, `[{"interface": "net1", "ips": ["10.2.0.1"]}]`).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < len(whole); cut++ {
+		var pod corev1.Pod
+		_, err := readPodMessage(whole[:cut])
+		if decodeErr := pod.Unmarshal(whole[:cut]); (err == nil) != (decodeErr == nil) {
+			t.Errorf("after %d of %d bytes: %v, and to decode it: %v", cut, len(whole), err, decodeErr)
+		}
+	}
+	wrong := func(path ...protowire.Number) []byte {
+		last := len(path) - 1
+		message := protowire.AppendVarint(protowire.AppendTag(nil, path[last], protowire.VarintType), 1)
+		for _, number := range slices.Backward(path[:last]) {
+			message = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), message)
+		}
+		return message
+	}
+	for _, path := range [][]protowire.Number{
+		{1}, {1, 1}, {1, 3}, {1, 5}, {1, 12}, {1, 12, 1}, {1, 12, 2}, {2}, {2, 10}, {3}, {3, 1}, {3, 6}, {3, 12}, {3, 12, 1},
+	} {
+		if pod, err := readPodMessage(wrong(path...)); err == nil {
+			t.Errorf("a number where %v has another type is read: %+v", path, pod)
+		}
+	}
+	for _, path := range [][]protowire.Number{{1, 10}, {2, 4}, {2, 11}} {
+		message := protowire.AppendBytes(protowire.AppendTag(nil, path[1], protowire.BytesType), []byte("1"))
+		if pod, err := readPodMessage(protowire.AppendBytes(protowire.AppendTag(nil, path[0], protowire.BytesType), message)); err == nil {
+			t.Errorf("a text where %v is a number is read: %+v", path, pod)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// StateNamespace is where ledger, lock and journals are, unless a pod or a flag says
+// otherwise.
+const StateNamespace = "ip-reaper"
+
+// CheckNamespace returns a *reaper.InputError if the state namespace does not exist or is
+// being deleted. It returns nil if it cannot tell, for example without the right to get
+// namespaces: then the first write tells, and that is before any release.
+func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) error {
+	namespace, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case kube.Gone(err, "namespaces", name):
+		return noNamespace(name, "does not exist", err)
+	case err == nil && namespace.Status.Phase == corev1.NamespaceTerminating:
+		return noNamespace(name, "is being deleted", err)
+	}
+	return nil
+}
+
+// A stateError says that a namespace has no room for the state, and has the answer that
+// told, if any, as its cause.
+type stateError struct {
+	text  string
+	cause error
+}
+
+func (e stateError) Error() string { return e.text }
+
+func (e stateError) Unwrap() error { return e.cause }
+
+func noNamespace(name, state string, cause error) error {
+	return reaper.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
+		fmt.Sprintf("kubectl create namespace %s; or name the one of ip-reaper with --state-namespace", name))
+}
+
+// inNamespace returns the error of a write in the state namespace: a *reaper.InputError if
+// that namespace does not exist.
+func inNamespace(err error, name string) error {
+	switch {
+	case kube.Gone(err, "namespaces", name):
+		return noNamespace(name, "does not exist", err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return noNamespace(name, "is being deleted", err)
+	}
+	return err
+}
+
+// OtherStates returns the other namespaces that have a ledger or a lock of ip-reaper,
+// sorted. It reads metadata only, from the API server's cache. It returns an error, such as
+// that the right is missing, beside what it found.
+func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string, error) {
+	var found []string
+	var failed error
+	for _, of := range []struct{ path, name string }{
+		{"/api/v1/configmaps", LedgerName},
+		{"/apis/coordination.k8s.io/v1/leases", LockName},
+	} {
+		items, err := kube.ListMetadata(ctx, raw, func(get *rest.Request) *rest.Request {
+			return get.AbsPath(of.path).MaxRetries(0).Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name)
+		})
+		failed = errors.Join(failed, err)
+		for _, item := range items {
+			if item.Name == of.name && item.Namespace != own {
+				found = append(found, item.Namespace)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), failed
+}
