@@ -29,7 +29,7 @@ func BenchmarkJournal(b *testing.B) {
 		b.Run(fmt.Sprintf("write/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				file, err := journal.Create(filepath.Join(b.TempDir(), "journal"))
+				file, err := journal.Create(filepath.Join(b.TempDir(), "journal"), nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -36,7 +36,7 @@ func someRecords(word string, n int) []reaper.Record {
 func written(t *testing.T, run string, writes ...[]reaper.Record) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := Create(path)
+	j, err := Create(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestJournalFileThatIsThereIsNotTouched(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path); !errors.Is(err, fs.ErrExist) {
+	if _, err := Create(path, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Create = %v, want that the file exists", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
@@ -175,7 +175,7 @@ func TestLastLineNeedsNoEnd(t *testing.T) {
 // Promise 10: what was not written whole is not taken for written.
 func TestJournalFileThatFailedStaysClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := Create(path)
+	j, err := Create(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
