@@ -137,7 +137,6 @@ var (
 	waiting  = fate{"suspected", "SandboxAbsent", "kept"}
 	foreign  = fate{"held", "Protected", "kept"}
 	changed  = fate{"orphan", "SandboxAbsent", "changed"}
-	returned = fate{"orphan", "SandboxAbsent", "returned"}
 	failed   = fate{"orphan", "SandboxAbsent", "failed"}
 )
 
