@@ -15,68 +15,52 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// errNoAnswer says that a backend broke its contract.
-var errNoAnswer = errors.New("the backend did not answer for every allocation")
-
 // release carries out the plan, backend by backend in their order, because the release
 // of one store may rest on that of another. Pools of one backend are released
 // concurrently.
 func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	r.begun = nil
-	settled := r.newMeter("settled", len(plan.due))
+	settled := r.newMeter("settled", len(plan.Due))
 	for _, b := range r.Backends {
 		r.releaseBackend(ctx, b, plan, confirmer, settled)
 		r.mend(ctx, b, plan)
 		r.doubtReleases(b, plan)
 	}
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
-			if plan.decisions[i].Allocation.HoldsAddress() {
+			if plan.Decisions[i].Allocation.HoldsAddress() {
 				r.spent++
 			}
-			r.released = append(r.released, Release{plan.object(i), e})
+			r.released = append(r.released, Release{plan.Object(i), e})
 		}
 	}
 }
 
-// releaseBackend releases the orphans of one backend.
+// batchesAtOnce is how many batches of one backend are under way: one looks at its owners while
+// the other one writes.
+const batchesAtOnce = 2
+
+// releaseBackend releases the orphans of one backend, in batches of whole pools.
 func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer, settled *meter) {
 	var due []int
-	for _, i := range plan.of(b.Name()) {
-		if err := r.afterProtected(plan.decisions[i]); err != nil {
+	for _, i := range plan.Of(b.Name()) {
+		if err := r.afterProtected(plan.Decisions[i]); err != nil {
 			r.settle(i, Kept, err)
 			continue
 		}
 		due = append(due, i)
 	}
-	pools := byPool(due, plan.pool)
+	pools := ByPool(due, plan.Pool)
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
-	if across, ok := b.(BatchReleaser); ok {
-		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
-		return
-	}
-	limiter, limits := b.(Limiter)
-	if limits {
-		limiter.Limit(max(1, r.Concurrency))
-	}
+	sender := &sender{backend: b, plan: plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 	var g errgroup.Group
-	g.SetLimit(max(1, r.Concurrency))
-	room := semaphore.NewWeighted(largePool)
-	for _, pool := range plan.largestFirst(pools) {
-		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
-		takes := int64(min(plan.size(pool), largePool))
-		if limits && takes < largePool {
-			takes = 1 // the backend limits its requests
-		}
-		if room.Acquire(ctx, takes) != nil {
-			takes = 0 // ctx has ended, and so nothing is written
-		}
+	g.SetLimit(batchesAtOnce)
+	for _, some := range together(largestFirst(plan, pools)) {
 		g.Go(func() error {
-			defer room.Release(takes)
-			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, send, plan, confirmer, batch)
+			for batch := range slices.Chunk(some, MaxBatch) {
+				r.releaseBatch(ctx, sender, batch)
 				settled.add(len(batch))
 			}
 			return nil
@@ -85,40 +69,24 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 	_ = g.Wait() // every failure is already in the report
 }
 
-// largePool is how many allocations all pools have at most that are released at the same time,
-// unless one alone has more. For each write, the API server decodes, checks and encodes the
-// whole pool: one of 4,000 allocations takes half a second of its processor time. Several at
-// the same time would leave none to other clients.
-const largePool = 500
-
-// size returns how many allocations the pool of some orphans has, which are given by their
-// indices.
-func (p Plan) size(pool []int) int {
-	d := p.decisions[pool[0]]
-	return len(d.facts.pool(d.Allocation).Allocations)
-}
-
-// largestFirst returns the pools with the largest ones first, each by the indices of its
-// orphans. Pools of one size stay in their order.
-func (p Plan) largestFirst(pools [][]int) [][]int {
-	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.size(b) - p.size(a) })
-}
-
-// byPool groups indices by pool. The pools are in the order of their first index, and
-// the indices of each pool stay in their order.
-func byPool(indices []int, poolOf func(i int) string) [][]int {
-	var pools [][]int
-	place := make(map[string]int)
-	for _, i := range indices {
-		at, known := place[poolOf(i)]
-		if !known {
-			at = len(pools)
-			place[poolOf(i)] = at
-			pools = append(pools, nil)
+// together joins whole pools that one batch has room for. A pool that is larger than a batch
+// stays alone: its batches go one after the other.
+func together(pools [][]int) (some [][]int) {
+	for _, pool := range pools {
+		last := len(some) - 1
+		if last < 0 || len(some[last])+len(pool) > MaxBatch {
+			some = append(some, nil)
+			last++
 		}
-		pools[at] = append(pools[at], i)
+		some[last] = append(some[last], pool...)
 	}
-	return pools
+	return some
+}
+
+// largestFirst returns the pools of a plan with the largest ones first, each by the indices of
+// its orphans. Pools of one size stay in their order.
+func largestFirst(p Plan, pools [][]int) [][]int {
+	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.PoolSize(b[0]) - p.PoolSize(a[0]) })
 }
 
 // afterProtected returns an error unless all allocations that this one protects have
@@ -135,13 +103,18 @@ func (r *run) afterProtected(d Decision) error {
 // idleAttempts is how many attempts in a row may decide on none of a batch.
 const idleAttempts = 5
 
-// A sender hands the warrants of a batch to the backend, once.
-type sender func(ctx context.Context, ws []Warrant) []error
+// A sender hands the warrants of batches to one backend. It is safe for concurrent use.
+type sender struct {
+	backend   Backend
+	plan      Plan
+	confirmer *Confirmer
+	room      *semaphore.Weighted // of batchesAtOnce: an attempt takes one, or all to go on alone
+}
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
-// decided, each time with fresh warrants, as long as the attempts decide on some. It reports
-// whether the first attempt had time for all.
-func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
+// decided, each time with fresh warrants, as long as the attempts decide on some. If there was
+// too little time for a batch beside another one, its other attempts go on alone.
+func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
@@ -156,12 +129,12 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 			return err
 		}
 		if last != nil {
-			confirmer.Forget()
+			s.confirmer.Forget()
 		}
-		first, before := last == nil, len(undecided)
-		answers := attempt(ctx, send, plan, confirmer, undecided)
-		late = late || first && slices.ContainsFunc(answers, isLate)
-		undecided, last = r.settleAll(plan, undecided, answers)
+		before := len(undecided)
+		answers := s.attempt(ctx, undecided, late)
+		late = late || slices.ContainsFunc(answers, isLate)
+		undecided, last = r.settleAll(s.plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -171,7 +144,7 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 		}
 		asked = 0
 		for _, err := range last {
-			asked = max(asked, retryAfter(err))
+			asked = max(asked, RetryAfter(err))
 		}
 		return retry.RetryableError(last[0])
 	})
@@ -187,27 +160,38 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 			why[i] = last[n]
 		}
 	}
-	r.failPools(plan, undecided, why, " not released")
-	return !late
+	r.failPools(s.plan, undecided, why, " not released")
 }
 
 // failPools keeps a failure for each pool of the releases, by index, that have an error: how
 // many they are, and the first error.
 func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string) {
-	for _, pool := range byPool(indices, plan.pool) {
-		first := plan.decisions[pool[0]].Allocation
+	for _, pool := range ByPool(indices, plan.Pool) {
+		first := plan.Decisions[pool[0]].Allocation
 		r.fail(&PoolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
 	}
 }
 
-// attempt confirms and releases a batch once. It returns one answer for each of the
-// indices, in their order: that of the second look, or else that of the store.
-func attempt(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) []error {
+// attempt confirms and releases a batch once, beside another one or alone. It returns one answer
+// for each of the indices, in their order: that of the second look, or else that of the store.
+func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
+	takes := int64(1)
+	if alone {
+		takes = batchesAtOnce
+	}
+	if err := s.room.Acquire(ctx, takes); err != nil {
+		return slices.Repeat([]error{fmt.Errorf("%w: %w", ErrAgain, err)}, len(batch))
+	}
+	defer s.room.Release(takes)
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
-		orphans[n] = plan.orphans[i]
+		orphans[n] = s.plan.Orphan(i)
 	}
-	warrants, answers := confirmer.Confirm(ctx, orphans)
+	hurried := FreshnessOf(orphans) == Freshness
+	if hurried {
+		ctx = Unqueued(ctx)
+	}
+	warrants, answers := s.confirmer.Confirm(ctx, orphans)
 	var valid []Warrant
 	var where []int // the place of each valid warrant in the batch
 	for n, err := range answers {
@@ -218,9 +202,12 @@ func attempt(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, 
 	if len(valid) == 0 {
 		return answers
 	}
-	released := send(ctx, valid)
+	if !hurried {
+		ctx = SendBy(ctx, FirstToExpire(valid))
+	}
+	released := s.backend.Release(ctx, valid)
 	for n := range valid {
-		answers[where[n]] = errNoAnswer
+		answers[where[n]] = ErrNoAnswer
 		if n < len(released) {
 			answers[where[n]] = released[n]
 		}
@@ -303,7 +290,7 @@ func (r *run) begunWith(undecided []int, why []error) {
 func (r *run) doubtReleases(b Backend, plan Plan) {
 	var doubtful []int
 	because := make(map[int]error)
-	for _, i := range plan.of(b.Name()) {
+	for _, i := range plan.Of(b.Name()) {
 		e := &r.report.Entries[i]
 		lost := r.begun[i]
 		if !errors.Is(lost, ErrLost) || e.Outcome == Released || e.Outcome == Failed {
@@ -313,7 +300,7 @@ func (r *run) doubtReleases(b Backend, plan Plan) {
 		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
 		doubtful = append(doubtful, i)
 		r.settle(i, Failed, because[i])
-		if plan.decisions[i].Allocation.HoldsAddress() {
+		if plan.Decisions[i].Allocation.HoldsAddress() {
 			r.spent++
 		}
 	}
@@ -328,10 +315,10 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	if !ok {
 		return
 	}
-	for i, d := range plan.decisions {
+	for i, d := range plan.Decisions {
 		outcome := r.report.Entries[i].Outcome
 		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
-		left := d.Verdict == Orphaned && !plan.selects(i)
+		left := d.Verdict == Orphaned && !plan.Selects(i)
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.NamesPod() || ctx.Err() != nil {
 			continue
 		}
@@ -345,4 +332,10 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 			r.settle(i, Returned, nil)
 		}
 	}
+}
+
+// isLate reports whether an answer says that there was too little time for a batch.
+func isLate(err error) bool {
+	var expired *ExpiredError
+	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }

@@ -76,23 +76,16 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 	dryRun := true
 	p.DryRun = &dryRun
 	logger := newLogger(w, f.commandFlags)
-	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
+	conn, err := f.connect(ctx, w, false, p, logger)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
-	if err := conn.firstAnswer(ctx); err != nil {
-		return nil, err
-	}
-	warnings, err := conn.checkState(ctx, false)
-	if err != nil {
-		return nil, err
-	}
 	o := options(w, runFlags{commandFlags: f.commandFlags}, p, conn, logger)
 	o.Selection, o.Brief = selection, brief
 	o.Elsewhere = elsewhere(w, f.target.scope(), p)
 	found, err := reaper.Run(ctx, o)
-	found.Warnings = append(warnings, found.Warnings...)
+	found.Warnings = append(conn.warnings, found.Warnings...)
 	return &found, err
 }
 
@@ -104,7 +97,7 @@ func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options
 		return nil, err
 	}
 	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
-	o.ID, o.Version, o.Policy, o.Backends = newID(), buildVersion(), p, stores
+	o.ID, o.Version, o.Policy, o.Backends, o.Protectors = newID(), buildVersion(), p, stores, plugin.Protectors(w.backends)
 	o.Now, o.Logger = time.Now, slog.New(slog.DiscardHandler)
 	if pods != "" {
 		o.Cluster = &read.Cluster
