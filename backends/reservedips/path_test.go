@@ -3,7 +3,6 @@ package reservedips_test
 import (
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,21 +165,4 @@ func TestPathsFindNothingInNothing(t *testing.T) {
 	if accepted == 0 {
 		t.Error("no path was accepted")
 	}
-}
-
-// TestPathsMayBeUsedConcurrently is for the race detector.
-func TestPathsMayBeUsedConcurrently(t *testing.T) {
-	path, err := reservedips.FieldPath(`.spec.interfaces[?(@.name=="eth0")].ip`).Parse()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if results, err := path.FindResults(reserved); err != nil || len(results) != 1 || len(results[0]) != 1 {
-				t.Errorf("FindResults = %v, %v, want one value", results, err)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -1,15 +1,11 @@
 package reservedips_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -134,56 +130,6 @@ func TestAResourceIsNamedOnce(t *testing.T) {
 		"backends.reservedIPs.resources[0].resource.resource: Required value: "+noPlural,
 		"backends.reservedIPs.resources[1].resource.resource: Required value: "+noPlural)
 }
-
-func TestMarshalledSettingsLoadAsThemselves(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := reservedips.Settings{Resources: drawResources(t)}
-		p := policy.Default()
-		p.Backends["reservedIPs"] = policy.Backend{Settings: &want}
-		for name, marshal := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": yaml.Marshal} {
-			data, err := marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := policy.Load(data, known)
-			if diff := cmp.Diff(p, got); err != nil || diff != "" {
-				t.Fatalf("%s: %v (-want +got):\n%s\n%s", name, err, diff, data)
-			}
-		}
-	})
-}
-
-// drawResources draws a list as Load returns it.
-func drawResources(t *rapid.T) []reservedips.Resource {
-	path := rapid.OneOf(
-		rapid.Map(rapid.StringMatching(`[$]?([.][a-z]{1,3}|[.][.][a-z]|\[[0-9*]\]|\['[a-z]\\[.]b/c'\]){1,3}`), asPath),
-		rapid.Map(rapid.StringMatching(`\{[.]a\[\?\(@[.]b ?(==|!=|<|>=) ?("[x .]y"|'z'|1|true)\)\][.]c\}`), asPath),
-	)
-	optional := rapid.OneOf(rapid.Just(reservedips.FieldPath("")), path)
-	one := rapid.Custom(func(t *rapid.T) reservedips.Resource {
-		r := reservedips.Resource{
-			Resource: reservedips.ResourceName{
-				Group: rapid.StringMatching(`[a-z0-9]{1,3}([.][a-z0-9]-[a-z]){0,2}`).Draw(t, "group"),
-				// What YAML takes for something else if it is not in quotes.
-				Version:  rapid.SampledFrom([]string{"v1", "v1beta1", "no", "null", "e1"}).Draw(t, "version"),
-				Resource: rapid.StringMatching(`[a-z]([a-z0-9-]{0,5}[a-z0-9])?`).Draw(t, "resource"),
-			},
-			Address:   optional.Draw(t, "address"),
-			TTL:       path.Draw(t, "ttl"),
-			DeletedAt: optional.Draw(t, "deletedAt"),
-		}
-		r.DeleteExpired = strings.Contains(r.Resource.Group, ".") && rapid.Bool().Draw(t, "deleteExpired")
-		if r.Address == "" || rapid.Bool().Draw(t, "has a pod") {
-			r.Pod, r.Namespace = path.Draw(t, "pod"), optional.Draw(t, "namespace")
-		}
-		return r
-	})
-	return rapid.SliceOfNDistinct(one, 0, 3, func(r reservedips.Resource) string {
-		return r.Resource.Group + "/" + r.Resource.Resource
-	}).Draw(t, "reservedIPs")
-}
-
-func asPath(text string) reservedips.FieldPath { return reservedips.FieldPath(text) }
 
 // wantRefusal fails the test unless err is an *Error with exactly these messages.
 func wantRefusal(t *testing.T, err error, messages ...string) {

@@ -2,8 +2,6 @@ package hostlocal_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"testing"
@@ -39,47 +37,6 @@ func (w *world) readOnly(folder string) (writable func()) {
 	return func() { remount(0) }
 }
 
-// A disk without room for the journal, or for the ledger, makes the run fail before its
-// first release. With room again, the next run releases (promises 2, 8 and 10).
-func TestFullDiskReleasesNothing(t *testing.T) {
-	for _, room := range []int{0, 2, 8} {
-		t.Run(fmt.Sprint(room, " pages"), func(t *testing.T) {
-			w := newWorld(t, span{Subnet: "10.1.0.0/16"})
-			const pages, page, leases = 64, 4096, 250
-			w.mount("hostlocal-test", w.state, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", pages*page))
-			w.fill(pods, leases)
-			w.live(pods, sandbox("live"))
-			before := w.content()
-			filling := w.path(stateDir, "filling")
-			f, err := os.Create(filling)
-			w.must(err)
-			size := int64(0)
-			for err == nil {
-				var n int
-				n, err = f.Write(make([]byte, page))
-				size += int64(n)
-			}
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Fatal(err)
-			}
-			w.must(f.Truncate(size - int64(room*page)))
-			w.must(f.Close())
-
-			result, err := w.start().Wait()
-			w.must(err)
-			if result.ExitCode == 0 {
-				t.Errorf("exit code 0; stderr:\n%s", result.Stderr)
-			}
-			w.wantContent(before)
-			t.Logf("exit code %d; the state has %v", result.ExitCode, w.journals())
-			w.must(os.Remove(filling))
-			if report := w.run(0); report.Summary.Released != leases {
-				t.Errorf("with room again, %d are released, want %d", report.Summary.Released, leases)
-			}
-		})
-	}
-}
-
 // A data folder into which nothing can be written loses nothing: each release fails, the run
 // says so, and the next one releases (promises 2, 7 and 8).
 func TestReadOnlyDataFolder(t *testing.T) {
@@ -96,17 +53,6 @@ func TestReadOnlyDataFolder(t *testing.T) {
 	if left := w.left(pods, sandbox("web"), sandbox("attached")); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
-}
-
-// A state folder into which nothing can be written is a mistake of the caller, and nothing
-// is released (promise 10).
-func TestReadOnlyStateFolder(t *testing.T) {
-	w := newWorld(t)
-	w.leaked(pods, sandbox("web"))
-	before := w.content()
-	w.readOnly(w.state)
-	w.end(w.start(), reap.ExitUsage)
-	w.wantContent(before)
 }
 
 // A runtime that fails, or that has no sandbox at all, keeps everything (promises 2 and 9).

@@ -123,25 +123,6 @@ func (w *world) saved() (copied string, content map[string]string) {
 	return copied, w.content()
 }
 
-// The run is killed while the runtime answers it (promises 1, 8 and 10).
-func TestKilledRunIsUndoneAndFinished(t *testing.T) {
-	w := mortal(t)
-	from, before := w.saved()
-	for _, n := range []int{census, secondLook} {
-		t.Run(fmt.Sprint("at list ", n), func(*testing.T) {
-			killed := make(chan *reap.Process, 1)
-			w.onList(n, func() error { return (<-killed).Kill() })
-			p := w.start()
-			killed <- p
-			w.end(p, reap.ExitedByKill)
-			w.runtime.OnList(nil)
-			w.wantContent(before)
-			w.afterKill(before)
-			w.again(before, from)
-		})
-	}
-}
-
 // writing are the system calls by which a run changes files or takes locks.
 const writing = "openat,write,pwrite64,fsync,ftruncate,flock,mkdirat,renameat,renameat2,linkat,unlinkat,fchmod,fchmodat,utimensat"
 

@@ -2,7 +2,6 @@ package hostlocal_test
 
 import (
 	"context"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -181,53 +180,5 @@ func TestLeaseIsComparedUnderTheLock(t *testing.T) {
 			w.wantFates(report, pods, map[string]fate{oneKey: tt.want})
 			w.wantContent(before)
 		})
-	}
-}
-
-// A sandbox that the runtime lists at the second look has its address (promises 1 and 4).
-func TestSandboxThatIsListedInTheMeantimeKeepsItsLease(t *testing.T) {
-	w := newWorld(t, one)
-	slow := sandbox("slow")
-	w.given(pods, slow, dead)
-	before := w.content()
-	w.onList(secondLook, func() error {
-		w.list(slow)
-		return nil
-	})
-	w.wantFates(w.run(0), pods, map[string]fate{oneKey: returned})
-	w.wantContent(before)
-}
-
-// A late DEL of the runtime, for a sandbox whose address another one has by now, takes
-// nothing from that one (promise 1).
-func TestLateDelAfterTheRelease(t *testing.T) {
-	w := newWorld(t, one)
-	old, next := sandbox("old"), sandbox("next")
-	w.leaked(pods, old)
-	w.wantFates(w.run(0), pods, map[string]fate{oneKey: released})
-	ips, err := w.add(t.Context(), pods, next)
-	w.must(err)
-	if ips[0] != netip.MustParseAddr(oneKey) {
-		t.Fatalf("the plugin gave %v, want %s", ips, oneKey)
-	}
-	before := w.content()
-	w.must(w.del(t.Context(), pods, old))
-	w.wantContent(before)
-	w.wantFates(w.run(0), pods, map[string]fate{oneKey: young})
-	w.list(next)
-	w.wantFates(w.run(0), pods, map[string]fate{oneKey: present})
-}
-
-// A sandbox that was made again for the same pod has another ID, and keeps its own lease
-// alone (promise 1).
-func TestLaterSandboxOfThePodKeepsOnlyItsOwnLease(t *testing.T) {
-	w := newWorld(t)
-	first, second := sandbox("web"), sandboxAgain("web", 1)
-	gone := w.given(pods, first, dead)
-	kept := w.given(pods, second, dead)
-	w.list(second)
-	w.wantFates(w.run(0), pods, map[string]fate{gone[0].String(): released, kept[0].String(): present})
-	if left := w.left(pods, first, second); len(left) != 1 || left[0] != kept[0].String() {
-		t.Errorf("leases %v are left, want %v", left, kept)
 	}
 }

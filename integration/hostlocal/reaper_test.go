@@ -135,12 +135,8 @@ var (
 	present  = fate{"inUse", "SandboxPresent", "kept"}
 	young    = fate{"held", "TooYoung", "kept"}
 	waiting  = fate{"suspected", "SandboxAbsent", "kept"}
-	sibling  = fate{"held", "SiblingKept", "kept"}
-	odd      = fate{"held", "Unreadable", "kept"}
 	foreign  = fate{"held", "Protected", "kept"}
-	noPods   = fate{"held", "NotPodOwned", "kept"}
 	changed  = fate{"orphan", "SandboxAbsent", "changed"}
-	returned = fate{"orphan", "SandboxAbsent", "returned"}
 	failed   = fate{"orphan", "SandboxAbsent", "failed"}
 )
 

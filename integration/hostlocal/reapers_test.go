@@ -39,42 +39,40 @@ func TestTwoRunsWithDifferentStates(t *testing.T) {
 		w.live(pods, sandbox(fmt.Sprint("live-", i)))
 	}
 	lives := w.content()
-	for range 3 {
-		w.fill(pods, dying)
-		for i := range 5 { // these by DEL
-			w.given(pods, sandbox(fmt.Sprint("gone-", i)), dead)
-		}
-		reports := make([]*reap.Report, 2)
-		var both sync.WaitGroup
-		for i := range reports {
-			other := *w
-			other.state = w.path(fmt.Sprint("state-", i))
-			p := other.start()
-			both.Go(func() {
-				if result, err := p.Wait(); err != nil || result.ExitCode != 0 || result.Report == nil {
-					t.Errorf("run %d: exit code %d, %v\n%s", i, result.ExitCode, err, result.Stderr)
-				} else {
-					reports[i] = result.Report
-				}
-			})
-		}
-		both.Wait()
-		if t.Failed() {
-			return
-		}
-		if sum := reports[0].Summary.Released + reports[1].Summary.Released; sum < dying+5 {
-			t.Errorf("the runs released %d, want at least %d", sum, dying+5)
-		}
-		now := w.content()
-		cursor := w.lease(pods, "last_reserved_ip.0")
-		now[cursor] = lives[cursor]
-		if len(now) != len(lives) {
-			t.Errorf("%d files are left, want %d", len(now), len(lives))
-		}
-		for path, text := range lives {
-			if now[path] != text {
-				t.Errorf("%s was %s and is %s", path, text, now[path])
+	w.fill(pods, dying)
+	for i := range 5 { // these by DEL
+		w.given(pods, sandbox(fmt.Sprint("gone-", i)), dead)
+	}
+	reports := make([]*reap.Report, 2)
+	var both sync.WaitGroup
+	for i := range reports {
+		other := *w
+		other.state = w.path(fmt.Sprint("state-", i))
+		p := other.start()
+		both.Go(func() {
+			if result, err := p.Wait(); err != nil || result.ExitCode != 0 || result.Report == nil {
+				t.Errorf("run %d: exit code %d, %v\n%s", i, result.ExitCode, err, result.Stderr)
+			} else {
+				reports[i] = result.Report
 			}
+		})
+	}
+	both.Wait()
+	if t.Failed() {
+		return
+	}
+	if sum := reports[0].Summary.Released + reports[1].Summary.Released; sum < dying+5 {
+		t.Errorf("the runs released %d, want at least %d", sum, dying+5)
+	}
+	now := w.content()
+	cursor := w.lease(pods, "last_reserved_ip.0")
+	now[cursor] = lives[cursor]
+	if len(now) != len(lives) {
+		t.Errorf("%d files are left, want %d", len(now), len(lives))
+	}
+	for path, text := range lives {
+		if now[path] != text {
+			t.Errorf("%s was %s and is %s", path, text, now[path])
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
-	"github.com/ip-reaper/ip-reaper/reaper/nodestate"
+	"github.com/ip-reaper/ip-reaper/reaper/node"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -24,11 +24,11 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 	if name == "" {
 		return connection{}, reaper.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
 	}
-	folder := nodestate.NewFolder(f.stateDir)
+	folder := node.NewFolder(f.stateDir)
 	journals := folder.Journals(retention(p))
 	c := connection{
 		node: name, stateDir: folder.Path(), by: starter(w),
-		ledgers: folder.Ledgers(), journals: journals, lock: folder.Lock(time.Now),
+		ledgers: folder.Ledgers(), journals: journals, lock: folder.Lock(),
 		access:     func(context.Context, []string) reaper.Denied { return reaper.Denied{} },
 		clockSkew:  func() (time.Duration, bool) { return 0, false },
 		checkState: func(context.Context, bool) ([]string, error) { return nil, folder.Check() },

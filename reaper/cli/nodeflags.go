@@ -10,7 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
-	"github.com/ip-reaper/ip-reaper/reaper/nodestate"
+	"github.com/ip-reaper/ip-reaper/reaper/node"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -48,7 +48,7 @@ func (*nodeFlags) scope() plugin.Scope { return plugin.Node }
 func (f *nodeFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.StringVar(&f.nodeName, "node-name", "", "`NAME` of this node in the report, and in the API server; by default the variable "+nodeNameVariable+", then the host name")
-	flags.StringVar(&f.stateDir, "state-dir", nodestate.DefaultFolder, "`FOLDER` of ledger, journals and lock")
+	flags.StringVar(&f.stateDir, "state-dir", node.DefaultFolder, "`FOLDER` of ledger, journals and lock")
 	flags.StringVar(&f.runtimeEndpoint, "runtime-endpoint", "",
 		"`SOCKET` of the kubelet's container runtime; by default "+cri.EndpointVariable+", then --runtime-config, then the one that exists of "+strings.Join(cri.Sockets(), ", "))
 	flags.StringVar(&f.runtimeConfig, "runtime-config", "", "configuration `FILE` of crictl, which may name the socket; by default "+cri.DefaultConfig)

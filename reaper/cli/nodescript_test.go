@@ -14,7 +14,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
-	"github.com/ip-reaper/ip-reaper/reaper/nodestate"
+	"github.com/ip-reaper/ip-reaper/reaper/node"
 )
 
 // The commands of scripts about a node are:
@@ -100,7 +100,7 @@ func sandbox(ts *testscript.TestScript, neg bool, args []string) {
 
 // locked takes the lock of the node until the script ends.
 func locked(ts *testscript.TestScript, _ bool, _ []string) {
-	release, err := nodestate.NewFolder(ts.MkAbs("state")).Lock(time.Now).Acquire(context.Background(), "run-1")
+	release, err := node.NewFolder(ts.MkAbs("state")).Lock().Acquire(context.Background(), "run-1")
 	ts.Check(err)
 	ts.Defer(release)
 }

@@ -185,14 +185,14 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 	if f.journal == "" || dryRun {
 		return conn.journals, func() error { return nil }, nil
 	}
-	file, err := journal.Create(f.journal)
+	file, err := journal.Create(f.journal, conn.journals)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil, nil, f.journalExists()
 	case err != nil:
 		return nil, nil, reaper.BadInput(fmt.Errorf("--journal: %w", err), "")
 	}
-	return journal.Both{file, conn.journals}, file.Close, nil
+	return file, file.Close, nil
 }
 
 // options returns the options of the run.

@@ -36,16 +36,6 @@ type Client struct {
 	api      runtimeapi.RuntimeServiceClient
 }
 
-// A Version says what a container runtime is, as the runtime says it.
-type Version struct {
-	Name    string // such as containerd
-	Version string // such as v2.3.4
-	API     string // of the CRI, such as v1
-}
-
-// String returns the name and the version, for a report.
-func (v Version) String() string { return v.Name + " " + v.Version }
-
 // Open connects to the container runtime at an endpoint, and asks it for its version, so
 // that a wrong endpoint is told before a run begins. If there is no socket, or it may not be
 // used, the error is a *reaper.InputError. The caller must Close the client.
@@ -66,8 +56,10 @@ func Open(ctx context.Context, endpoint string) (*Client, error) {
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
 	c := &Client{"unix://" + path, requestTimeout, conn, runtimeapi.NewRuntimeServiceClient(conn)}
-	if _, err := c.Version(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	timed, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := c.api.Version(timed, &runtimeapi.VersionRequest{}); err != nil {
+		return nil, errors.Join(c.failed(ctx, "Version", err), conn.Close())
 	}
 	return c, nil
 }
@@ -96,17 +88,6 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // Endpoint returns the endpoint, for a report.
 func (c *Client) Endpoint() string { return c.endpoint }
-
-// Version asks for the version of the runtime.
-func (c *Client) Version(ctx context.Context) (Version, error) {
-	timed, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	v, err := c.api.Version(timed, &runtimeapi.VersionRequest{})
-	if err != nil {
-		return Version{}, c.failed(ctx, "Version", err)
-	}
-	return Version{v.GetRuntimeName(), v.GetRuntimeVersion(), v.GetRuntimeApiVersion()}, nil
-}
 
 // Sandboxes lists every pod sandbox that the runtime has, in any state: a sandbox that is
 // not ready still has its addresses. It is complete or an error. If a second request would

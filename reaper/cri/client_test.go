@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -66,18 +65,6 @@ func TestSandboxesOfEveryStateAreListed(t *testing.T) {
 	list(sandbox(1, false), sandbox(2, false), reaper.Sandbox{ID: "without-a-pod", Ready: true})
 }
 
-func TestRuntimeIsNamedForReports(t *testing.T) {
-	runtime := critest.Start(t)
-	c := open(t, strings.TrimPrefix(runtime.Endpoint(), "unix://"))
-	v, err := c.Version(t.Context())
-	if err != nil || v != (Version{"critest", "v1.2.3", "v1"}) || v.String() != "critest v1.2.3" {
-		t.Errorf("Version = %+v, %v", v, err)
-	}
-	if c.Endpoint() != runtime.Endpoint() {
-		t.Errorf("Endpoint = %s, want %s", c.Endpoint(), runtime.Endpoint())
-	}
-}
-
 // Promise 2: an answer that no runtime gives decides nothing.
 func TestListThatCannotBeIsAnError(t *testing.T) {
 	large := &runtimeapi.PodSandbox{Id: "large", Annotations: map[string]string{"a": strings.Repeat("x", maxAnswer)}}
@@ -100,6 +87,7 @@ func TestListThatCannotBeIsAnError(t *testing.T) {
 	}
 }
 
+// A node may have thousands of sandboxes, and gRPC reads 4 MiB by itself.
 func TestLargeListIsRead(t *testing.T) {
 	runtime := critest.Start(t)
 	const many = 3000
@@ -112,6 +100,7 @@ func TestLargeListIsRead(t *testing.T) {
 	}
 }
 
+// Promise 2: a runtime that fails has not answered. Whether a second look may help is told.
 func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 	for _, tt := range []struct {
 		code    codes.Code
@@ -145,6 +134,7 @@ func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 	}
 }
 
+// A run that waits for a runtime forever holds its lock.
 func TestRuntimeThatHangsIsGivenUp(t *testing.T) {
 	runtime := critest.Start(t)
 	c := open(t, runtime.Endpoint())
@@ -193,24 +183,7 @@ func TestRuntimeThatStopsIsAnError(t *testing.T) {
 	}
 }
 
-func TestClientIsUsedAtTheSameTime(t *testing.T) {
-	runtime := critest.Start(t)
-	runtime.Add(sandbox(1, true))
-	c := open(t, runtime.Endpoint())
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if got, err := c.Sandboxes(t.Context()); err != nil || len(got) != 1 {
-				t.Errorf("Sandboxes = %v, %v, want one", got, err)
-			}
-		})
-	}
-	all.Wait()
-	if n := runtime.Lists(); n != 8 {
-		t.Errorf("%d lists, want 8", n)
-	}
-}
-
+// A wrong endpoint is told before the run begins, as a mistake with a hint.
 func TestEndpointWithoutARuntimeIsTold(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri") //nolint:usetesting // see critest.Start
 	if err != nil {

@@ -18,17 +18,22 @@ import (
 // implements reaper.Journals. Its methods are for one goroutine.
 type File struct {
 	file   *os.File
-	size   int64 // of the complete writes, in bytes
+	also   reaper.Journals // nil for a file alone
+	size   int64           // of the complete writes, in bytes
 	writes int
 	broken error // of the first write that failed; no write follows it
 }
 
-// Create creates the file of a run, which only its owner may read. The caller must
-// Close it.
+// NewFile returns a File that writes into an empty file. The caller must Close it.
+func NewFile(file *os.File) *File { return &File{file: file} }
+
+// Create creates the file of a run, which only its owner may read, beside other journals. The
+// caller must Close it. Write and Prune do the same with the other journals, so that nothing
+// is released without a record in both.
 //
 // If the file exists, it may be the only journal of an earlier run. Create then leaves
 // it as it is, and returns an error that wraps fs.ErrExist.
-func Create(path string) (*File, error) {
+func Create(path string, also reaper.Journals) (*File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -36,7 +41,7 @@ func Create(path string) (*File, error) {
 	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
-	return &File{file: file}, nil
+	return &File{file: file, also: also}, nil
 }
 
 // syncFolder makes the names in a folder survive a crash of the machine.
@@ -65,7 +70,10 @@ func (j *File) Write(ctx context.Context, run reaper.JournalRun, records []reape
 	}
 	j.size += size
 	j.writes++
-	return nil
+	if j.also == nil {
+		return nil
+	}
+	return j.also.Write(ctx, run, records)
 }
 
 // writeParts writes the parts to the disk. It returns their size in bytes.
@@ -83,8 +91,13 @@ func (j *File) writeParts(parts *Encoding) (size int64, err error) {
 	return size, j.file.Sync()
 }
 
-// Prune implements reaper.Journals. It does nothing, because a file holds one run.
-func (*File) Prune(context.Context) error { return nil }
+// Prune implements reaper.Journals. A file holds one run, so there is nothing to remove.
+func (j *File) Prune(ctx context.Context) error {
+	if j.also == nil {
+		return nil
+	}
+	return j.also.Prune(ctx)
+}
 
 // Close closes the file.
 func (j *File) Close() error { return j.file.Close() }
@@ -93,9 +106,9 @@ func (j *File) Close() error { return j.file.Close() }
 // returns the errors of Assemble. The error wraps reaper.ErrNoJournal if the file holds
 // no run, and is a *reaper.InputError if the file holds several runs.
 func Read(name string, text io.Reader) (reaper.Journal, error) {
-	stored, err := readParts(name, text)
+	stored, err := ReadParts(name, text)
 	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("%s: %w", name, err)
+		return reaper.Journal{}, err
 	}
 	var runs []string
 	for _, s := range stored {
@@ -113,9 +126,9 @@ func Read(name string, text io.Reader) (reaper.Journal, error) {
 	return Assemble(strings.Join(runs, ""), stored)
 }
 
-// readParts reads each line of a file. It stops at a line that is too long for a part, and
+// ReadParts reads each line of a file. It stops at a line that is too long for a part, and
 // at the part with which the journal is too large.
-func readParts(name string, text io.Reader) ([]StoredPart, error) {
+func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	var stored []StoredPart
 	var m Meter
 	lines := bufio.NewScanner(text)
@@ -132,7 +145,10 @@ func readParts(name string, text io.Reader) ([]StoredPart, error) {
 		err = fmt.Errorf("%w: the line is too long for a part, and the rest of the file was not read", reaper.ErrJournalDamaged)
 		return append(stored, StoredPart{Name: placeOf(name, len(stored)), Err: err}), nil
 	}
-	return stored, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return stored, nil
 }
 
 // placeOf names the line that follows n lines.

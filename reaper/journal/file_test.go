@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +37,7 @@ func someRecords(word string, n int) []reaper.Record {
 func written(t *testing.T, run string, writes ...[]reaper.Record) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := Create(path)
+	j, err := Create(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestJournalFileThatIsThereIsNotTouched(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path); !errors.Is(err, fs.ErrExist) {
+	if _, err := Create(path, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Create = %v, want that the file exists", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
@@ -175,7 +176,7 @@ func TestLastLineNeedsNoEnd(t *testing.T) {
 // Promise 10: what was not written whole is not taken for written.
 func TestJournalFileThatFailedStaysClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := Create(path)
+	j, err := Create(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,5 +194,48 @@ func TestJournalFileThatFailedStaysClosed(t *testing.T) {
 	t.Cleanup(func() { _ = j.Close() })
 	if err := j.Write(t.Context(), aRun("run-1"), someRecords("a", 1)); err == nil {
 		t.Error("a Write after one that failed succeeded")
+	}
+}
+
+// others are other journals, which may fail.
+type others struct {
+	records, prunes int
+	err             error
+}
+
+func (o *others) Write(_ context.Context, _ reaper.JournalRun, records []reaper.Record) error {
+	o.records += len(records)
+	return o.err
+}
+
+func (o *others) Prune(context.Context) error {
+	o.prunes++
+	return o.err
+}
+
+// Promise 10: with --journal, nothing is released without a record in both places.
+func TestFileHandsItsRecordsOn(t *testing.T) {
+	also := &others{}
+	j, err := Create(filepath.Join(t.TempDir(), "journal"), also)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Write(t.Context(), aRun("run-1"), someRecords("a", 2)), j.Prune(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if also.records != 2 || also.prunes != 1 {
+		t.Errorf("the others got %d records and %d calls of Prune, want 2 and 1", also.records, also.prunes)
+	}
+	also.err = errors.New("no such right")
+	for name, err := range map[string]error{"Write": j.Write(t.Context(), aRun("run-1"), someRecords("b", 1)), "Prune": j.Prune(t.Context())} {
+		if !errors.Is(err, also.err) {
+			t.Errorf("%s = %v, want the error of the others", name, err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Write(t.Context(), aRun("run-1"), someRecords("c", 1)); err == nil || also.records != 3 {
+		t.Errorf("Write to a file that is closed = %v, and the others got %d records, want an error and 3", err, also.records)
 	}
 }

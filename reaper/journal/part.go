@@ -33,6 +33,9 @@ const (
 // 1 MiB, so that a part fits even if gzip does not make it smaller.
 const MaxPart = 1000 << 10
 
+// maxRecord is the largest size of a record, in bytes. The rest of a part describes its run.
+const maxRecord = MaxPart - 4<<10
+
 // runID matches the IDs that a name and a label of a Kubernetes object may have.
 var runID = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 
@@ -82,6 +85,10 @@ func NewEncoding(run reaper.JournalRun, write int, records []reaper.Record) (*En
 			return nil, fmt.Errorf("%s: %w", r, err)
 		}
 		n := len(data) + len(",")
+		if n > maxRecord {
+			unfit[i] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", r, n, maxRecord)
+			continue
+		}
 		if size += n; size > partSize && i > first {
 			e.chunks = append(e.chunks, records[first:i])
 			first, size = i, n
@@ -93,30 +100,7 @@ func NewEncoding(run reaper.JournalRun, write int, records []reaper.Record) (*En
 	if len(records) > 0 {
 		e.chunks = append(e.chunks, records[first:])
 	}
-	return e, e.checkSizes()
-}
-
-// checkSizes returns a *reaper.UnfitError with the records that are too large for a part.
-// Such a record is the only one of its chunk.
-func (e *Encoding) checkSizes() error {
-	unfit := make(map[int]error)
-	first := 0 // the index of the chunk's first record
-	for i, chunk := range e.chunks {
-		if len(chunk) == 1 {
-			data, err := e.line(i)
-			if err != nil {
-				return err
-			}
-			if len(data) > MaxPart {
-				unfit[first] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", chunk[0], len(data), MaxPart)
-			}
-		}
-		first += len(chunk)
-	}
-	if len(unfit) > 0 {
-		return &reaper.UnfitError{Records: unfit}
-	}
-	return nil
+	return e, nil
 }
 
 // Len returns the number of parts.
@@ -127,18 +111,6 @@ func (e *Encoding) Len() int { return len(e.chunks) }
 // DecodePart returns the stored objects of the records byte for byte, but for space
 // between tokens. If it could not read the part back, Part returns an error.
 func (e *Encoding) Part(i int) ([]byte, error) {
-	data, err := e.line(i)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := DecodePart(data); err != nil {
-		return nil, fmt.Errorf("the journal could not be read back: %w", err)
-	}
-	return data, nil
-}
-
-// line returns a part that may be too large.
-func (e *Encoding) line(i int) ([]byte, error) {
 	data, err := encodeLine(struct {
 		head
 		Part
@@ -148,6 +120,9 @@ func (e *Encoding) line(i int) ([]byte, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if _, err := DecodePart(data); err != nil {
+		return nil, fmt.Errorf("the journal could not be read back: %w", err)
 	}
 	return data, nil
 }

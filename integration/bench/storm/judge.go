@@ -1,4 +1,4 @@
-package main
+package storm
 
 import (
 	"fmt"
@@ -8,23 +8,17 @@ import (
 
 // A tally is what a storm came to.
 type tally struct {
-	adds, full, dels, lateDels, crashes, comebacks int
-	refused                                        []string // ADDs and DELs that failed otherwise, in the plugin's words
+	adds, full, dels, crashes, comebacks int
+	refused                              []string // ADDs and DELs that failed otherwise, in the plugin's words
 
 	runs, released int // of the reaper
 	exits          map[int]int
 	complaints     []string // of runs that did not exit with 0
 
-	looks, checked int // of the checker: its looks, and the sandboxes in them
-	retiring       int // reservations of a pod that is there, seen under a tombstone
-	living         int // pods at the end
+	checked int // sandboxes, in all looks of the checker
+	left    int // facts without an owner after the last run
 
-	leaked, left map[string]int // facts by kind: without an owner when the storm was over, and after the last run
-
-	wall time.Duration
-
-	forgotten  []string // what the plugin alone lost
-	shared     []string // addresses that it therefore gave twice
+	excused    []string // what the plugin alone lost, and addresses that it therefore gave twice
 	violations []string
 }
 
@@ -34,34 +28,29 @@ type tally struct {
 // that of the first.
 func (s *storm) judge() {
 	t := &s.tally
-	t.looks, t.checked, t.retiring = s.roster.looks, s.roster.checked, len(s.roster.retiring)
+	t.checked = s.roster.checked
 	for _, f := range s.roster.all() {
 		text := f.String()
 		if f.of == nil {
 			t.violations = append(t.violations, text)
 			continue
 		}
-		cause, list := f, &t.forgotten
-		if f.shared != nil {
-			list = &t.shared
-			if f.shared.place != f.of.place {
-				cause.what = fact{kindReservation, f.of.ip.String()}
-			}
+		cause := f
+		if f.shared != nil && f.shared.place != f.of.place {
+			cause.what = fact{kindReservation, f.of.ip.String()}
 		}
 		why := s.ipam.lost(cause, s.released)
 		if why == "" && f.shared != nil && f.shared.place != f.of.place && f.shared.unreserved {
 			why = "the ADD of the second forgot to reserve"
 		}
 		if why != "" {
-			*list = append(*list, text+": "+why)
+			t.excused = append(t.excused, text+": "+why)
 			continue
 		}
 		t.violations = append(t.violations, text+s.beside(f))
 	}
-	for kind, n := range t.left {
-		if s.clean != nil && n > 0 && kind != kindHandle {
-			t.violations = append(t.violations, fmt.Sprintf("%d of %s left after the last run", n, kind))
-		}
+	if s.clean != nil && t.left > 0 {
+		t.violations = append(t.violations, fmt.Sprintf("%d left after the last run", t.left))
 	}
 }
 

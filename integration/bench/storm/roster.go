@@ -1,4 +1,4 @@
-package main
+package storm
 
 import (
 	"fmt"
@@ -27,13 +27,11 @@ type roster struct {
 	present  map[*sandbox]bool
 	findings []finding
 	known    map[string]bool // findings, so that each is noted once
-	retiring map[fact]bool   // reservations of pods that are there, seen under a tombstone
-	looks    int
-	checked  int // sandboxes, in all looks
+	checked  int             // sandboxes, in all looks
 }
 
 func newRoster() *roster {
-	return &roster{present: map[*sandbox]bool{}, known: map[string]bool{}, retiring: map[fact]bool{}}
+	return &roster{present: map[*sandbox]bool{}, known: map[string]bool{}}
 }
 
 // arrived notes that the sandbox has its address, which no other sandbox may have.
@@ -75,7 +73,6 @@ func (r *roster) check(i ipam, before []*sandbox, v view, quiet bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.looks++
 	for _, text := range v.broken {
 		r.note(finding{at: now, broken: text})
 	}
@@ -89,7 +86,6 @@ func (r *roster) check(i ipam, before []*sandbox, v view, quiet bool) {
 			switch {
 			case had == want:
 			case !quiet && v.retiring[what] == want:
-				r.retiring[what] = true
 			default:
 				r.note(finding{at: now, of: s, what: what, want: want, had: had})
 			}

@@ -1,4 +1,4 @@
-package main
+package storm
 
 import (
 	"context"
@@ -98,7 +98,6 @@ func (w *worker) bury(ctx context.Context, s *sandbox) error {
 	if s == nil {
 		return nil
 	}
-	w.count(func(t *tally) { t.lateDels++ })
 	return w.del(ctx, s)
 }
 

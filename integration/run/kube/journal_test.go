@@ -149,7 +149,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 // Even a part as large as can be, of which gzip makes nothing smaller, fits.
 func TestLargestRecordFits(t *testing.T) {
 	f := newJournalFixture(t)
-	want := records(1, journal.MaxPart-1000)
+	want := records(1, journal.MaxPart-5000)
 	f.write("large", 10, want)
 	f.wantRead("large", want)
 	f.proxy.Reset()

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
-
-// maxLeftNamed is the largest number of ConfigMaps without a journal that an error names.
-const maxLeftNamed = 10
 
 // A Retention says which journals Prune keeps.
 type Retention = journal.Retention
@@ -53,12 +49,8 @@ func leftAlone(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	more := ""
-	if n := len(names) - maxLeftNamed; n > 0 {
-		names, more = names[:maxLeftNamed], fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s%s",
-		JournalLabel, strings.Join(names, ", "), more)
+	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
+		JournalLabel, journal.Some(names))
 }
 
 // expired returns the runs whose journals are not kept, the oldest first. runs has the latest

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,58 +19,32 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// maxRunsNamed is the largest number of runs with a journal that an error names.
-const maxRunsNamed = 10
-
-// Read returns the journal of a run, with the errors of journal.Assemble. The ID may be in
-// any case: the names of ConfigMaps have it in lower case. If no part of the journal is
-// stored, the error wraps reaper.ErrNoJournal and names the runs with a journal.
+// Read returns the journal of a run, with the errors of journal.Find.
 func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
-	found, err := j.read(ctx, runID)
-	if !errors.Is(err, errNoPart) {
-		return found, err
-	}
-	runs, _, err := j.runs(ctx)
-	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("list the journals: %w", err)
-	}
-	if i := slices.IndexFunc(runs, func(r storedRun) bool { return strings.EqualFold(r.id, runID) }); i >= 0 {
-		return j.read(ctx, runs[i].id)
-	}
-	return reaper.Journal{}, j.noRun(runs, runID)
+	return journal.Find(ctx, j, runID)
 }
 
-// errNoPart says that no part of a journal is stored under an ID.
-var errNoPart = fmt.Errorf("%w under this ID", reaper.ErrNoJournal)
+// Place implements journal.Source.
+func (j *Journals) Place() string { return "namespace " + j.namespace }
 
-// read returns the journal of the run with exactly this ID.
-func (j *Journals) read(ctx context.Context, runID string) (reaper.Journal, error) {
-	selector, err := labels.ValidatedSelectorFromSet(labels.Set{JournalLabel: "true", RunLabel: runID})
-	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("%w: %q is not the ID of a run: %w", reaper.ErrNoJournal, runID, err)
+// Runs implements journal.Source.
+func (j *Journals) Runs(ctx context.Context) ([]string, error) {
+	runs, _, err := j.runs(ctx)
+	var ids []string
+	for _, r := range runs {
+		ids = append(ids, r.id)
+	}
+	return ids, err
+}
+
+// Parts implements journal.Source.
+func (j *Journals) Parts(ctx context.Context, runID string) ([]journal.StoredPart, error) {
+	if !journal.IsRunID(runID) {
+		return nil, nil
 	}
 	var m journal.Meter
-	stored, err := listParts(ctx, j, selector, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
-	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
-	}
-	if len(stored) == 0 {
-		return reaper.Journal{}, errNoPart
-	}
-	return journal.Assemble(runID, stored)
-}
-
-// noRun returns the error for a run without a journal.
-func (j *Journals) noRun(runs []storedRun, runID string) error {
-	there := "no run has a journal there"
-	if len(runs) > 0 {
-		var names []string
-		for _, r := range runs[:min(len(runs), maxRunsNamed)] {
-			names = append(names, r.id)
-		}
-		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(names, ", "))
-	}
-	return fmt.Errorf("%w of run %q in namespace %s: %s", reaper.ErrNoJournal, runID, j.namespace, there)
+	of := labels.Set{JournalLabel: "true", RunLabel: runID}.AsSelector()
+	return listParts(ctx, j, of, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
 }
 
 // A storedRun is a run with a journal.

@@ -1,4 +1,4 @@
-package nodestate
+package node
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -19,7 +18,7 @@ func mounted(t *testing.T, path string) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("nodestate-test", path, "tmpfs", 0, "size=256k,mode=700"); err != nil {
+	if err := syscall.Mount("node-test", path, "tmpfs", 0, "size=256k,mode=700"); err != nil {
 		t.Skipf("SKIPPED, so that nothing shows what happens on a full or read-only disk: only root can mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
@@ -87,17 +86,17 @@ func TestFullDisk(t *testing.T) {
 	if err := begun.Close(); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "journals", kept(t, f), "01 02")
+	equal(t, "journals", kept(t, f), "01 02 03")
 	got, err := j.Read(t.Context(), aRun(2).ID)
 	if err != nil || len(got.Records) != 1 {
 		t.Errorf("Read = %d records, %v, want those of the write before", len(got.Records), err)
 	}
-	release, err := f.Lock(at(noon)).Acquire(t.Context(), "run-1")
+	release, err := f.Lock().Acquire(t.Context(), "run-1")
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	var locked *reaper.LockedError
-	if _, err := f.Lock(at(noon)).Acquire(t.Context(), "run-2"); !errors.As(err, &locked) {
+	if _, err := f.Lock().Acquire(t.Context(), "run-2"); !errors.As(err, &locked) {
 		t.Errorf("Acquire = %v, want that the lock is taken", err)
 	}
 	release()
@@ -107,10 +106,11 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStored(t, f, after)
-	if err := errors.Join(j.Write(t.Context(), aRun(3), someRecords("a", 100)), j.Prune(t.Context()), j.Close()); err != nil {
+	j = f.Journals(journal.Retention{})
+	if err := errors.Join(j.Write(t.Context(), aRun(4), someRecords("a", 100)), j.Prune(t.Context()), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "journals", kept(t, f), "03")
+	equal(t, "journals", kept(t, f), "04")
 }
 
 // A folder that is read-only is the user's to mend, and what is in it can be read.
@@ -122,7 +122,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	journalOf(t, f, 1, someRecords("a", 1))
-	if err := syscall.Mount("nodestate-test", f.Path(), "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+	if err := syscall.Mount("node-test", f.Path(), "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
 	wantStored(t, f, want)
@@ -130,9 +130,9 @@ func TestReadOnlyFolder(t *testing.T) {
 	if runs, _, err := j.List(t.Context()); err != nil || len(runs) != 1 {
 		t.Errorf("List = %v, %v, want the run", runs, err)
 	}
-	_, lock := f.Lock(time.Now).Acquire(t.Context(), "run-1")
+	_, lock := f.Lock().Acquire(t.Context(), "run-1")
 	wantInput(t, lock, f.at(lockName))
-	wantInput(t, save(t.Context(), f, want), f.at(ledgerLock))
+	wantInput(t, save(t.Context(), f, want), f.at(ledgerName))
 	if err := j.Write(t.Context(), aRun(2), someRecords("a", 1)); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("Write = %v, want that the folder is read-only", err)
 	}

@@ -1,9 +1,9 @@
-// Package nodestate keeps the state of a node in files of one folder: the ledger, the
-// journals and the lock. A process that is killed at any instruction leaves files that the
-// next one reads, or says are damaged.
+// Package node keeps the state of a node in files of one folder: the ledger, the journals
+// and the lock. A process that is killed at any instruction leaves files that the next one
+// reads, or says are damaged.
 //
 // Every file is a regular file that only its owner may read. No symbolic link is followed.
-package nodestate
+package node
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func (f *Folder) Path() string { return f.path }
 // folder, or other users may write into it. It returns nil for a folder that does not
 // exist yet.
 func (f *Folder) Check() error {
-	root, err := f.open()
+	root, err := f.open(existing)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -48,43 +48,53 @@ func (f *Folder) at(name ...string) string {
 	return filepath.Join(append([]string{f.path}, name...)...)
 }
 
-// open opens the folder, which must be as Check wants it. The error wraps fs.ErrNotExist if
-// it does not exist.
-func (f *Folder) open() (*os.Root, error) {
-	root, err := openFolder(f.path, f.path, os.Lstat, os.OpenRoot)
+// A mode says what open does if there is no folder of that name.
+type mode int
+
+const (
+	existing mode = iota // fail, with an error that wraps fs.ErrNotExist
+	made                 // make it
+)
+
+// open opens the folder, which must be as Check wants it, or with names a folder below it.
+func (f *Folder) open(m mode, below ...string) (*os.Root, error) {
+	root, err := os.OpenRoot(filepath.Dir(f.path))
 	if err != nil {
-		return nil, badPlace(err, f.path)
+		return nil, f.badPlace(fmt.Errorf("%s: %w", f.path, err))
+	}
+	path := filepath.Dir(f.path)
+	for _, name := range append([]string{filepath.Base(f.path)}, below...) {
+		folder, err := openFolder(root, name, m)
+		path = filepath.Join(path, name)
+		if err := errors.Join(err, root.Close()); err != nil {
+			return nil, f.badPlace(fmt.Errorf("%s: %w", path, err))
+		}
+		root = folder
 	}
 	return root, nil
 }
 
-// openOrMake opens the folder. If it does not exist, openOrMake makes it in the folder above.
-func (f *Folder) openOrMake() (*os.Root, error) {
-	if err := os.Mkdir(f.path, 0o700); err == nil {
-		above, err := os.OpenRoot(filepath.Dir(f.path))
-		if err != nil {
+// openFolder opens a folder in another one. It must be no symbolic link, and no other user
+// may write into it.
+func openFolder(above *os.Root, name string, m mode) (*os.Root, error) {
+	if m == made {
+		if err := above.Mkdir(name, 0o700); err == nil {
+			err = syncFolder(above)
+			if err != nil {
+				return nil, err
+			}
+		} else if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if err := errors.Join(syncFolder(above), above.Close()); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, badPlace(err, f.path)
 	}
-	return f.open()
-}
-
-// openFolder opens a folder that is no symbolic link, and into which no other user may
-// write. The path is for messages.
-func openFolder(path, name string, lstat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error)) (*os.Root, error) {
-	named, err := lstat(name)
+	named, err := above.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !named.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errNoFolder}
+		return nil, errNoFolder
 	}
-	root, err := open(name)
+	root, err := above.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +102,11 @@ func openFolder(path, name string, lstat func(string) (fs.FileInfo, error), open
 	switch {
 	case err != nil:
 	case !os.SameFile(named, opened):
-		err = &fs.PathError{Op: "open", Path: path, Err: errNoFolder}
+		err = errNoFolder
 	case opened.Mode().Perm()&0o022 != 0:
-		err = &fs.PathError{Op: "open", Path: path, Err: errOpenToOthers}
-	case !ofRoot(opened) && !ofSelf(opened):
-		err = &fs.PathError{Op: "open", Path: path, Err: errOfAnother}
+		err = errOpenToOthers
+	case !ofRootOrSelf(opened):
+		err = errOfAnother
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -110,27 +120,21 @@ var (
 	errOfAnother    = errors.New("the folder belongs to another user")
 )
 
-func ofRoot(info fs.FileInfo) bool { return ownerOf(info) == 0 }
-
-func ofSelf(info fs.FileInfo) bool { return ownerOf(info) == os.Geteuid() }
-
-// ownerOf returns the ID of the user that a file belongs to; -1 if it is not known.
-func ownerOf(info fs.FileInfo) int {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid)
-	}
-	return -1
+// ofRootOrSelf reports whether a file belongs to root, or to the user of this process.
+func ofRootOrSelf(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
 // badPlace returns an error as a *reaper.InputError if nothing can be written in the folder
 // until the user changes something.
-func badPlace(err error, folder string) error {
+func (f *Folder) badPlace(err error) error {
 	hint := "name another one with --state-dir"
 	switch {
 	case errors.Is(err, errOpenToOthers):
-		hint = "chmod go-w " + folder
+		hint = "chmod go-w " + f.path
 	case errors.Is(err, errOfAnother):
-		hint = "chown root " + folder + ", or name another one with --state-dir"
+		hint = "chown root " + f.path + ", or name another one with --state-dir"
 	case errors.Is(err, errNoFolder), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "make the folder above it, or name another one with --state-dir"

@@ -1,4 +1,4 @@
-package nodestate
+package node
 
 import (
 	"context"
@@ -33,14 +33,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestRunWithoutRecordsHasNoJournal(t *testing.T) {
-	f := newFolder(t)
-	journalOf(t, f, 1, nil, []reaper.Record{})
-	if _, err := os.Lstat(f.Path()); err == nil {
-		t.Error("there is a folder")
-	}
-}
-
+// Promise 10: the file of a run is the only way to undo it.
 func TestJournalOfAnotherRunIsNotWrittenInto(t *testing.T) {
 	f := newFolder(t)
 	journalOf(t, f, 1, someRecords("a", 1))
@@ -54,6 +47,7 @@ func TestJournalOfAnotherRunIsNotWrittenInto(t *testing.T) {
 	}
 }
 
+// An ID becomes the name of a file, so it must not lead out of the folder.
 func TestJournalIsOfARunOnly(t *testing.T) {
 	f := newFolder(t)
 	for _, id := range []string{"", "..", "../ledger", "a/b", strings.Repeat("x", 300), "run\x00"} {
@@ -68,8 +62,9 @@ func TestJournalIsOfARunOnly(t *testing.T) {
 	}
 }
 
-// An *reaper.UnfitError promises that the others can be written, and a run may have no others.
-func TestRecordsThatDoNotFitLeaveNoFile(t *testing.T) {
+// An *reaper.UnfitError promises that the others can be written. A run may have no others: then
+// its file is empty, and it is no run of the list.
+func TestRecordsThatDoNotFitAreNotWritten(t *testing.T) {
 	f := newFolder(t)
 	j := f.Journals(journal.Retention{})
 	records := someRecords("a", 3)
@@ -79,7 +74,9 @@ func TestRecordsThatDoNotFitLeaveNoFile(t *testing.T) {
 	if !errors.As(err, &unfit) || len(unfit.Records) != 1 || unfit.Records[1] == nil {
 		t.Fatalf("Write = %v, want that the second record does not fit", err)
 	}
-	equal(t, "files", names(t, f.at(journalsName)), nil)
+	if _, err := j.Read(t.Context(), aRun(1).ID); !errors.Is(err, reaper.ErrNoJournal) {
+		t.Errorf("Read = %v, want that there is no journal", err)
+	}
 	if err := errors.Join(j.Write(t.Context(), aRun(1), slices.Delete(records, 1, 2)), j.Prune(t.Context()), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +86,7 @@ func TestRecordsThatDoNotFitLeaveNoFile(t *testing.T) {
 	}
 }
 
+// A mistyped ID is told with those that exist, and reads no other file.
 func TestUnknownRunNamesTheOthers(t *testing.T) {
 	f := newFolder(t)
 	for n := range 12 {
@@ -103,6 +101,7 @@ func TestUnknownRunNamesTheOthers(t *testing.T) {
 	}
 }
 
+// The latest run is what --run=latest puts back.
 func TestHistoryListsTheLatestRunFirst(t *testing.T) {
 	f := newFolder(t)
 	other := someRecords("a", 3)
@@ -141,14 +140,15 @@ func TestDamagedJournalIsToldAndTheRestIsRead(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		content []byte
-		want    int // records
+		want    int  // records
+		unread  bool // a line
 	}{
-		{"the last write is torn", whole[:len(whole)-9], 2},
-		{"the only write is torn", whole[:line-9], 0},
-		{"zeros", make([]byte, 4096), 0},
-		{"zeros at the end", append(slices.Clone(whole), make([]byte, 100)...), 4},
-		{"the first write is missing", whole[line:], 2},
-		{"another run's", []byte(strings.ReplaceAll(string(whole), aRun(1).ID, aRun(2).ID)), 0},
+		{"the last write is torn", whole[:len(whole)-9], 2, true},
+		{"the only write is torn", whole[:line-9], 0, true},
+		{"zeros", make([]byte, 4096), 0, true},
+		{"zeros at the end", append(slices.Clone(whole), make([]byte, 100)...), 4, true},
+		{"the first write is missing", whole[line:], 2, false},
+		{"another run's", []byte(strings.ReplaceAll(string(whole), aRun(1).ID, aRun(2).ID)), 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			put(t, fileOf(f, 1), tt.content)
@@ -158,24 +158,15 @@ func TestDamagedJournalIsToldAndTheRestIsRead(t *testing.T) {
 				t.Errorf("Read = %d records, %v, want %d, and damage", len(got.Records), err, tt.want)
 			}
 			runs, warnings, err := j.List(t.Context())
-			if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "run "+aRun(1).ID+": ") || len(runs) != min(tt.want, 1) {
-				t.Errorf("List = %v, %q, %v, want a warning that names the run", runs, warnings, err)
+			unread := strings.Contains(strings.Join(warnings, ""), aRun(1).ID+".jsonl, line ")
+			if err != nil || unread != tt.unread || len(runs) != min(tt.want, 1) {
+				t.Errorf("List = %v, %q, %v, want a warning that names the line: %v", runs, warnings, err, tt.unread)
 			}
 		})
 	}
 }
 
-func TestWarningNamesAFewFiles(t *testing.T) {
-	f := newFolder(t)
-	for n := range 12 {
-		put(t, fileOf(f, n), []byte("junk\n"))
-	}
-	_, warnings, err := f.Journals(journal.Retention{}).List(t.Context())
-	if err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], " and 2 more") || strings.Count(warnings[0], ".jsonl") != 10 {
-		t.Errorf("List = %q, %v, want a warning that names ten files", warnings, err)
-	}
-}
-
+// A run that was told to stop writes nothing more.
 func TestNoJournalIsWrittenAfterTheEndOfTheContext(t *testing.T) {
 	f := newFolder(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-package nodestate
+package node
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -37,11 +36,12 @@ func TestReadersMakeNoFolder(t *testing.T) {
 	}
 }
 
+// The journals have what the leases have: which pods there are, and their addresses.
 func TestOnlyTheOwnerMayReadTheState(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	f := newFolder(t)
-	release, err := f.Lock(time.Now).Acquire(t.Context(), "run-1")
+	release, err := f.Lock().Acquire(t.Context(), "run-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestOnlyTheOwnerMayReadTheState(t *testing.T) {
 	}
 	equal(t, "modes", got, map[string]fs.FileMode{
 		".": fs.ModeDir | 0o700, "journals": fs.ModeDir | 0o700, "journals/" + aRun(1).ID + ".jsonl": 0o600,
-		"ledger": 0o600, "ledger.lock": 0o600, "lock": 0o600,
+		"ledger": 0o600, "lock": 0o600,
 	})
 }
 
@@ -76,7 +76,7 @@ func every(t *testing.T, f *Folder) map[string]error {
 	_, load := f.Ledgers().Load(t.Context())
 	_, read := j.Read(t.Context(), "run-1")
 	_, _, list := j.List(t.Context())
-	release, lock := f.Lock(time.Now).Acquire(t.Context(), "run-1")
+	release, lock := f.Lock().Acquire(t.Context(), "run-1")
 	if lock == nil {
 		release()
 	}
@@ -86,6 +86,7 @@ func every(t *testing.T, f *Folder) map[string]error {
 	}
 }
 
+// Whoever may write into the folder can end grace periods, and have a restore write leases.
 func TestFolderThatIsNotSafeIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -123,6 +124,7 @@ func TestFolderThatIsNotSafeIsRefused(t *testing.T) {
 	}
 }
 
+// The DaemonSet's hostPath is made with mode 0755.
 func TestFolderThatOthersMayReadIsTaken(t *testing.T) {
 	f := newFolder(t)
 	if err := errors.Join(os.Mkdir(f.Path(), 0o700), os.Chmod(f.Path(), 0o755)); err != nil {
@@ -135,16 +137,17 @@ func TestFolderThatOthersMayReadIsTaken(t *testing.T) {
 	}
 }
 
+// The hint says what to do.
 func TestFolderWithoutAFolderAboveIsTheUsersMistake(t *testing.T) {
 	f := NewFolder(filepath.Join(t.TempDir(), "no", "state"))
-	_, err := f.Lock(time.Now).Acquire(t.Context(), "run-1")
+	_, err := f.Lock().Acquire(t.Context(), "run-1")
 	wantInput(t, err, f.Path())
 	wantInput(t, f.Ledgers().Save(t.Context(), ledgerOf(t, 0, 1)), f.Path())
 }
 
 // Promise 1 rests on no file of another place: a link is an error that names it.
 func TestNoLinkIsFollowed(t *testing.T) {
-	for _, name := range []string{"ledger", "ledger.lock", "lock", "journals", "journals/" + aRun(1).ID + ".jsonl"} {
+	for _, name := range []string{"ledger", "lock", "journals", "journals/" + aRun(1).ID + ".jsonl"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFolder(t)
 			link := filepath.Join(f.Path(), name)
@@ -181,7 +184,7 @@ func TestPipeIsNoFile(t *testing.T) {
 		}
 	}
 	_, load := f.Ledgers().Load(t.Context())
-	_, lock := f.Lock(time.Now).Acquire(t.Context(), "run-1")
+	_, lock := f.Lock().Acquire(t.Context(), "run-1")
 	for name, err := range map[string]error{"ledger": load, "lock": lock} {
 		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), filepath.Join(f.Path(), name)+": it is not a regular file") {
 			t.Errorf("%s: %v, want that it is not a regular file", name, err)

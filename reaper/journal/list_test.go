@@ -1,0 +1,37 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+)
+
+// history shows which runs can be undone, and a store with many broken parts is told in a line.
+func TestPastRunsCountEachAllocationOnce(t *testing.T) {
+	var all []journal.Summary
+	for i, data := range [][]byte{
+		encode(t, 2, record("1", `{}`), record("2", `{}`))[0],
+		encode(t, 1, record("1", `{}`))[0],
+	} {
+		part, err := journal.DecodePart(data)
+		all = append(all, journal.Summarize(journaled.ID, noon, journal.StoredPart{Name: fmt.Sprint(i), Part: part, Err: err}))
+	}
+	for i := range 12 {
+		all = append(all, journal.Summarize("run", noon, journal.StoredPart{Name: fmt.Sprint("broken-", i), Err: errors.New("junk")}))
+	}
+	runs, warnings := journal.PastRuns(all)
+	equal(t, "runs", runs, []reaper.PastRun{{JournalRun: journaled, Recorded: 2, Pools: []reaper.PoolRecord{
+		{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Recorded: 2},
+	}}})
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "broken-9 (junk) and 2 more") {
+		t.Errorf("the warnings are %q, want one that names ten parts", warnings)
+	}
+	_, warnings = journal.PastRuns([]journal.Summary{journal.Summarize("another", noon, journal.StoredPart{Name: "p", Part: journal.Part{Run: journaled}})})
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "a part of run") {
+		t.Errorf("the warnings are %q, want one of a part of another run", warnings)
+	}
+}

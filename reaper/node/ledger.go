@@ -1,0 +1,199 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+const (
+	ledgerName    = "ledger"
+	ledgerNew     = "ledger.new"     // becomes the ledger when it is whole
+	ledgerDamaged = "ledger.damaged" // the last ledger that could not be decoded
+
+	maxLedger = 8160 << 10 // the largest size of the file, in bytes
+)
+
+// A writer has the lock of the folder for as long as it takes to write 8 MiB to a slow disk.
+const (
+	lockRetry   = 20 * time.Millisecond
+	lockRetries = 500
+)
+
+// Ledgers keeps the ledger in one file, as reaper.Ledger.Encode writes it. It implements
+// reaper.Ledgers. Its methods are for one goroutine; other processes may use the same file.
+type Ledgers struct {
+	folder *Folder
+	have   version // as loaded or saved
+}
+
+// A version is the hash of a file's content; zero if there is no file.
+type version [sha256.Size]byte
+
+// Ledgers returns the ledger of the folder.
+func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
+
+// Capacity implements reaper.Ledgers.
+func (*Ledgers) Capacity() int { return maxLedger }
+
+// Load implements reaper.Ledgers. It writes nothing. Of a damaged file, nothing is decoded,
+// because one checksum is over all of it. The next Save keeps that file under another name.
+func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
+	l.have = version{}
+	if err := ctx.Err(); err != nil {
+		return reaper.Ledger{}, err
+	}
+	root, err := l.folder.open(existing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return reaper.Ledger{}, nil
+	}
+	if err != nil {
+		return reaper.Ledger{}, err
+	}
+	defer func() { _ = root.Close() }()
+	ledger, have, err := l.read(root)
+	l.have = have
+	return ledger, err
+}
+
+// read returns the ledger in the file, and the version of the file. The error wraps
+// reaper.ErrLedgerDamaged if the file could be read, and is no ledger. After any other
+// error, the version is that of no file.
+func (l *Ledgers) read(root *os.Root) (ledger reaper.Ledger, have version, err error) {
+	data, err := readLedger(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return reaper.Ledger{}, version{}, nil
+	}
+	if err == nil {
+		ledger, err = reaper.DecodeLedger(data)
+	}
+	switch {
+	case errors.Is(err, reaper.ErrLedgerDamaged):
+		return reaper.Ledger{}, sha256.Sum256(data), fmt.Errorf("%s: %w (the next run that saves a ledger keeps this one as %s)",
+			l.folder.at(ledgerName), err, ledgerDamaged)
+	case err != nil:
+		return reaper.Ledger{}, version{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+	}
+	return ledger, sha256.Sum256(data), nil
+}
+
+// readLedger returns the content of the file. The error wraps reaper.ErrLedgerDamaged if the
+// file is too large.
+func readLedger(root *os.Root) ([]byte, error) {
+	file, err := openRegular(root, ledgerName, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxLedger+1))
+	if err == nil && len(data) > maxLedger {
+		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", reaper.ErrLedgerDamaged, maxLedger)
+	}
+	return data, err
+}
+
+// Save implements reaper.Ledgers. It makes the folder if there is none. When it returns nil,
+// the ledger is on the disk. A reader, also after a crash, finds the ledger before or the
+// ledger after Save, and nothing else.
+func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
+	data := ledger.Encode()
+	if len(data) > maxLedger {
+		return fmt.Errorf("%s would have %d bytes, at most %d are read", l.folder.at(ledgerName), len(data), maxLedger)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root, err := l.folder.open(made)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	lock, err := l.lock(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	_, there, damage := l.read(root)
+	switch {
+	case damage != nil && !errors.Is(damage, reaper.ErrLedgerDamaged):
+		return damage
+	case there != l.have:
+		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), reaper.ErrAgain)
+	}
+	if damage != nil {
+		if err := keepDamaged(root); err != nil {
+			return fmt.Errorf("%s could not be kept as %s: %w", l.folder.at(ledgerName), ledgerDamaged, err)
+		}
+	}
+	if err := replace(root, data); err != nil {
+		return l.folder.badPlace(fmt.Errorf("write %s: %w", l.folder.at(ledgerName), err))
+	}
+	l.have = sha256.Sum256(data)
+	return nil
+}
+
+// lock waits for the lock of the folder, which a writer of the ledger has, and takes it. If
+// another process keeps it, the error wraps reaper.ErrAgain.
+func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
+	folder, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	backoff := retry.WithMaxRetries(lockRetries, retry.NewConstant(lockRetry))
+	err = retry.Do(ctx, backoff, func(context.Context) error {
+		if err := flock(folder); errors.Is(err, errTaken) {
+			return retry.RetryableError(err)
+		} else {
+			return err
+		}
+	})
+	if errors.Is(err, errTaken) {
+		err = fmt.Errorf("another process is writing the ledger: %w: %w", err, reaper.ErrAgain)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", l.folder.path, err), folder.Close())
+	}
+	return folder, nil
+}
+
+// keepDamaged gives the ledger's file a second name, so that its content outlasts replace.
+func keepDamaged(root *os.Root) error {
+	if err := remove(root, ledgerDamaged); err != nil {
+		return err
+	}
+	return root.Link(ledgerName, ledgerDamaged)
+}
+
+// replace writes the content to a new file, and gives that the name of the ledger when it
+// is on the disk. The caller has the lock. A process that was killed may have left the new
+// file.
+func replace(root *os.Root, data []byte) error {
+	if err := remove(root, ledgerNew); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(ledgerNew, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = root.Rename(ledgerNew, ledgerName)
+	}
+	if err != nil {
+		return errors.Join(err, remove(root, ledgerNew))
+	}
+	return syncFolder(root)
+}
