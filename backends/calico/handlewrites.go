@@ -58,7 +58,7 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		c := byID[id]
 		h, ok := r.known.find(id)
-		if !ok && r.store.objectsPerWrite() > 1 || ok && h.raw == nil && c.left > 0 {
+		if !ok && r.store.objectsPerWrite() > 1 {
 			var err error
 			if h, err = fetchHandle(ctx, r.store, id); errors.Is(err, errGone) {
 				continue

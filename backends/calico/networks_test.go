@@ -96,13 +96,10 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
 				for _, text := range tt.ipPools {
-					s.ipPoolList = append(s.ipPoolList, readIPPool("", []byte(text)))
+					s.more["ippools"] = append(s.more["ippools"], resource{data: []byte(text)})
 				}
 				if tt.reserved != "" {
-					s.kept = []ipReservation{readIPReservation("keep", []byte(`{"spec":{"reservedCIDRs":`+tt.reserved+`}}`))}
-				}
-				for _, err := range s.backend.List(t.Context()) { // the survey follows a listing
-					_ = err
+					s.more["ipreservations"] = []resource{{"keep", []byte(`{"spec":{"reservedCIDRs":` + tt.reserved + `}}`)}}
 				}
 				got, err := s.backend.Survey(t.Context(), append(blocksOf(tt.blocks...), reaper.Pool{Name: emptyHandles}))
 				if diff := cmp.Diff(tt.want, linesOf(got)); diff != "" {

@@ -243,9 +243,6 @@ func FuzzRecord(f *testing.F) {
 			s.put(blocks, "10.0.0.0/30", string(free.value()))
 			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
 			o, _ := s.look(blocks, "10.0.0.0/30")
-			if err := checkBlock(o); err != nil {
-				t.Error(err)
-			}
 			now := mustRead(t, o)
 			for _, ordinal := range []int{0, 2} {
 				if now.token(ordinal) != whole.token(ordinal) {
