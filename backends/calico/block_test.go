@@ -65,6 +65,7 @@ func TestBrokenBlocksAreRefused(t *testing.T) {
 		{"attribute that does not exist", `[0,null,0,1]`, `[0,null,0,2]`, "ordinal 3 has attribute 2, which does not exist"},
 		{"attribute without an address", `[0,null,0,1]`, `[0,null,0,0]`, "attribute 1 belongs to no address"},
 		{"free twice", `"unallocated":[1]`, `"unallocated":[1,1]`, "ordinal 1 is unallocated twice"},
+		{"free beyond the last", `"unallocated":[1]`, `"unallocated":[1,4]`, "unallocated ordinal 4 is out of range"},
 		{"free and allocated", `"unallocated":[1]`, `"unallocated":[1,0]`, "ordinal 0 is both allocated and unallocated"},
 		{"neither free nor allocated", `"unallocated":[1]`, `"unallocated":[]`, "ordinal 1 is neither allocated nor unallocated"},
 		{"too few allocations", `[0,null,0,1]`, `[0,null,1]`, "3 allocations and 4 addresses"},

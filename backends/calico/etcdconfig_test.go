@@ -118,6 +118,7 @@ func TestEtcdConfigErrors(t *testing.T) {
 		{"no endpoints", []string{envEndpoints, "", envPassword, secret}, "no etcd endpoints: set ETCD_ENDPOINTS"},
 		{"no password", []string{envUsername, "u"}, "etcd has a username and no password: set ETCD_PASSWORD"},
 		{"no authority", []string{envPassword, secret, envCAFile, none}, "ETCD_CA_CERT_FILE: lstat " + none},
+		{"a directory for an authority", []string{envCAFile, t.TempDir()}, "is a directory"},
 		{"an authority that is no certificate", []string{envCAFile, junk}, junk + " has no certificate in PEM form"},
 		{"a certificate without a key", []string{envCertFile, cert}, "set ETCD_CERT_FILE and ETCD_KEY_FILE together"},
 		{"no certificate", []string{envCertFile, none, envKeyFile, key}, "ETCD_CERT_FILE: lstat " + none},

@@ -110,6 +110,7 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 		{"load balancer without attributes", `{"handle_id":"lb-` + base64 + `"}`, "a service"},
 		{"service without a type", `{"handle_id":"x","secondary":{"service":"default/web"}}`, "a service"},
 		{"reserved for Windows", `{"handle_id":"windows-reserved-ipam-handle","secondary":{"note":"windows host rsvd"}}`, "windows host rsvd"},
+		{"reserved for Windows, without a note", `{"handle_id":"windows-reserved-IPAM-handle"}`, "Windows"},
 		{"machine", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"virt-launcher-vm-1","vmi-name":"vm-1"}}`, "a virtual machine"},
 		{"machine's definition", `{"handle_id":"net.` + hex + `","secondary":{"vm-uid":"u"}}`, "a virtual machine"},
 		{"machine's move", `{"handle_id":"net.` + hex + `","secondary":{"vmim-uid":"u"}}`, "a virtual machine"},

@@ -148,13 +148,21 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 		if got := put(); got != "taken" {
 			t.Errorf("Restore of a handle that now counts more = %s", got)
 		}
-		for _, request := range []string{"", "create handle"} {
+		for name, tt := range map[string]struct {
+			happen func() error // at the creation
+			want   string
+		}{
+			"nothing":            {func() error { return nil }, "back"},
+			"the answer is lost": {func() error { return errLost }, "back"},
+			"another restore": {func() error {
+				s.emptyHandle()
+				return nil
+			}, "present"},
+		} {
 			s.remove(handles, firstHandle)
-			if request != "" {
-				s.failing(request, func() error { return errLost })
-			}
-			if got := put(); got != "back" {
-				t.Errorf("Restore = %s", got)
+			s.failing("create handle", tt.happen)
+			if got := put(); got != tt.want {
+				t.Errorf("%s: Restore = %s, want %s", name, got, tt.want)
 			}
 			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)

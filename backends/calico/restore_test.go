@@ -20,8 +20,9 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happen func(s *fixture, r reaper.Record)
 		want   string
+		says   string
 	}{
-		"an ADD of another address": {func(s *fixture, _ reaper.Record) { s.leak(1) }, "back"},
+		"an ADD of another address": {func(s *fixture, _ reaper.Record) { s.leak(1) }, "back", ""},
 		"an ADD that takes the address": {func(s *fixture, r reaper.Record) {
 			for range 64 {
 				if s.leak(1)[0].IP.String() == r.IP {
@@ -29,20 +30,23 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 				}
 			}
 			s.t.Errorf("the plugin did not allocate %s", r.IP)
-		}, "taken"},
+		}, "taken", "now belongs to pod default/gone-"},
 		"another one that restores": {func(s *fixture, r reaper.Record) {
 			other := s.fakeStore.backend()
 			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
 				s.t.Errorf("the other Restore = %s", got)
 			}
-		}, "present"},
-		"the block is gone": {func(s *fixture, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken"},
+		}, "present", ""},
+		"the block is gone": {func(s *fixture, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken", "does not exist any more"},
 		"the block is being deleted": {func(s *fixture, _ reaper.Record) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
-		}, "taken"},
+		}, "taken", "Calico is deleting the block"},
 		"the block was broken": {func(s *fixture, _ reaper.Record) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
-		}, "final"},
+		}, "final", "cannot be written"},
+		"the block has a key twice": {func(s *fixture, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"affinity":`, `"unallocated":[0],"affinity":`)
+		}, "final", "cannot be edited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
@@ -52,8 +56,9 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 					s.onRequest(nil)
 					tt.happen(s, record)
 				})
-				if got := s.restore(record); got != tt.want {
-					t.Errorf("Restore = %s, want %s", got, tt.want)
+				errs := s.backend.Restore(t.Context(), firstBlock, []reaper.Record{record})
+				if got := restoreOutcomes(errs); got != tt.want || !strings.Contains(fmt.Sprint(errs), tt.says) {
+					t.Errorf("Restore = %v, want %s: %s", errs, tt.want, tt.says)
 				}
 			})
 		})
