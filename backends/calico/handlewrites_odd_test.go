@@ -47,27 +47,6 @@ func TestHandlesCountWhatStays(t *testing.T) {
 	}
 }
 
-// Each write of a handle is conditional on the version that the last write made.
-func TestHandlesAreWrittenAgainAndAgain(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		ws := s.warrants(s.share(3)...)
-		s.onRequest(nil)
-		for i := range ws {
-			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, i))); got != "gone" {
-				t.Errorf("Release = %s, want gone", got)
-			}
-		}
-		want := 3 * 3 // get block, put block, put or delete handle
-		if sh.name == "etcd" {
-			want = 3 * 2
-		}
-		if got := s.requests(); len(got) != want || s.handle(firstHandle) != "" {
-			t.Errorf("%d requests, want %d: %s; the handle is %q", len(got), want, got, s.handle(firstHandle))
-		}
-	})
-}
-
 // A handle that cannot be decoded is not rewritten. If its block would have to be
 // written first, the block is not written either.
 func TestHandlesThatCannotBeDecoded(t *testing.T) {

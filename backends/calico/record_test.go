@@ -18,44 +18,6 @@ func oneByOne(n int) map[kind]int {
 	return map[kind]int{blocks: n * readsWorth, handles: n * readsWorth}
 }
 
-func TestRecordReadsWhatIsCheaper(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		rs := s.leak(2)
-		listed := s.listed()
-		for i := range rs {
-			rs[i] = listed[backendtest.Place(rs[i])]
-		}
-		var both [2][]string
-		for i, want := range [][]string{
-			{"list handles", "list blocks"},
-			{"get block " + firstBlock, "get handle " + rs[0].Group, "get handle " + rs[1].Group},
-		} {
-			s.onRequest(nil)
-			if i == 1 {
-				s.backend.sizes = oneByOne(2)
-			}
-			records, err := s.backend.Record(t.Context(), rs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range records {
-				both[i] = append(both[i], string(r))
-			}
-			got := s.requests()
-			if i == 1 {
-				slices.Sort(got)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-		}
-		if diff := cmp.Diff(both[0], both[1]); diff != "" {
-			t.Errorf("records (-of the list +one by one):\n%s", diff)
-		}
-	})
-}
-
 // The stored bytes survive a journal that writes its JSON with other spaces.
 func TestRecordKeepsTheStoredBytes(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {

@@ -152,8 +152,9 @@ func TestRestoreWithFailingRequests(t *testing.T) {
 	}
 }
 
-// In etcd a transaction has room for 127 handles beside the block.
-func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
+// In etcd a transaction has room for 127 handles beside the block. A block with more of
+// them could be neither released nor restored otherwise.
+func TestReleaseAndRestoreOfManyHandlesAreSplit(t *testing.T) {
 	for _, n := range []int{127, 128} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			s := newFixture(t, shapes[1])

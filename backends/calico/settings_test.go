@@ -20,25 +20,6 @@ const (
 	isEmpty = "Required value: must not be empty"
 )
 
-func TestSettingsOfCalicoMayBeLeftOut(t *testing.T) {
-	for _, tt := range []struct {
-		yaml string
-		want calico.Settings
-	}{
-		{"{}", calico.Settings{}},
-		{"{datastore: auto}", calico.Settings{Datastore: calico.DatastoreAuto}},
-		{"{datastore: kubernetes}", calico.Settings{Datastore: calico.DatastoreKubernetes}},
-		{"{datastore: etcdv3}", calico.Settings{Datastore: calico.DatastoreEtcd}},
-	} {
-		t.Run(tt.yaml, func(t *testing.T) {
-			p, err := policy.Load([]byte(header+"backends: {calico: "+tt.yaml+"}"), known)
-			if diff := cmp.Diff(&tt.want, p.Backends["calico"].Settings); err != nil || diff != "" {
-				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
-			}
-		})
-	}
-}
-
 func TestRefusalsOfCalico(t *testing.T) {
 	for _, tt := range []struct {
 		name, yaml string
