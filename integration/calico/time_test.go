@@ -1,6 +1,7 @@
 package calico_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -14,35 +15,35 @@ import (
 // still shows it (promise 4). The engine is run as if it were so much later than now.
 func TestTimesOfThePluginAreRead(t *testing.T) {
 	const (
+		policy      = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nlimits: {maxFraction: 1}\ngracePeriod: 0s\n"
+		atOnce      = policy + "minAge: 0s\n"
 		short, past = -20 * time.Second, 20 * time.Second // a run takes its time
 		young       = "held TooYoung kept"
 		soon        = "suspected SandboxReplaced kept"
-		replaced    = "orphan SandboxReplaced released"
-		present     = "inUse PodPresent kept"
 	)
 	each(t, func(s *fixture) {
-		_, gone := s.leak("gone")
-		_, old := s.leak("db-0")
-		_, fresh := s.live("db-0")
-		for _, turn := range []struct {
-			at        time.Duration
-			gone, old string
-		}{
-			{0, young, soon},
-			{4*time.Minute + short, young, soon},
-			{5*time.Minute + short, young, replaced},
-			{5*time.Minute + past, "orphan PodAbsent released", ""},
-		} {
-			r, err := s.engine(engine.After(turn.at)).Run(s.Context(),
-				"apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nlimits: {maxFraction: 1}\ngracePeriod: 0s\n")
+		through := func(policy string, at time.Duration, want map[netip.Addr]string) {
+			s.Helper()
+			r, err := s.engine(engine.After(at)).Run(s.Context(), policy)
 			s.must(err)
-			want := map[string]string{gone.String(): turn.gone, fresh.String(): present}
-			if turn.old != "" {
-				want[old.String()] = turn.old
+			wanted := map[string]string{}
+			for ip, line := range want {
+				wanted[ip.String()] = line
 			}
-			if diff := cmp.Diff(want, lines(r)); diff != "" {
-				s.Fatalf("at the run after %v (-want +got):\n%s", turn.at, diff)
+			if diff := cmp.Diff(wanted, lines(r)); diff != "" {
+				s.Fatalf("at the run after %v (-want +got):\n%s", at, diff)
 			}
 		}
+		_, gone := s.leak("gone")
+		through(policy, 0, map[netip.Addr]string{gone: young})
+		through(policy, 5*time.Minute+short, map[netip.Addr]string{gone: young})
+		through(policy, 5*time.Minute+past, map[netip.Addr]string{gone: "orphan PodAbsent released"})
+
+		_, old := s.leak("db-0")
+		_, fresh := s.live("db-0")
+		const present = "inUse PodPresent kept"
+		through(atOnce, 0, map[netip.Addr]string{old: soon, fresh: present})
+		through(atOnce, 4*time.Minute+short, map[netip.Addr]string{old: soon, fresh: present})
+		through(atOnce, 4*time.Minute+past, map[netip.Addr]string{old: "orphan SandboxReplaced released", fresh: present})
 	})
 }
