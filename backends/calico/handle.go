@@ -55,14 +55,8 @@ func readHandle(o object) (handle, error) {
 	return h, nil
 }
 
-// without returns the handle with that many addresses less in the block, in the
-// form that is to be stored. If no address is left in any block, raw is nil: the
-// handle is to be deleted.
-func (h handle) without(cidr netip.Prefix, freed int) (handle, error) {
-	return h.withCount(cidr, h.counts[cidr]-freed)
-}
-
-// withCount returns the handle with n addresses in the block, like without.
+// withCount returns the handle with n addresses in the block, in the form that is to be
+// stored. If no address is left in any block, raw is nil: the handle is to be deleted.
 func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	after := h
 	after.counts = maps.Clone(h.counts)

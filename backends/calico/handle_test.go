@@ -81,7 +81,7 @@ func TestBrokenHandlesAreRefused(t *testing.T) {
 	}
 }
 
-func TestHandleWithout(t *testing.T) {
+func TestHandleWithCount(t *testing.T) {
 	const v4, v6 = "10.0.0.0/26", "fd80:24e2::/122"
 	for _, tt := range []struct {
 		name  string
@@ -112,7 +112,7 @@ func TestHandleWithout(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
 				h := mustReadHandle(t, s.stored(handles, "net.A", tt.value))
 				counts, raw := maps.Clone(h.counts), string(h.raw)
-				after, err := h.without(prefix(tt.cidr), tt.freed)
+				after, err := h.withCount(prefix(tt.cidr), h.counts[prefix(tt.cidr)]-tt.freed)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +141,7 @@ func TestHandlesThatCannotBeEdited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, s shape) {
 				h := mustReadHandle(t, s.stored(handles, "net.A", value))
-				after, err := h.without(prefix("10.0.0.0/26"), 1)
+				after, err := h.withCount(prefix("10.0.0.0/26"), 2)
 				if err == nil || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "net.A") {
 					t.Errorf("without one address the handle is %s, %v, want an error that names it", after.raw, err)
 				}

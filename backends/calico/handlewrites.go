@@ -73,7 +73,7 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 				continue
 			}
 			var err error
-			if c.after, err = h.without(before.cidr, h.counts[before.cidr]-c.left); err != nil {
+			if c.after, err = h.withCount(before.cidr, c.left); err != nil {
 				return nil, fmt.Errorf("%w: %w", reaper.ErrKept, err)
 			}
 			c.known = true
@@ -184,7 +184,7 @@ func (t *task) count(ctx context.Context, cidr netip.Prefix, c change) error {
 		if !counted || h.deleted || c.left > 0 && n <= c.left {
 			return nil
 		}
-		if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
+		if c.after, err = h.withCount(cidr, max(n-c.freed, c.left)); err != nil {
 			return fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
