@@ -13,10 +13,7 @@ import (
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
 func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
-	_ = b.slots.each(len(ws), func(i int) error { // errs has the errors
-		errs[i] = b.releaseEmptyHandle(ctx, store, ws[i])
-		return nil
-	})
+	each(len(ws), func(i int) { errs[i] = b.releaseEmptyHandle(ctx, store, ws[i]) })
 }
 
 // releaseEmptyHandle deletes one handle. A deletion is conditional on the version

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The limits on writes of handles: how many at a time if no run says it, how long until
+// The limits on writes of handles: how many of one block at a time, how long until
 // the next one is done, and how often each. An interrupted run still writes the handles
 // of a block that it has written, for as long in all.
 const (
@@ -125,24 +126,27 @@ func readFailed(store datastore, err error) error {
 func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
 	ctx, progress, stop := outlive(ctx, handleTimeout)
 	defer stop()
-	return t.slots.each(len(changes), func(i int) error {
+	errs := make([]error, len(changes))
+	each(len(changes), func(i int) {
 		defer progress()
 		err := t.writeHandle(ctx, cidr, changes[i])
 		if err == nil {
-			return nil
+			return
 		}
 		if slow := context.Cause(ctx); slow != nil {
 			err = fmt.Errorf("%w: %w", slow, err)
 		}
-		return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
+		errs[i] = fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
 	})
+	return cmp.Or(errs...)
 }
 
 // outlive returns a context for work that goes on after an interruption. It ends when
 // there was no progress for the given time, and at the latest the given time after the
 // interruption. The caller calls stop in the end.
 func outlive(ctx context.Context, most time.Duration) (later context.Context, progress, stop func()) {
-	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	forever := reaper.SendBy(context.WithoutCancel(ctx), time.Time{}) // no warrant is needed any more
+	later, cancel := context.WithCancelCause(forever)
 	slow := func() { cancel(fmt.Errorf("given up after %v", most)) }
 	idle := time.AfterFunc(most, slow)
 	interrupted := context.AfterFunc(ctx, func() { time.AfterFunc(most, slow) })

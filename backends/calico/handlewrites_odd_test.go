@@ -37,7 +37,7 @@ func TestHandlesCountWhatStays(t *testing.T) {
 			s := newFixture(t, shapes[0])
 			ws := s.warrants(s.share(tt.count)...)
 			tt.happen(s, "put handle")
-			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
+			if got := outcomes(s.backend.Release(t.Context(), pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
 				t.Errorf("Release = %s, want all gone", got)
 			}
 			if got, want := s.handle(firstHandle), fmt.Sprintf(`"10.0.0.0/30":%d`, tt.want); !strings.Contains(got, want) {
@@ -77,7 +77,7 @@ func TestHandlesThatCannotBeDecoded(t *testing.T) {
 					s.backend.known.forget(firstHandle)
 				}
 				before, _ := s.look(blocks, "10.0.0.0/30")
-				got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, 1)))
+				got := outcomes(s.backend.Release(t.Context(), pick(ws, 1)))
 				if got != tt.want[sh.name] {
 					t.Errorf("Release = %s, want %s", got, tt.want[sh.name])
 				}
@@ -101,7 +101,7 @@ func TestHandlesWhoseIDDiffersInCaseAreNotTouched(t *testing.T) {
 	other := `{"handleID":"K8S-pod-network.` + sandbox(1) + `","block":{"10.0.0.0/30":3}}`
 	s.put(handles, firstHandle, other)
 	ws := s.warrants(rs...)
-	if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); got != "gone gone gone" {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" {
 		t.Errorf("Release = %s, want all gone", got)
 	}
 	if diff := cmp.Diff(other, s.handle(firstHandle)); diff != "" {

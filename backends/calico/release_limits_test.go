@@ -27,7 +27,7 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 				ws = append(ws, s.warrants(rs[2])...)
 				left := s.snapshot()
 				s.before("get block", func() { time.Sleep(wait) })
-				got := outcomes(s.backend.Release(t.Context(), firstBlock, ws))
+				got := outcomes(s.backend.Release(t.Context(), ws))
 				if got != want {
 					t.Errorf("Release after %v = %s, want %s", wait, got, want)
 				}
@@ -56,7 +56,7 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 		delete(left, backendtest.Place(rs[1]))
 		s.backend.known.forget(firstHandle)
 		s.before("get handle", func() { time.Sleep(time.Millisecond) })
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again gone" {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again gone" {
 			t.Errorf("Release = %s, want the entry with the valid warrant gone", got)
 		}
 		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
@@ -75,7 +75,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 			before := s.snapshot()
 			ctx, cancel := context.WithCancel(t.Context())
 			s.before(request, cancel)
-			got := outcomes(s.backend.Release(ctx, firstBlock, ws))
+			got := outcomes(s.backend.Release(ctx, ws))
 			if got != want {
 				t.Errorf("interrupted at %q: Release = %s, want %s", request, got, want)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Restore implements reaper.Recorder. One write puts back all addresses of a block.
+// Restore implements reaper.Backend. One write puts back all addresses of a block.
 // It is conditional on the block as it was just read, and the ordinals must be
 // free. The handles are written in the same transaction, or right before the block
 // if the datastore has none, as Calico's ADD does: an interruption leaves a handle
@@ -18,7 +18,7 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return store })
 }
 
-// Compare implements reaper.Recorder. It is a Restore that stores nothing.
+// Compare implements reaper.Backend. It is a Restore that stores nothing.
 func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return readOnly{store} })
 }
