@@ -20,12 +20,12 @@ func (d Denied) of(backend string) error { return cmp.Or(d.All, d.Backends[backe
 // returns the plan without the backends for which a right is missing. Without the question,
 // each release of theirs would fail by itself.
 func (r *run) permitted(ctx context.Context, plan Plan) Plan {
-	if r.Access == nil || len(plan.due) == 0 {
+	if r.Access == nil || len(plan.Due) == 0 {
 		return plan
 	}
 	var due []string
-	for _, i := range plan.due {
-		if name := plan.decisions[i].Allocation.Backend; !slices.Contains(due, name) {
+	for _, i := range plan.Due {
+		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
 			due = append(due, name)
 		}
 	}
@@ -38,14 +38,14 @@ func (r *run) permitted(ctx context.Context, plan Plan) Plan {
 			r.failAndWarn(err)
 		}
 	}
-	allowed := make(map[int]bool, len(plan.due))
-	for _, i := range plan.due {
-		if err := denied.of(plan.decisions[i].Allocation.Backend); err != nil {
+	allowed := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
+		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
 			r.settle(i, Failed, err)
 			continue
 		}
 		allowed[i] = true
 	}
 	r.dropGroups(plan, allowed)
-	return plan.only(allowed)
+	return plan.Only(allowed)
 }

@@ -228,11 +228,11 @@ func (r *run) round(ctx context.Context) error {
 	if err := r.seekOnce(inv, census, decisions); err != nil {
 		return err
 	}
-	plan := MakePlan(entries).after(r.spent).beside(r.left).within(r.selected)
+	plan := MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
 	r.noteUnselected(plan)
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, census, r.selectedOf(entries))
-	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.due))
+	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.Due))
 
 	// 4. A plan that is over a limit is refused as a whole.
 	if err := r.refuse(plan, census, ledger, now); err != nil {
@@ -261,7 +261,7 @@ func (r *run) round(ctx context.Context) error {
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
-	confirmer := NewConfirmer(r.Cluster, census, len(plan.due))
+	confirmer := NewConfirmer(r.Cluster, census, len(plan.Due))
 	r.remains = r.saveLedger(ctx, ledger, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)
@@ -324,7 +324,7 @@ func (r *run) begin(inv Inventory) {
 
 // planned ends a dry run: every orphan is reported as planned.
 func (r *run) planned(plan Plan) error {
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		r.report.Entries[i].Outcome = Planned
 	}
 	if err := r.checkClock(); err != nil {
@@ -351,7 +351,7 @@ var errNoLedger = errors.New("nothing is released while the ledger cannot be rea
 
 // keepDue ends a run that must not release: every orphan is reported as failed.
 func (r *run) keepDue(plan Plan, why error) error {
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		r.settle(i, Failed, why)
 	}
 	return r.failed()
