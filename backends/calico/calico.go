@@ -42,13 +42,9 @@ type datastore interface {
 	// name. A node that has the same name in both may be absent.
 	nodes(ctx context.Context) (map[string]string, error)
 
-	// ipReservations reads all of Calico's IPReservations. It returns none if this
-	// version of Calico does not have the resource. One that cannot be decoded is
-	// among them.
-	ipReservations(ctx context.Context) ([]ipReservation, error)
-
-	// ipPools reads all of Calico's IPPools. One that cannot be decoded is among them.
-	ipPools(ctx context.Context) ([]ipPool, error)
+	// resources reads all objects of a resource other than blocks and handles, by its
+	// plural name. It returns errUndefined if this version of Calico has no such resource.
+	resources(ctx context.Context, plural string) ([]resource, error)
 
 	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
 	// its ID.
@@ -78,10 +74,18 @@ type datastore interface {
 	transient(err error) error
 }
 
+// A resource is an object that has the same form in every datastore.
+type resource struct {
+	name string // the end of its key in etcd; empty: it is in the metadata
+	data []byte
+}
+
 // The errors that a datastore returns.
 var (
 	errGone     = errors.New("the datastore has no such object")
 	errConflict = errors.New("the object changed since it was read")
+
+	errUndefined = errors.New("is not defined")
 )
 
 // Backend is the backend for Calico's IPAM. The token of an allocation is a hash of its
@@ -94,8 +98,7 @@ type Backend struct {
 
 	mu    sync.Mutex
 	store datastore
-	sizes map[kind]int    // the number of objects in the last listing
-	kept  []ipReservation // of the last listing
+	sizes map[kind]int // the number of objects in the last listing
 	known handleCache
 }
 
@@ -167,12 +170,13 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	l := newListing()
-	listedHandles, err := store.list(ctx, handles, l.reduceHandle)
+	l.name = store.name
+	listedHandles, err := store.list(ctx, handles, reduceHandle)
 	if err != nil {
 		return nil, fmt.Errorf("list handles: %w", err)
 	}
 	l.take(listedHandles)
-	listedBlocks, err := store.list(ctx, blocks, l.reduceBlock)
+	listedBlocks, err := store.list(ctx, blocks, reduceBlock)
 	if err != nil {
 		return nil, fmt.Errorf("list blocks: %w", err)
 	}
@@ -180,13 +184,11 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	if l.nodes, err = store.nodes(ctx); err != nil {
 		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}
-	if l.reserved, err = store.ipReservations(ctx); err != nil {
-		return nil, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
+	if l.reserved, err = ipReservations(ctx, store); err != nil {
+		return nil, err
 	}
-	l.refuseMisplaced()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sizes = map[kind]int{blocks: len(listedBlocks), handles: len(listedHandles)}
-	b.kept = l.reserved
 	return l, nil
 }

@@ -81,19 +81,13 @@ func TestRelease(t *testing.T) {
 func TestBlocksWithDuplicateKeysAreNotEdited(t *testing.T) {
 	for name, edit := range map[string][2]string{
 		"allocations":                {`"cidr":`, `"allocations":[0,null,0,1],"cidr":`},
-		"other allocations":          {`"cidr":`, `"allocations":[null,0,0,1],"cidr":`},
-		"unallocated":                {`"cidr":`, `"unallocated":[1],"cidr":`},
 		"attributes":                 {`"cidr":`, `"attributes":[{"handle_id":"x"},{}],"cidr":`},
 		"sequence number":            {`"cidr":`, `"sequenceNumber":7,"cidr":`},
-		"sequence numbers":           {`"cidr":`, `"sequenceNumberForAllocation":{"3":7},"cidr":`},
-		"sequence numbers of others": {`"cidr":`, `"sequenceNumberForAllocation":{"1":7},"cidr":`},
 		"sequence number of it":      {`{"0":`, `{"0":7,"0":`},
 		"sequence number of another": {`{"0":`, `{"3":7,"0":`},
-		"range":                      {`"cidr":`, `"cidr":"10.0.0.4/30","cidr":`},
 		"handle":                     {`"handle_id":"net.a"`, `"handle_id":"net.c","handle_id":"net.a"`},
 		"another field":              {`"cidr":`, `"affinity":"host:node-2","cidr":`},
 		"in another spelling":        {`"cidr":`, `"\u0061llocations":[0,null,0,1],"cidr":`},
-		"in an unknown field":        {`"cidr":`, `"x":[{"y":1,"y":2}],"cidr":`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := strings.Replace(threeOfFour, edit[0], edit[1], 1)
@@ -102,8 +96,6 @@ func TestBlocksWithDuplicateKeysAreNotEdited(t *testing.T) {
 	}
 	for name, edit := range map[string][2]string{
 		"the whole block":         {`"spec":`, `"spec":` + strings.Replace(threeOfFour, "10.0.0.0", "10.0.0.4", 1) + `,"spec":`},
-		"the same block":          {`"spec":`, `"spec":` + threeOfFour + `,"spec":`},
-		"metadata":                {`"metadata":`, `"metadata":{"name":"x"},"metadata":`},
 		"a field of the metadata": {`"name":`, `"name":"x","name":`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -15,15 +13,7 @@ import (
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
 func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
-	var g errgroup.Group
-	g.SetLimit(handlesAtOnce)
-	for i, w := range ws {
-		g.Go(func() error {
-			errs[i] = b.releaseEmptyHandle(ctx, store, w)
-			return nil
-		})
-	}
-	_ = g.Wait() // errs has the errors
+	each(len(ws), func(i int) { errs[i] = b.releaseEmptyHandle(ctx, store, ws[i]) })
 }
 
 // releaseEmptyHandle deletes one handle. A deletion is conditional on the version
@@ -62,41 +52,30 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w rea
 	return kube.Unsure(store.transient(err))
 }
 
-// restoreEmptyHandles creates the recorded handles without an address again.
-func restoreEmptyHandles(ctx context.Context, store datastore, rs []reaper.Record, errs []error) {
-	var g errgroup.Group
-	g.SetLimit(handlesAtOnce)
-	for i := range rs {
-		g.Go(func() error {
-			errs[i] = restoreEmptyHandle(ctx, store, rs[i])
-			return nil
-		})
-	}
-	_ = g.Wait() // errs has the errors
-}
-
-// restoreEmptyHandle creates one handle. It tries again after a failure that may
-// pass.
+// restoreEmptyHandle creates a recorded handle without an address again, unless there
+// is one of its name. If the answer of the datastore is lost, it reads the handle again.
 func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) error {
 	h, err := readEmptyHandle(store, r)
 	if err != nil {
 		return err
 	}
-	uncertain := false
-	for try := 1; ; try++ {
-		err := createEmptyHandle(ctx, store, h)
-		if uncertain && errors.Is(err, reaper.ErrPresent) { // an earlier write took effect
-			return nil
-		}
-		again := errors.Is(err, errConflict) || errors.Is(err, reaper.ErrAgain)
-		if !again || try == handleTries {
-			return err
-		}
-		uncertain = uncertain || !errors.Is(err, errConflict)
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
+	if err := compareHandle(ctx, store, h); err != nil {
+		return err
 	}
+	_, err = store.write(ctx, h.object)
+	if err == nil {
+		return nil
+	}
+	now := compareHandle(ctx, store, h)
+	switch {
+	case errors.Is(err, errConflict) && now != nil:
+		return now
+	case errors.Is(err, errConflict):
+		return fmt.Errorf("%w: handle %s is not there, and another one has its name", reaper.ErrAgain, h.id)
+	case errors.Is(now, reaper.ErrPresent):
+		return nil
+	}
+	return store.transient(err)
 }
 
 // readEmptyHandle decodes the record of a handle without an address.
@@ -113,18 +92,6 @@ func readEmptyHandle(store datastore, r reaper.Record) (handle, error) {
 		return handle{}, fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
 	}
 	return h, nil
-}
-
-// createEmptyHandle creates a handle unless there is one of its name.
-func createEmptyHandle(ctx context.Context, store datastore, h handle) error {
-	if err := compareHandle(ctx, store, h); err != nil {
-		return err
-	}
-	_, err := store.write(ctx, h.object)
-	if errors.Is(err, errConflict) {
-		return fmt.Errorf("%w: another writer created handle %s", err, h.id)
-	}
-	return store.transient(err)
 }
 
 // compareHandle returns nil if there is no handle of that name, ErrPresent if there is

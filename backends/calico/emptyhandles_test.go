@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -15,23 +13,6 @@ import (
 func (s *fixture) emptyHandle() reaper.Allocation {
 	s.put(handles, firstHandle, handleJSON(s.shape, `{"10.0.0.0/26":1}`))
 	return reaper.Allocation{Pool: emptyHandles, Key: firstHandle}
-}
-
-func TestEmptyHandleIsDeleted(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		ws := s.warrants(s.emptyHandle())
-		s.onRequest(nil)
-		if got := outcomes(s.backend.Release(t.Context(), append(ws, reaper.Warrant{}))); got != "gone no-warrant" {
-			t.Errorf("Release = %s", got)
-		}
-		if diff := cmp.Diff([]string{"delete handle " + firstHandle}, s.requests()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
-		if left := s.snapshot(); len(left) > 0 {
-			t.Errorf("the store still has %v", left)
-		}
-	})
 }
 
 func TestEmptyHandleAnswers(t *testing.T) {

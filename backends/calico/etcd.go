@@ -22,13 +22,14 @@ import (
 
 // The keys and prefixes of Calico's objects in etcd (libcalico-go's backend/model).
 const (
-	etcdRoot     = "/calico/"
-	blockPrefix  = "/calico/ipam/v2/assignment/"
-	handlePrefix = "/calico/ipam/v2/handle/"
-	nodePrefix   = "/calico/resources/v3/projectcalico.org/nodes/"
-	ipResPrefix  = "/calico/resources/v3/projectcalico.org/ipreservations/"
-	ipPoolPrefix = "/calico/resources/v3/projectcalico.org/ippools/"
-	clusterKey   = "/calico/resources/v3/projectcalico.org/clusterinformations/default"
+	etcdRoot       = "/calico/"
+	blockPrefix    = "/calico/ipam/v2/assignment/"
+	handlePrefix   = "/calico/ipam/v2/handle/"
+	resourcePrefix = "/calico/resources/v3/projectcalico.org/"
+	nodePrefix     = resourcePrefix + "nodes/"
+	ipResPrefix    = resourcePrefix + "ipreservations/"
+	ipPoolPrefix   = resourcePrefix + "ippools/"
+	clusterKey     = resourcePrefix + "clusterinformations/default"
 )
 
 const (
@@ -128,7 +129,7 @@ func (s etcd) get(ctx context.Context, k kind, id string) (object, error) {
 // name implements datastore.
 func (etcd) name(k kind, id string) string { return etcdKey(k, id) }
 
-// anew implements datastore.
+// newObject implements datastore.
 func (etcd) newObject(k kind, name string, raw []byte) (object, error) {
 	o := object{kind: k, name: name, raw: raw}
 	return o, o.unambiguous()
@@ -146,7 +147,7 @@ func etcdKey(k kind, id string) string {
 	return blockPrefix + family + "/block/" + strings.ReplaceAll(id, "/", "-")
 }
 
-// together implements datastore.
+// objectsPerWrite implements datastore.
 func (etcd) objectsPerWrite() int { return maxTxnOps }
 
 // write implements datastore with one transaction, which is conditional on the

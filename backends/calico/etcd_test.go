@@ -64,7 +64,4 @@ func TestEtcdErrors(t *testing.T) {
 	if err := (etcd{}).transient(nil); err != nil {
 		t.Errorf("transient(nil) = %v", err)
 	}
-	if n := (etcd{}).objectsPerWrite(); n != 128 {
-		t.Errorf("%d objects in one write, want 128, the default of a server", n)
-	}
 }

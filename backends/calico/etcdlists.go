@@ -26,47 +26,32 @@ func (s etcd) list(ctx context.Context, k kind, reduce func(object) any) ([]any,
 
 // nodes implements datastore.
 func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
-	all, err := s.all(ctx, nodePrefix, clientv3.GetPrefixRangeEnd(nodePrefix))
+	all, err := s.resources(ctx, "nodes")
 	if err != nil {
 		return nil, err
 	}
 	names := make(map[string]string, len(all))
-	for _, o := range all {
-		name, err := kubernetesNode(o.raw)
+	for _, node := range all {
+		name, err := kubernetesNode(node.data)
 		if err != nil {
-			return nil, fmt.Errorf("decode %s: %w", o.name, err)
+			return nil, fmt.Errorf("decode %s: %w", nodePrefix+node.name, err)
 		}
 		if name != "" {
-			names[strings.TrimPrefix(o.name, nodePrefix)] = name
+			names[node.name] = name
 		}
 	}
 	return names, nil
 }
 
-// ipReservations implements datastore.
-func (s etcd) ipReservations(ctx context.Context) ([]ipReservation, error) {
-	stored, err := s.all(ctx, ipResPrefix, clientv3.GetPrefixRangeEnd(ipResPrefix))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ipReservation, len(stored))
+// resources implements datastore.
+func (s etcd) resources(ctx context.Context, plural string) ([]resource, error) {
+	prefix := resourcePrefix + plural + "/"
+	stored, err := s.all(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix))
+	all := make([]resource, len(stored))
 	for i, o := range stored {
-		all[i] = readIPReservation(strings.TrimPrefix(o.name, ipResPrefix), o.raw)
+		all[i] = resource{strings.TrimPrefix(o.name, prefix), o.raw}
 	}
-	return all, nil
-}
-
-// ipPools implements datastore.
-func (s etcd) ipPools(ctx context.Context) ([]ipPool, error) {
-	stored, err := s.all(ctx, ipPoolPrefix, clientv3.GetPrefixRangeEnd(ipPoolPrefix))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ipPool, len(stored))
-	for i, o := range stored {
-		all[i] = readIPPool(strings.TrimPrefix(o.name, ipPoolPrefix), o.raw)
-	}
-	return all, nil
+	return all, err
 }
 
 // kubernetesNode returns the name of the Kubernetes node in the orchRefs of a node

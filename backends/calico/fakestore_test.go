@@ -22,11 +22,10 @@ import (
 // tests check those. Its purpose is to fail at a chosen request.
 type fakeStore struct {
 	shape
-	t          testing.TB
-	atOnce     int
-	mapped     map[string]string // Kubernetes names of nodes, by Calico's names
-	kept       []ipReservation
-	ipPoolList []ipPool
+	t      testing.TB
+	atOnce int
+	mapped map[string]string     // Kubernetes names of nodes, by Calico's names
+	more   map[string][]resource // by their plural name
 
 	mu      sync.Mutex
 	version int
@@ -51,7 +50,7 @@ var (
 // newFakeStore returns an empty datastore in the shape.
 func newFakeStore(t testing.TB, s shape) *fakeStore {
 	atOnce := map[string]int{"kubernetes": 1, "etcd": maxTxnOps}[s.name]
-	return &fakeStore{shape: s, t: t, atOnce: atOnce, version: 100, objects: make(map[string]storedObject)}
+	return &fakeStore{shape: s, t: t, atOnce: atOnce, version: 100, objects: make(map[string]storedObject), more: make(map[string][]resource)}
 }
 
 // backend returns a new backend over the fakeStore.
@@ -98,12 +97,8 @@ func (s *fakeStore) nodes(ctx context.Context) (map[string]string, error) {
 	return s.mapped, s.begin(ctx, "nodes")
 }
 
-func (s *fakeStore) ipPools(ctx context.Context) ([]ipPool, error) {
-	return s.ipPoolList, s.begin(ctx, "ippools")
-}
-
-func (s *fakeStore) ipReservations(ctx context.Context) ([]ipReservation, error) {
-	return s.kept, s.begin(ctx, "ipreservations")
+func (s *fakeStore) resources(ctx context.Context, plural string) ([]resource, error) {
+	return s.more[plural], s.begin(ctx, plural)
 }
 
 // The names and the form of created objects are those of the real datastores.

@@ -55,14 +55,8 @@ func readHandle(o object) (handle, error) {
 	return h, nil
 }
 
-// without returns the handle with that many addresses less in the block, in the
-// form that is to be stored. If no address is left in any block, raw is nil: the
-// handle is to be deleted.
-func (h handle) without(cidr netip.Prefix, freed int) (handle, error) {
-	return h.withCount(cidr, h.counts[cidr]-freed)
-}
-
-// withCount returns the handle with n addresses in the block, like without.
+// withCount returns the handle with n addresses in the block, in the form that is to be
+// stored. If no address is left in any block, raw is nil: the handle is to be deleted.
 func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	after := h
 	after.counts = maps.Clone(h.counts)
@@ -99,63 +93,28 @@ func escape(key string) string {
 // token returns the token of a handle without an address: its UID and its revision.
 func (h handle) token() string { return h.uid + "/" + h.revision }
 
-// total returns how many addresses the handle counts in all blocks.
-func (h handle) total() int {
-	n := 0
-	for _, count := range h.counts {
-		n += count
-	}
-	return n
-}
-
 // A handleCache holds handles by ID: those that a run has recorded and is about to
 // release, in the versions that our own writes made of them since. It is safe for
 // concurrent use.
-type handleCache struct {
-	mu    sync.Mutex
-	known map[string]handle
-}
-
-// add caches a handle that was read. It drops the stored form of one that counts one
-// address at most, in one block at most: a release can only delete such a handle,
-// never edit it. That saves most of the memory.
-func (r *handleCache) add(h handle) {
-	if h.total() <= 1 && len(h.counts) <= 1 {
-		h.raw = nil
-	}
-	r.put(h)
-}
-
-// put caches a handle in its present form.
-func (r *handleCache) put(h handle) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = make(map[string]handle)
-	}
-	r.known[h.id] = h
-}
+type handleCache struct{ known sync.Map }
 
 // find returns a handle as it is cached.
-func (r *handleCache) find(id string) (handle, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h, ok := r.known[id]
-	return h, ok
+func (c *handleCache) find(id string) (handle, bool) {
+	h, ok := c.known.Load(id)
+	if !ok {
+		return handle{}, false
+	}
+	return h.(handle), true
 }
 
-// store caches a handle that we wrote. A handle that we deleted leaves the cache.
-func (r *handleCache) store(h handle) {
+// store caches a handle that was read or written. One that we deleted leaves the cache.
+func (c *handleCache) store(h handle) {
 	if h.raw == nil {
-		r.forget(h.id)
+		c.forget(h.id)
 		return
 	}
-	r.put(h)
+	c.known.Store(h.id, h)
 }
 
 // forget drops a handle, so that the next release reads it from the datastore.
-func (r *handleCache) forget(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, id)
-}
+func (c *handleCache) forget(id string) { c.known.Delete(id) }

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -60,7 +59,7 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		c := byID[id]
 		h, ok := r.known.find(id)
-		if !ok && r.store.objectsPerWrite() > 1 || ok && h.raw == nil && c.left > 0 {
+		if !ok && r.store.objectsPerWrite() > 1 {
 			var err error
 			if h, err = fetchHandle(ctx, r.store, id); errors.Is(err, errGone) {
 				continue
@@ -75,7 +74,7 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 				continue
 			}
 			var err error
-			if c.after, err = h.without(before.cidr, h.counts[before.cidr]-c.left); err != nil {
+			if c.after, err = h.withCount(before.cidr, c.left); err != nil {
 				return nil, fmt.Errorf("%w: %w", reaper.ErrKept, err)
 			}
 			c.known = true
@@ -127,22 +126,19 @@ func readFailed(store datastore, err error) error {
 func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
 	ctx, progress, stop := outlive(ctx, handleTimeout)
 	defer stop()
-	var g errgroup.Group
-	g.SetLimit(handlesAtOnce)
-	for _, c := range changes {
-		g.Go(func() error {
-			defer progress()
-			err := t.writeHandle(ctx, cidr, c)
-			if err == nil {
-				return nil
-			}
-			if slow := context.Cause(ctx); slow != nil {
-				err = fmt.Errorf("%w: %w", slow, err)
-			}
-			return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
-		})
-	}
-	return g.Wait()
+	errs := make([]error, len(changes))
+	each(len(changes), func(i int) {
+		defer progress()
+		err := t.writeHandle(ctx, cidr, changes[i])
+		if err == nil {
+			return
+		}
+		if slow := context.Cause(ctx); slow != nil {
+			err = fmt.Errorf("%w: %w", slow, err)
+		}
+		errs[i] = fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
+	})
+	return cmp.Or(errs...)
 }
 
 // outlive returns a context for work that goes on after an interruption. It ends when
@@ -192,7 +188,7 @@ func (t *task) count(ctx context.Context, cidr netip.Prefix, c change) error {
 		if !counted || h.deleted || c.left > 0 && n <= c.left {
 			return nil
 		}
-		if c.after, err = h.without(cidr, min(c.freed, n-c.left)); err != nil {
+		if c.after, err = h.withCount(cidr, max(n-c.freed, c.left)); err != nil {
 			return fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}

@@ -47,47 +47,6 @@ func TestHandlesCountWhatStays(t *testing.T) {
 	}
 }
 
-// Each write of a handle is conditional on the version that the last write made.
-func TestHandlesAreWrittenAgainAndAgain(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		ws := s.warrants(s.share(3)...)
-		s.onRequest(nil)
-		for i := range ws {
-			if got := outcomes(s.backend.Release(t.Context(), pick(ws, i))); got != "gone" {
-				t.Errorf("Release = %s, want gone", got)
-			}
-		}
-		want := 3 * 3 // get block, put block, put or delete handle
-		if sh.name == "etcd" {
-			want = 3 * 2
-		}
-		if got := s.requests(); len(got) != want || s.handle(firstHandle) != "" {
-			t.Errorf("%d requests, want %d: %s; the handle is %q", len(got), want, got, s.handle(firstHandle))
-		}
-	})
-}
-
-// After a conflict, the backend must not read all handles again: the warrants would
-// expire meanwhile.
-func TestHandlesThatWereReadAreKnown(t *testing.T) {
-	s := newFixture(t, shapes[1])
-	ws := s.warrants(s.leak(3)...)
-	s.before("put block", func() { // the cache has the versions before
-		for n := range 3 {
-			s.replace(handles, "k8s-pod-network."+sandbox(n+1), `"deleted"`, `"x":1,"deleted"`)
-		}
-		s.before("get handle k8s-pod-network."+sandbox(3), func() { s.always("put block", errBroken) })
-	})
-	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again again again" {
-		t.Errorf("Release = %s, want again", got)
-	}
-	s.onRequest(nil)
-	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" || len(s.requests()) != 2 {
-		t.Errorf("Release = %s after %s, want all gone after 2 requests", got, s.requests())
-	}
-}
-
 // A handle that cannot be decoded is not rewritten. If its block would have to be
 // written first, the block is not written either.
 func TestHandlesThatCannotBeDecoded(t *testing.T) {

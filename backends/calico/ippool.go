@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,10 +21,9 @@ type ipPool struct {
 // workload is the use of an IPPool for pods.
 const workload = "Workload"
 
-// readIPPool decodes an IPPool, which has the same fields in every datastore. If name is
-// empty, it takes the name in the metadata. What closes it is as in libcalico-go's
-// filterIPPool and filterPoolsByUse.
-func readIPPool(name string, data []byte) ipPool {
+// readIPPool decodes an IPPool. What closes it is as in libcalico-go's filterIPPool and
+// filterPoolsByUse.
+func readIPPool(stored resource) ipPool {
 	var fields struct {
 		Metadata struct {
 			Name    string `json:"name"`
@@ -41,11 +41,8 @@ func readIPPool(name string, data []byte) ipPool {
 			} `json:"conditions"`
 		} `json:"status"`
 	}
-	err := kube.Decode(data, &fields)
-	if name == "" {
-		name = fields.Metadata.Name
-	}
-	p := ipPool{name: name}
+	err := kube.Decode(stored.data, &fields)
+	p := ipPool{name: cmp.Or(stored.name, fields.Metadata.Name)}
 	if err != nil {
 		p.broken = fmt.Errorf("decode: %w", err)
 		return p

@@ -1,6 +1,9 @@
 package calico
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -23,9 +26,22 @@ type ipReservation struct {
 // everyAddress are the ranges of an IPReservation whose list cannot be decoded.
 var everyAddress = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// readIPReservation decodes an IPReservation, which has the same fields in every
-// datastore. If name is empty, it takes the name in the metadata.
-func readIPReservation(name string, data []byte) ipReservation {
+// ipReservations reads all of Calico's IPReservations. It returns none if this version
+// of Calico does not have the resource: Calico before 3.22 does not.
+func ipReservations(ctx context.Context, store datastore) ([]ipReservation, error) {
+	stored, err := store.resources(ctx, "ipreservations")
+	if err != nil && !errors.Is(err, errUndefined) {
+		return nil, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
+	}
+	all := make([]ipReservation, len(stored))
+	for i, one := range stored {
+		all[i] = readIPReservation(one)
+	}
+	return all, nil
+}
+
+// readIPReservation decodes an IPReservation.
+func readIPReservation(stored resource) ipReservation {
 	var fields struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -34,11 +50,8 @@ func readIPReservation(name string, data []byte) ipReservation {
 			Reserved []string `json:"reservedCIDRs"`
 		} `json:"spec"`
 	}
-	err := kube.Decode(data, &fields)
-	if name == "" {
-		name = fields.Metadata.Name
-	}
-	r := ipReservation{name: name}
+	err := kube.Decode(stored.data, &fields)
+	r := ipReservation{name: cmp.Or(stored.name, fields.Metadata.Name)}
 	if err != nil {
 		r.ranges, r.broken = everyAddress, fmt.Errorf("decode: %w", err)
 		return r

@@ -40,11 +40,12 @@ func TestIPReservationsProtectAddresses(t *testing.T) {
 			if tt.ranges == "" {
 				value = `{}`
 			}
-			r := readIPReservation("", []byte(`{"metadata":{"name":"keep"},"spec":`+value+`}`))
 			want, broken := strings.CutPrefix(tt.want, "broken")
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
-				s.kept = []ipReservation{{name: "other"}, r}
+				s.more["ipreservations"] = []resource{
+					{data: []byte(`{"metadata":{"name":"other"}}`)}, {data: []byte(`{"metadata":{"name":"keep"},"spec":` + value + `}`)},
+				}
 				s.put(blocks, "10.0.0.0/30", threeOfFour)
 				var got []string
 				var failure error

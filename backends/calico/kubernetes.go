@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,8 +42,8 @@ type kubernetes struct {
 	group  string // with the version, such as crd.projectcalico.org/v1
 }
 
-// resources are the plural names of the kinds.
-var resources = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
+// plurals are the plural names of the kinds.
+var plurals = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
 
 // ready implements datastore.
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
@@ -51,50 +52,24 @@ func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.
 // Kubernetes names them.
 func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
-// ipReservations implements datastore. Calico before 3.22 does not define the
-// resource.
-func (s kubernetes) ipReservations(ctx context.Context) ([]ipReservation, error) {
-	const resource = "ipreservations"
+// resources implements datastore.
+func (s kubernetes) resources(ctx context.Context, plural string) ([]resource, error) {
 	group, _, _ := strings.Cut(s.group, "/")
-	version, err := definedVersion(ctx, s.client, resource+"."+group)
-	if err != nil || version == "" {
-		return nil, err
-	}
-	items, err := kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request {
-		return get.AbsPath("/apis", group, version, resource)
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ipReservation, len(items))
-	for i, item := range items {
-		all[i] = readIPReservation("", item)
-	}
-	return all, nil
-}
-
-// ipPools implements datastore.
-func (s kubernetes) ipPools(ctx context.Context) ([]ipPool, error) {
-	const resource = "ippools"
-	group, _, _ := strings.Cut(s.group, "/")
-	version, err := definedVersion(ctx, s.client, resource+"."+group)
+	version, err := definedVersion(ctx, s.client, plural+"."+group)
 	if err != nil {
 		return nil, err
 	}
 	if version == "" {
-		return nil, fmt.Errorf("%s.%s is not defined", resource, group)
+		return nil, fmt.Errorf("%s.%s %w", plural, group, errUndefined)
 	}
 	items, err := kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request {
-		return get.AbsPath("/apis", group, version, resource)
+		return get.AbsPath("/apis", group, version, plural)
 	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ipPool, len(items))
+	all := make([]resource, len(items))
 	for i, item := range items {
-		all[i] = readIPPool("", item)
+		all[i].data = item
 	}
-	return all, nil
+	return all, err
 }
 
 // objectsPerWrite implements datastore: the API server has no transactions.
@@ -129,35 +104,32 @@ func (s kubernetes) newObject(k kind, _ string, raw []byte) (object, error) {
 
 // uri returns the path of a resource, or of one of its objects.
 func (s kubernetes) uri(k kind, name ...string) string {
-	return strings.Join(append([]string{"/apis", s.group, resources[k]}, name...), "/")
+	return strings.Join(append([]string{"/apis", s.group, plurals[k]}, name...), "/")
 }
 
-// list implements datastore.
+// list implements datastore. An object without metadata ends it.
 func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
+	var failed error
 	all, err := kube.ListReduced(ctx, s.client, func(get *rest.Request) *rest.Request { return get.AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
 		o, err := readObject(k, item)
 		if err != nil {
-			return unlisted{err}
+			failed = err
+			return nil
 		}
 		return reduce(o)
 	})
-	for _, one := range all {
-		if failed, ok := one.(unlisted); ok {
-			return nil, failed.error
-		}
+	if err := cmp.Or(err, failed); err != nil {
+		return nil, err
 	}
-	return slices.DeleteFunc(all, func(one any) bool { return one == nil }), err
+	return slices.DeleteFunc(all, func(one any) bool { return one == nil }), nil
 }
-
-// unlisted is the error of an object without metadata, which ends a list.
-type unlisted struct{ error }
 
 // get implements datastore. Like write, it forbids client-go to wait inside the
 // request.
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
 	data, err := kube.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
-	if kube.Gone(err, resources[k], name) {
+	if kube.Gone(err, plurals[k], name) {
 		return object{}, errGone
 	}
 	if err != nil {
@@ -189,7 +161,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, errConflict
-	case kube.Gone(err, resources[o.kind], o.name):
+	case kube.Gone(err, plurals[o.kind], o.name):
 		return nil, errGone
 	case err != nil:
 		return nil, err

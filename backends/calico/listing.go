@@ -2,8 +2,11 @@ package calico
 
 import (
 	"fmt"
+	"maps"
+	"math/big"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -19,8 +22,9 @@ type listing struct {
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
 
-	texts map[string]string               // for intern
-	alone map[netip.Prefix][]netip.Prefix // for one
+	// If name is not nil, it returns the name under which a block must be stored. A
+	// release would look for its allocations there.
+	name func(k kind, id string) string
 }
 
 // newListing returns a listing that takes first the handles of a datastore, and then the
@@ -30,12 +34,72 @@ func newListing() *listing {
 		networks: make(map[string]bool),
 		readable: make(map[netip.Prefix]bool),
 		byID:     make(map[string]*listedHandle),
-		texts:    make(map[string]string),
-		alone:    make(map[netip.Prefix][]netip.Prefix),
 	}
 }
 
-// take adds what reduceHandle and reduceBlock returned.
+// A listedHandle is what a listing keeps of a handle.
+type listedHandle struct {
+	id, token string
+	blocks    []netip.Prefix // in which it counts addresses
+	created   time.Time      // zero if the datastore does not say it
+	deleted   bool           // Calico has marked the handle and will delete it
+	used      bool           // it has an address in a block
+}
+
+// A listedBlock is what a listing keeps of a block. Its allocations lack what only the
+// whole listing tells.
+type listedBlock struct {
+	reaper.Pool
+	name string // of the object
+	bare []int  // the indices of the allocations whose owner is inferred from the handle
+}
+
+// reduceHandle returns a *listedHandle, or a *reaper.PoolError if the object cannot be
+// decoded.
+func reduceHandle(o object) any {
+	h, err := readHandle(o)
+	if err != nil {
+		return &reaper.PoolError{Pool: "handle " + o.name, Err: err}
+	}
+	return &listedHandle{
+		id: h.id, token: h.token(), created: h.created, deleted: h.deleted,
+		blocks: slices.Collect(maps.Keys(h.counts)),
+	}
+}
+
+// reduceBlock returns a *listedBlock, or a *reaper.PoolError if the object cannot be
+// decoded.
+func reduceBlock(o object) any {
+	b, err := readBlock(o)
+	if err != nil {
+		return &reaper.PoolError{Pool: "block " + o.name, Err: err}
+	}
+	listed := &listedBlock{
+		Pool: reaper.Pool{
+			Name:        b.cidr.String(),
+			Range:       b.cidr,
+			Capacity:    big.NewInt(int64(len(b.allocations))),
+			Allocations: make([]reaper.Allocation, 0, len(b.allocations)-len(b.unallocated)),
+		},
+		name: b.name,
+	}
+	if b.version != "" {
+		listed.Object = &reaper.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
+	}
+	for ordinal, index := range b.allocations {
+		if index == nil {
+			continue
+		}
+		if b.infers(ordinal) {
+			listed.bare = append(listed.bare, len(listed.Allocations))
+		}
+		listed.Allocations = append(listed.Allocations, b.allocation(ordinal))
+	}
+	return listed
+}
+
+// take adds what reduceHandle and reduceBlock returned. A block that is stored under
+// the name of another block is broken.
 func (l *listing) take(reduced []any) {
 	for _, r := range reduced {
 		switch r := r.(type) {
@@ -46,31 +110,19 @@ func (l *listing) take(reduced []any) {
 			l.byID[r.id] = r
 			l.learnNetwork(r.id)
 		case *listedBlock:
-			l.blocks = append(l.blocks, r)
-			l.readable[r.Range] = true
-			for _, id := range r.handles {
-				l.learnNetwork(id)
-				if h := l.byID[id]; h != nil {
+			for _, a := range r.Allocations {
+				l.learnNetwork(a.Group)
+				if h := l.byID[a.Group]; h != nil {
 					h.used = true
 				}
 			}
+			if l.name != nil && l.name(blocks, r.Name) != r.name {
+				l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + r.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", r.Range)})
+				continue
+			}
+			l.blocks = append(l.blocks, r)
+			l.readable[r.Range] = true
 		}
-	}
-}
-
-// refuseMisplaced drops the blocks that are stored under the name of another block,
-// and reports them as broken. A release would look for their allocations in the
-// block that has the name.
-func (l *listing) refuseMisplaced() {
-	l.blocks = slices.DeleteFunc(l.blocks, func(b *listedBlock) bool {
-		if b.misnamed {
-			l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + b.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", b.Range)})
-		}
-		return b.misnamed
-	})
-	clear(l.readable)
-	for _, b := range l.blocks {
-		l.readable[b.Range] = true
 	}
 }
 
@@ -157,7 +209,7 @@ func (l *listing) missing(id string) (netip.Prefix, bool) {
 func (l *listing) emptyHandles() reaper.Pool {
 	u := reaper.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
-		if l.byID[h.id].used || h.deleted {
+		if h.used || h.deleted || l.byID[h.id] != h { // files may have a handle twice
 			continue
 		}
 		r := reaper.Allocation{

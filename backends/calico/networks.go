@@ -21,13 +21,18 @@ func (b *Backend) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Net
 	if err != nil {
 		return nil, err
 	}
-	ipPools, err := store.ipPools(ctx)
+	stored, err := store.resources(ctx, "ippools")
 	if err != nil {
 		return nil, fmt.Errorf("list Calico's IPPools: %w", err)
 	}
-	b.mu.Lock()
-	reserved := b.kept
-	b.mu.Unlock()
+	ipPools := make([]ipPool, len(stored))
+	for i, one := range stored {
+		ipPools[i] = readIPPool(one)
+	}
+	reserved, err := ipReservations(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	return networksOf(pools, ipPools, reserved)
 }
 

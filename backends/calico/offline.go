@@ -45,16 +45,16 @@ func (e *excerpt) take(d reaper.Document) bool {
 	case strings.HasPrefix(d.Key, nodePrefix):
 		e.takeNode(strings.TrimPrefix(d.Key, nodePrefix), d.Data)
 	case strings.HasPrefix(d.Key, ipResPrefix):
-		e.reserved = append(e.reserved, readIPReservation(strings.TrimPrefix(d.Key, ipResPrefix), d.Data))
+		e.reserved = append(e.reserved, readIPReservation(resource{strings.TrimPrefix(d.Key, ipResPrefix), d.Data}))
 	case strings.HasPrefix(d.Key, ipPoolPrefix):
-		e.ipPools = append(e.ipPools, readIPPool(strings.TrimPrefix(d.Key, ipPoolPrefix), d.Data))
+		e.ipPools = append(e.ipPools, readIPPool(resource{strings.TrimPrefix(d.Key, ipPoolPrefix), d.Data}))
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case d.Is(groupV1, "IPAMBlock"), d.Is(groupV3, "IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(blocks, d))
 	case d.Is(groupV1, "IPReservation"), d.Is(groupV3, "IPReservation"):
-		e.reserved = append(e.reserved, readIPReservation("", d.Data))
+		e.reserved = append(e.reserved, readIPReservation(resource{data: d.Data}))
 	case d.Is(groupV1, "IPPool"), d.Is(groupV3, "IPPool"):
-		e.ipPools = append(e.ipPools, readIPPool("", d.Data))
+		e.ipPools = append(e.ipPools, readIPPool(resource{data: d.Data}))
 	case d.Is(groupV1, "IPAMHandle"), d.Is(groupV3, "IPAMHandle"):
 		e.handles = append(e.handles, readOffline(handles, d))
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
@@ -108,8 +108,8 @@ func looksLikeBlock(data []byte) bool {
 func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		l := newListing()
-		l.take(reduced(e.handles, l.reduceHandle))
-		l.take(reduced(e.blocks, l.reduceBlock))
+		l.take(reduced(e.handles, reduceHandle))
+		l.take(reduced(e.blocks, reduceBlock))
 		l.nodes, l.reserved = e.nodes, e.reserved
 		for _, err := range l.errors() {
 			if !yield(reaper.Pool{}, err) {
@@ -117,7 +117,6 @@ func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 			}
 		}
 		l.broken = nil
-		l.handles = l.uniqueHandles()
 		for _, b := range l.blocks {
 			u := l.finish(b)
 			l.markMissingBlocks(u.Allocations)
@@ -130,22 +129,6 @@ func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
 			yield(left, nil)
 		}
 	}
-}
-
-// uniqueHandles returns each handle once, as the last document has it.
-func (l *listing) uniqueHandles() []*listedHandle {
-	if len(l.byID) == len(l.handles) {
-		return l.handles
-	}
-	var unique []*listedHandle
-	seen := make(map[string]bool, len(l.handles))
-	for _, h := range l.handles {
-		if !seen[h.id] {
-			seen[h.id] = true
-			unique = append(unique, l.byID[h.id])
-		}
-	}
-	return unique
 }
 
 // reduced returns what reduce makes of each object.

@@ -22,17 +22,17 @@ var forms = []form{
 	{"etcd", func(k kind, id, value string) reaper.Document {
 		return reaper.Document{Key: etcdKey(k, id), Data: []byte(value)}
 	}},
-	{"crd.projectcalico.org/v1", resource},
+	{"crd.projectcalico.org/v1", customResource},
 	{"projectcalico.org/v3", func(k kind, id, value string) reaper.Document {
-		d := resource(k, id, value)
+		d := customResource(k, id, value)
 		d.APIVersion = "projectcalico.org/v3"
 		return d
 	}},
 }
 
-// resource returns a custom resource. The resource of a handle has the ID in its
+// customResource returns one. That of a handle has the ID in its
 // spec.
-func resource(k kind, id, value string) reaper.Document {
+func customResource(k kind, id, value string) reaper.Document {
 	name := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
 	if k == handles {
 		value = fmt.Sprintf(`{"handleID": %q, %s`, id, value[1:])

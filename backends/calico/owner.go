@@ -1,10 +1,11 @@
 package calico
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -25,22 +26,8 @@ const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 // isSandboxID reports whether a text has the form of the IDs of pod sandboxes that
 // containerd, CRI-O and dockershim make: 64 hexadecimal digits in lower case.
 func isSandboxID(text string) bool {
-	if len(text) != 64 {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
-
-// The names of namespaces and pods, as far as they matter here (RFC 1123).
-var (
-	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	podName       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-)
 
 // allocation returns the allocation of an ordinal. It does not infer an owner.
 func (b block) allocation(ordinal int) reaper.Allocation {
@@ -115,7 +102,7 @@ func inferOwner(handle string, networks map[string]bool) (reaper.PodRef, string)
 		}
 	}
 	namespace, pod, _ := strings.Cut(handle, ".")
-	if !namespaceName.MatchString(namespace) || !podName.MatchString(pod) {
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(pod)) > 0 {
 		return reaper.PodRef{}, ""
 	}
 	return reaper.PodRef{Namespace: namespace, Name: pod}, ""

@@ -37,11 +37,7 @@ func TestOwners(t *testing.T) {
 	}{
 		{"pod and sandbox", `{"handle_id":"k8s-pod-network.` + hex + `",` + pod + `}`,
 			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
-		{"pod and sandbox in a network with dots", `{"handle_id":"my.net.` + hex + `",` + pod + `}`,
-			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
 		{"pod and a sandbox of another kind", `{"handle_id":"k8s-pod-network.ctr1",` + pod + `}`,
-			reaper.Owner{Pod: web, Node: "node-1"}, false},
-		{"pod and a handle that is no sandbox's", `{"handle_id":"by-hand",` + pod + `}`,
 			reaper.Owner{Pod: web, Node: "node-1"}, false},
 		{"pod and sandbox, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0",` + pod + `}`,
 			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
@@ -54,32 +50,23 @@ func TestOwners(t *testing.T) {
 			reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}, Sandbox: hex}, false},
 		{"node without a pod", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"node":"node-1"}}`,
 			reaper.Owner{Node: "node-1"}, false},
-		{"node, and a handle that is no sandbox's", `{"handle_id":"by-hand","secondary":{"node":"node-1"}}`,
-			reaper.Owner{Node: "node-1"}, false},
 		{"node, and a handle that may be a pod's", `{"handle_id":"default.web-0","secondary":{"node":"node-1"}}`,
 			reaper.Owner{Node: "node-1"}, false},
 		{"unknown attributes", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, reaper.Owner{}, false},
 
 		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, reaper.Owner{Sandbox: hex}, false},
 		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, reaper.Owner{Sandbox: hex}, false},
-		{"sandbox only, in a network like a pod", `{"handle_id":"default.web-0.` + hex + `"}`, reaper.Owner{Sandbox: hex}, false},
 		{"sandbox only, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0"}`, reaper.Owner{Sandbox: hex}, false},
 		{"sandbox only, in a network like a load balancer", `{"handle_id":"lb-net.` + hex + `"}`, reaper.Owner{Sandbox: hex}, false},
 		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, reaper.Owner{}, false},
 		{"sandbox that is too short", `{"handle_id":"unknown.` + hex[1:] + `"}`,
 			reaper.Owner{Pod: reaper.PodRef{Namespace: "unknown", Name: hex[1:]}}, true},
-		{"sandbox in capitals", `{"handle_id":"k8s-pod-network.` + strings.ToUpper(sandbox(10)) + `"}`, reaper.Owner{}, false},
 		{"sandbox of another kind in a network that is known", `{"handle_id":"k8s-pod-network.ctr1"}`, reaper.Owner{}, false},
 		{"sandbox of another kind in a known network with dots", `{"handle_id":"my.net.ctr1"}`, reaper.Owner{}, false},
 		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, reaper.Owner{Pod: web}, true},
-		{"pod with dots in the handle", `{"handle_id":"default.web.0.x","secondary":{}}`,
-			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web.0.x"}}, true},
 		{"namespace that cannot be", `{"handle_id":"De_fault.web-0"}`, reaper.Owner{}, false},
 		{"pod that cannot be", `{"handle_id":"default.web_0"}`, reaper.Owner{}, false},
-		{"two words without a dot", `{"handle_id":"by-hand"}`, reaper.Owner{}, false},
 		{"dot at the end", `{"handle_id":"default."}`, reaper.Owner{}, false},
-		{"dot at the beginning", `{"handle_id":".web-0"}`, reaper.Owner{}, false},
-		{"empty handle", `{"handle_id":""}`, reaper.Owner{}, false},
 		{"nothing", `{}`, reaper.Owner{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,28 +105,21 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 	}{
 		{"ipip tunnel", `{"handle_id":"ipip-tunnel-addr-node-1","secondary":{"node":"node-1","type":"ipipTunnelAddress"}}`, "ipipTunnelAddress"},
 		{"vxlan tunnel without attributes", `{"handle_id":"vxlan-tunnel-addr-node-1"}`, "a tunnel"},
-		{"vxlan tunnel in IPv6", `{"handle_id":"vxlan-v6-tunnel-addr-node-1","secondary":{"node":"node-1"}}`, "a tunnel"},
 		{"wireguard tunnel of a node with dots", `{"handle_id":"wireguard-tunnel-addr-node-1.example.com"}`, "a tunnel"},
-		{"wireguard tunnel in IPv6", `{"handle_id":"wireguard-v6-tunnel-addr-node-1.example.com","secondary":{}}`, "a tunnel"},
-		{"tunnel of a node like a sandbox", `{"handle_id":"ipip-tunnel-addr-node.` + hex + `"}`, "a tunnel"},
 		{"load balancer", `{"handle_id":"lb-` + base64 + `","secondary":{"service":"default/web","type":"loadBalancer"}}`, "loadBalancer"},
 		{"load balancer without attributes", `{"handle_id":"lb-` + base64 + `"}`, "a service"},
 		{"service without a type", `{"handle_id":"x","secondary":{"service":"default/web"}}`, "a service"},
 		{"reserved for Windows", `{"handle_id":"windows-reserved-ipam-handle","secondary":{"note":"windows host rsvd"}}`, "windows host rsvd"},
 		{"reserved for Windows, without a note", `{"handle_id":"windows-reserved-IPAM-handle"}`, "Windows"},
 		{"machine", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"virt-launcher-vm-1","vmi-name":"vm-1"}}`, "a virtual machine"},
-		{"machine's instance", `{"handle_id":"net.` + hex + `","secondary":{"vmi-uid":"u"}}`, "a virtual machine"},
 		{"machine's definition", `{"handle_id":"net.` + hex + `","secondary":{"vm-uid":"u"}}`, "a virtual machine"},
 		{"machine's move", `{"handle_id":"net.` + hex + `","secondary":{"vmim-uid":"u"}}`, "a virtual machine"},
 		{"machine that is stopped", `{"handle_id":"net.vmi.default.vm-1","secondary":null,"alternateOwnerAttrs":null}`, "a virtual machine"},
-		{"machine with a long name that is stopped", `{"handle_id":"net.vmi._n4bQgYhMfWWaLqgxVrQFaO"}`, "a virtual machine"},
 		{"machine by its handle only", `{"handle_id":"net.vmi.default.vm-1","secondary":{"namespace":"default","pod":"virt-launcher-vm-1"}}`, "a virtual machine"},
 		{"machine that moves", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a"},"alternateOwnerAttrs":{"namespace":"default","pod":"b"}}`, "moves"},
-		{"another owner only", `{"handle_id":"net.` + hex + `","alternateOwnerAttrs":{"pod":"b"}}`, "moves"},
 		{"unknown type", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a","type":"somethingNew"}}`, "somethingNew"},
 		{"rests", `{"releasedAt":"2026-03-01T12:00:00Z"}`, "no owner"},
 		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "no owner"},
-		{"rests, with a value of another type", `{"releasedAt":{},"secondary":{"type":"x"}}`, "no owner"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := allocationOf(t, tt.attribute, "net")
@@ -173,14 +153,5 @@ func TestTimes(t *testing.T) {
 		if !r.Created.Equal(want) || r.Unreadable != "" {
 			t.Errorf("timestamp %q is read as %v, %q, want %v", text, r.Created, r.Unreadable, want)
 		}
-	}
-}
-
-// Calico stores the output of time.Time.String.
-func TestTimesAsGoPrintsThem(t *testing.T) {
-	at := time.Now().UTC()
-	r := allocationOf(t, `{"secondary":{"timestamp":"`+at.String()+`"}}`)
-	if !r.Created.Equal(at) {
-		t.Errorf("%s is read as %v", at, r.Created)
 	}
 }

@@ -207,7 +207,7 @@ func (p *ipamPlugin) Free(pool string, owner reaper.Owner) error {
 // Obscure implements backendtest.Obscurer.
 func (p *ipamPlugin) Obscure(pool string) error {
 	text := fmt.Sprintf(`{"metadata":{"name":"odd"},"spec":{"reservedCIDRs":["nonsense",%q]}}`, p.network(pool))
-	p.kept = []ipReservation{readIPReservation("", []byte(text))}
+	p.more["ipreservations"] = []resource{{data: []byte(text)}}
 	return nil
 }
 

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"unicode/utf8"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -104,7 +101,7 @@ func (b *Backend) recordAllocation(r reaper.Allocation, in block, stored object)
 		}
 		if h.id == r.Group { // otherwise it is a handle whose ID differs in case
 			rec.Handle = &handleRecord{stored.name, string(stored.raw)}
-			b.known.add(h)
+			b.known.store(h)
 		}
 	}
 	if !utf8.ValidString(rec.Attribute) || !utf8.Valid(stored.raw) {
@@ -120,7 +117,7 @@ func (b *Backend) recordEmptyHandle(r reaper.Allocation, stored object) (json.Ra
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
 		return nil, nil
 	}
-	b.known.add(h)
+	b.known.store(h)
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 
@@ -157,23 +154,15 @@ func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []st
 
 // readEach reads the objects one by one, a few at a time.
 func readEach(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
-	var g errgroup.Group
-	var mu sync.Mutex
-	g.SetLimit(handlesAtOnce)
-	for _, id := range ids {
-		g.Go(func() error {
-			o, err := store.get(ctx, k, id)
-			if err != nil {
-				if errors.Is(err, errGone) {
-					return nil
-				}
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			do(o)
-			return nil
-		})
+	objects, errs := make([]object, len(ids)), make([]error, len(ids))
+	each(len(ids), func(i int) { objects[i], errs[i] = store.get(ctx, k, ids[i]) })
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			do(objects[i])
+		case !errors.Is(err, errGone):
+			return err
+		}
 	}
-	return g.Wait()
+	return nil
 }

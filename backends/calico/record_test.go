@@ -18,44 +18,6 @@ func oneByOne(n int) map[kind]int {
 	return map[kind]int{blocks: n * readsWorth, handles: n * readsWorth}
 }
 
-func TestRecordReadsWhatIsCheaper(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		rs := s.leak(2)
-		listed := s.listed()
-		for i := range rs {
-			rs[i] = listed[backendtest.Place(rs[i])]
-		}
-		var both [2][]string
-		for i, want := range [][]string{
-			{"list handles", "list blocks"},
-			{"get block " + firstBlock, "get handle " + rs[0].Group, "get handle " + rs[1].Group},
-		} {
-			s.onRequest(nil)
-			if i == 1 {
-				s.backend.sizes = oneByOne(2)
-			}
-			records, err := s.backend.Record(t.Context(), rs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range records {
-				both[i] = append(both[i], string(r))
-			}
-			got := s.requests()
-			if i == 1 {
-				slices.Sort(got)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-		}
-		if diff := cmp.Diff(both[0], both[1]); diff != "" {
-			t.Errorf("records (-of the list +one by one):\n%s", diff)
-		}
-	})
-}
-
 // The stored bytes survive a journal that writes its JSON with other spaces.
 func TestRecordKeepsTheStoredBytes(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
@@ -148,13 +110,21 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 		if got := put(); got != "taken" {
 			t.Errorf("Restore of a handle that now counts more = %s", got)
 		}
-		for _, request := range []string{"", "create handle"} {
+		for name, tt := range map[string]struct {
+			happen func() error // at the creation
+			want   string
+		}{
+			"nothing":            {func() error { return nil }, "back"},
+			"the answer is lost": {func() error { return errLost }, "back"},
+			"another restore": {func() error {
+				s.emptyHandle()
+				return nil
+			}, "present"},
+		} {
 			s.remove(handles, firstHandle)
-			if request != "" {
-				s.failing(request, func() error { return errLost })
-			}
-			if got := put(); got != "back" {
-				t.Errorf("Restore = %s", got)
+			s.failing("create handle", tt.happen)
+			if got := put(); got != tt.want {
+				t.Errorf("%s: Restore = %s, want %s", name, got, tt.want)
 			}
 			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
@@ -243,9 +213,6 @@ func FuzzRecord(f *testing.F) {
 			s.put(blocks, "10.0.0.0/30", string(free.value()))
 			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
 			o, _ := s.look(blocks, "10.0.0.0/30")
-			if err := checkBlock(o); err != nil {
-				t.Error(err)
-			}
 			now := mustRead(t, o)
 			for _, ordinal := range []int{0, 2} {
 				if now.token(ordinal) != whole.token(ordinal) {

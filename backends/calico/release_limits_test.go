@@ -2,7 +2,6 @@ package calico
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,36 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
-
-// A transaction takes 128 operations, and a block may have thousands of handles.
-func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
-	for _, n := range []int{127, 128, 300} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := newFixture(t, shapes[1])
-			cidr := prefix("10.9.0.0/23")
-			for range n {
-				if _, err := s.add(cidr, s.owner()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var rs []reaper.Allocation
-			for ordinal := range n {
-				rs = append(rs, reaper.Allocation{Pool: cidr.String(), Key: fmt.Sprint(ordinal)})
-			}
-			ws := s.warrants(rs...)
-			s.onRequest(nil)
-			if got, want := outcomes(s.backend.Release(t.Context(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
-				t.Errorf("Release = %s", got)
-			}
-			if got, want := len(s.requests()), 2*((n+126)/127); got != want {
-				t.Errorf("%d requests, want %d", got, want)
-			}
-			if diff := cmp.Diff(map[string]string{"block 10.9.0.0/23": "host:node-1false"}, s.snapshot()); diff != "" {
-				t.Errorf("the store's content (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
@@ -92,22 +61,6 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 		}
 		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
 			t.Errorf("the store's content (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestReleaseWithoutWarrants(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		ws := s.warrants(s.leak(2)...)
-		if got := outcomes(s.backend.Release(t.Context(), []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
-			t.Errorf("Release = %s", got)
-		}
-		if got := outcomes(s.backend.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
-			t.Errorf("Release without a warrant = %s", got)
-		}
-		if got := s.backend.Release(t.Context(), nil); len(got) != 0 {
-			t.Errorf("Release of nothing = %v", got)
 		}
 	})
 }

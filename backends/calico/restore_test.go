@@ -1,146 +1,169 @@
 package calico
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// listed returns the backend's listing now, by Place.
-func (s *fixture) listed() map[string]reaper.Allocation {
-	s.t.Helper()
-	all := make(map[string]reaper.Allocation)
-	for u, err := range s.backend.List(s.t.Context()) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, r := range u.Allocations {
-			r.Pool = u.Name
-			all[backendtest.Place(r)] = r
-		}
+// Restore notices the writes of others between its reading and its write of a block. It
+// would give an address to two pods otherwise.
+func TestRestoreWhileOthersWrite(t *testing.T) {
+	for name, tt := range map[string]struct {
+		happen func(s *fixture, r reaper.Record)
+		want   string
+		says   string
+	}{
+		"an ADD of another address": {func(s *fixture, _ reaper.Record) { s.leak(1) }, "back", ""},
+		"an ADD that takes the address": {func(s *fixture, r reaper.Record) {
+			for range 64 {
+				if s.leak(1)[0].IP.String() == r.IP {
+					return
+				}
+			}
+			s.t.Errorf("the plugin did not allocate %s", r.IP)
+		}, "taken", "now belongs to pod default/gone-"},
+		"another one that restores": {func(s *fixture, r reaper.Record) {
+			other := s.fakeStore.backend()
+			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
+				s.t.Errorf("the other Restore = %s", got)
+			}
+		}, "present", ""},
+		"the block is gone": {func(s *fixture, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken", "does not exist any more"},
+		"the block is being deleted": {func(s *fixture, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
+		}, "taken", "Calico is deleting the block"},
+		"the block was broken": {func(s *fixture, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
+		}, "final", "cannot be written"},
+		"the block has a key twice": {func(s *fixture, _ reaper.Record) {
+			s.replace(blocks, firstBlock, `"affinity":`, `"unallocated":[0],"affinity":`)
+		}, "final", "cannot be edited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newFixture(t, sh)
+				record := s.lose(1)[0]
+				s.before("put block", func() {
+					s.onRequest(nil)
+					tt.happen(s, record)
+				})
+				errs := s.backend.Restore(t.Context(), firstBlock, []reaper.Record{record})
+				if got := restoreOutcomes(errs); got != tt.want || !strings.Contains(fmt.Sprint(errs), tt.says) {
+					t.Errorf("Restore = %v, want %s: %s", errs, tt.want, tt.says)
+				}
+			})
+		})
 	}
-	return all
 }
 
-// records returns the records of the allocations, as they are listed now.
-func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
-	s.t.Helper()
-	now := s.listed()
-	for i := range rs {
-		rs[i] = now[backendtest.Place(rs[i])]
-	}
-	stored, err := s.backend.Record(s.t.Context(), rs)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	records := make([]reaper.Record, len(rs))
-	for i, r := range rs {
-		records[i] = reaper.Record{Backend: Name, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
-		if r.IP.IsValid() {
-			records[i].IP = r.IP.String()
-		}
-	}
-	return records
-}
-
-// lose allocates an address for each of n pods, records them, and frees them again.
-func (s *fixture) lose(n int) []reaper.Record {
-	s.t.Helper()
-	rs := s.leak(n)
-	records := s.records(slices.Clone(rs)...)
-	for _, r := range rs {
-		if err := s.Free("a", r.Owner); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return records
-}
-
-// restore puts back records of the first block.
-func (s *fixture) restore(records ...reaper.Record) string {
-	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
-}
-
-// restoreOutcomes returns the answers of Restore, in a word each.
-func restoreOutcomes(errs []error) string {
-	var all []string
-	for _, err := range errs {
-		word := "final"
-		switch {
-		case err == nil:
-			word = "back"
-		case errors.Is(err, reaper.ErrPresent):
-			word = "present"
-		case errors.Is(err, reaper.ErrTaken):
-			word = "taken"
-		case errors.Is(err, reaper.ErrAgain):
-			word = "again"
-		}
-		all = append(all, word)
-	}
-	return strings.Join(all, " ")
-}
-
-// contents returns the stored values, without versions and sequence numbers of
-// blocks.
-func (s *fixture) contents() map[string]string {
-	s.fakeStore.mu.Lock()
-	defer s.fakeStore.mu.Unlock()
-	all := make(map[string]string)
-	for _, stored := range s.objects {
-		text := string(stored.value())
-		if stored.kind == blocks {
-			b := mustRead(s.t, stored.object)
-			text = strings.Replace(text, fmt.Sprint(`"sequenceNumber":`, b.sequence), "", 1)
-		}
-		all[kindNames[stored.kind]+" "+stored.id] = text
-	}
-	return all
-}
-
-// Promise 10.
-func TestRestoreGivesBackWhatWasRecorded(t *testing.T) {
+// A crash may leave a handle that counts an address which the block does not have.
+// It never leaves an address without a handle. The next Restore completes both
+// (promise 8).
+func TestRestoreIsInterrupted(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		rs := s.leak(4)
-		before := s.contents()
-		records := s.records(slices.Clone(rs[1:])...)
-		ws := s.warrants(rs[1:]...)
-		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" {
-			t.Fatalf("Release = %s", got)
-		}
-		slices.Reverse(records)
-		if got := s.restore(records...); got != "back back back" {
-			t.Errorf("Restore = %s", got)
-		}
-		if diff := cmp.Diff(before, s.contents()); diff != "" {
-			t.Errorf("stored (-before +after):\n%s", diff)
-		}
-		if got := s.restore(records...); got != "present present present" {
-			t.Errorf("Restore once more = %s", got)
-		}
-		if diff := cmp.Diff(before, s.contents()); diff != "" {
-			t.Errorf("stored after that (-before +after):\n%s", diff)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := newFixture(t, sh)
+			rs := s.leak(2)
+			before := s.contents()
+			records := s.records(slices.Clone(rs)...)
+			for _, r := range rs {
+				if err := s.Free("a", r.Owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, request := range []string{"get block", "get handle", "create handle", "put block"} {
+				if sh.name == "etcd" && request == "create handle" {
+					continue // the block's write includes it
+				}
+				ctx, crash := context.WithCancel(t.Context())
+				s.onRequest(func(name string) error {
+					if strings.HasPrefix(name, request) {
+						crash()
+					}
+					return ctx.Err()
+				})
+				if got := restoreOutcomes(s.backend.Restore(ctx, firstBlock, records)); strings.Contains(got, "back") {
+					t.Errorf("interrupted at %s: Restore = %s", request, got)
+				}
+				s.onRequest(nil)
+				for _, r := range s.listed() {
+					if !r.EmptyHandle {
+						t.Errorf("interrupted at %s: %s is back", request, r.IP)
+					}
+				}
+				crash()
+			}
+			if got := restoreOutcomes(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
+				t.Errorf("Restore = %s", got)
+			}
+			if diff := cmp.Diff(before, s.contents()); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+		})
 	})
 }
 
-// One sandbox has addresses in two blocks, and each block is restored on its own.
-func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		for _, first := range []int{0, 1} {
-			s := newFixture(t, sh)
-			owner := s.owner()
+func TestRestoreWithFailingRequests(t *testing.T) {
+	for _, tt := range []struct {
+		request string
+		err     error
+		want    string
+	}{
+		{"ready", errNotReady, "final"},
+		{"get block", errBroken, "again"}, {"get block", errRefused, "final"},
+		{"get handle", errBroken, "again"}, {"get handle", errRefused, "final"},
+		{"create handle", errBroken, "again"}, {"create handle", errRefused, "final"}, {"create handle", errLost, "again"},
+		{"put block", errBroken, "again"}, {"put block", errRefused, "final"}, {"put block", errLost, "back"},
+	} {
+		t.Run(fmt.Sprint(tt.request, " ", tt.err), func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				if sh.name == "etcd" && tt.request == "create handle" {
+					t.Skip("the block's write includes it")
+				}
+				s := newFixture(t, sh)
+				rs := s.leak(1)
+				before := s.contents()
+				record := s.records(slices.Clone(rs)...)[0]
+				if err := s.Free("a", rs[0].Owner); err != nil {
+					t.Fatal(err)
+				}
+				s.failing(tt.request, func() error { return tt.err })
+				if got := s.restore(record); got != tt.want {
+					t.Errorf("Restore = %s, want %s", got, tt.want)
+				}
+				s.onRequest(nil)
+				if got := s.restore(record); got != map[string]string{"back": "present", "final": "back", "again": "back"}[tt.want] {
+					t.Errorf("the next Restore = %s", got)
+				}
+				if diff := cmp.Diff(before, s.contents()); diff != "" {
+					t.Errorf("stored (-before +after):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// In etcd a transaction has room for 127 handles beside the block. A block with more of
+// them could be neither released nor restored otherwise.
+func TestReleaseAndRestoreOfManyHandlesAreSplit(t *testing.T) {
+	for _, n := range []int{127, 128} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			s := newFixture(t, shapes[1])
+			cidr := prefix("10.9.0.0/24")
+			var owners []reaper.Owner
 			var rs []reaper.Allocation
-			for _, pool := range []string{"a", "b", "a"} {
-				r, err := s.Reserve(pool, owner)
+			for range n {
+				owners = append(owners, s.owner())
+				r, err := s.add(cidr, owners[len(owners)-1])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,58 +171,97 @@ func TestRestoreOfOneHandleInTwoBlocks(t *testing.T) {
 			}
 			before := s.contents()
 			records := s.records(slices.Clone(rs)...)
-			for _, pool := range []string{"a", "b"} {
-				if err := s.Free(pool, owner); err != nil {
-					t.Fatal(err)
-				}
+			if got := outcomes(s.backend.Release(t.Context(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
+				t.Fatalf("Release = %s", got)
 			}
-			pools := []string{rs[0].Pool, rs[1].Pool}
-			ofPool := map[string][]reaper.Record{pools[0]: {records[0], records[2]}, pools[1]: {records[1]}}
-			for _, pool := range []string{pools[first], pools[1-first]} {
-				if got := strings.Trim(restoreOutcomes(s.backend.Restore(t.Context(), pool, ofPool[pool])), "back "); got != "" {
-					t.Errorf("Restore of %s = %s", pool, got)
-				}
+			if got := restoreOutcomes(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {
+				t.Errorf("Restore = %s", got)
 			}
 			if diff := cmp.Diff(before, s.contents()); diff != "" {
 				t.Errorf("stored (-before +after):\n%s", diff)
 			}
-		}
-	})
+		})
+	}
 }
 
-func TestRestoreKeepsNewOwners(t *testing.T) {
+// After Restore, a handle counts the addresses that the block has, or more if it
+// counted more before. A handle that was not recorded is not created.
+func TestRestoreCountsInTheHandle(t *testing.T) {
+	for _, tt := range []struct {
+		now  string // the handle's counts before Restore
+		want string
+	}{
+		{"", `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":1}`, `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":3}`, `{"10.0.0.0/30":3}`},
+		{`{"10.0.0.0/30":5}`, `{"10.0.0.0/30":5}`},
+		{`{"10.1.0.0/26":2}`, `{"10.0.0.0/30":3,"10.1.0.0/26":2}`},
+		{`{"1.0.0.0/26":2}`, `{"1.0.0.0/26":2,"10.0.0.0/30":3}`},
+	} {
+		t.Run(tt.now, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				for _, had := range []int{3, 0} { // the recorded count; 0: no handle
+					s := newFixture(t, sh)
+					rs := s.share(had)
+					records := s.records(slices.Clone(rs)...)
+					whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", s.blockValue("10.0.0.0/30")))
+					free, err := whole.release([]int{0, 1, 2})
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.put(blocks, "10.0.0.0/30", string(free.value()))
+					s.remove(handles, firstHandle)
+					if tt.now != "" {
+						s.put(handles, firstHandle, handleJSON(sh, tt.now, `,"more":1.50`))
+					}
+					if got := restoreOutcomes(s.backend.Restore(t.Context(), "10.0.0.0/30", records)); got != "back back back" {
+						t.Errorf("Restore = %s", got)
+					}
+					want := handleJSON(sh, tt.want, `,"more":1.50`)
+					if tt.now == "" && had == 0 {
+						want = ""
+					}
+					if diff := cmp.Diff(want, s.handle(firstHandle)); diff != "" {
+						t.Errorf("the handle (-want +got):\n%s", diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// blockValue returns the stored value of a block.
+func (s *fixture) blockValue(cidr string) string {
+	o, _ := s.look(blocks, cidr)
+	return string(o.value())
+}
+
+// If it is unknown whether an address is back, its handle stays: the plugin could
+// not free an address without a handle.
+func TestHandleStaysIfTheAddressMayBeBack(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
-		records := s.lose(63) // of 64, so that the second new owner gets the first record's address
-		var newOwners []reaper.Allocation
-		for range 2 {
-			newOwners = append(newOwners, s.leak(1)...)
-		}
-		newOwner := slices.IndexFunc(records, func(r reaper.Record) bool { return r.IP == newOwners[1].IP.String() })
-		if newOwner < 0 {
-			t.Fatalf("%s was not recorded", newOwners[1].IP)
-		}
-		before := s.contents()
-		errs := s.backend.Restore(t.Context(), firstBlock, records[newOwner:newOwner+1])
-		if !errors.Is(errs[0], reaper.ErrTaken) || !strings.Contains(errs[0].Error(), "pod "+newOwners[1].Owner.Pod.String()) {
-			t.Errorf("Restore = %v, want an error that names pod %s", errs, newOwners[1].Owner.Pod)
-		}
-		if diff := cmp.Diff(before, s.contents()); diff != "" {
-			t.Errorf("stored (-before +after):\n%s", diff)
-		}
-		for i, err := range s.backend.Restore(t.Context(), firstBlock, records) {
-			if (err != nil) != (i == newOwner) {
-				t.Errorf("%s: %v", records[i].IP, err)
+		record := s.lose(1)[0]
+		written := false
+		s.onRequest(func(request string) error {
+			switch {
+			case strings.HasPrefix(request, "put block"):
+				written = true
+				return errLost
+			case written && strings.HasPrefix(request, "get block"):
+				return errRefused
 			}
+			return nil
+		})
+		if got := s.restore(record); got != "again" {
+			t.Errorf("Restore = %s", got)
 		}
-		after := s.listed()
-		for _, r := range newOwners {
-			if now := after[backendtest.Place(r)]; now.Owner.Pod != r.Owner.Pod {
-				t.Errorf("%s now belongs to %s", r.IP, now.Owner.Pod)
-			}
+		s.onRequest(nil)
+		if s.handle(firstHandle) == "" {
+			t.Error("the handle is gone")
 		}
-		if len(after) != 64 {
-			t.Errorf("%d entries, want 64 and no handle without an address", len(after))
+		if got := s.restore(record); got != "present" {
+			t.Errorf("the next Restore = %s", got)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A task is one call of Release or Restore for a block. It has an error for each
@@ -14,6 +16,15 @@ type task struct {
 	pool    string
 	errs    []error
 	pending []int // the indices of the entries without an answer
+}
+
+// newTask returns a task of n entries, all of them pending.
+func newTask(b *Backend, pool string, n int) task {
+	t := task{Backend: b, pool: pool, errs: make([]error, n)}
+	for i := range n {
+		t.pending = append(t.pending, i)
+	}
+	return t
 }
 
 // answer decides all pending entries with the error.
@@ -45,6 +56,19 @@ func fit[E any](store datastore, entries []E, handle func(E) string) []E {
 		}
 	}
 	return entries
+}
+
+// each calls do for every number below n, a few at a time.
+func each(n int, do func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for i := range n {
+		g.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // do returns no error
 }
 
 // pause waits before another try: 20 ms times the number of the try. It returns the

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,45 +75,4 @@ func TestEveryRoundBesideKubeControllers(t *testing.T) {
 		s.later(releaseNow)
 		s.wantWhole(want)
 	})
-}
-
-// Two runs find the same leaks in etcd at the same time. Each of the addresses is
-// gone afterwards, and both runs report it. (With the data in the API server, two
-// runs meet in run/lockless_test.go.)
-func TestTwoReapersDoNotDisturbEachOther(t *testing.T) {
-	const leaks = 8
-	s := newFixture(t, calico.EtcdT(t))
-	_, web := s.live("web")
-	for range 2 {
-		s.leakMany(leaks)
-		var wg sync.WaitGroup
-		results := make([]reap.Result, 2)
-		for i := range results {
-			home := fmt.Sprintf("reaper-%d", i) // each with a lock of its own
-			s.must(s.Cluster.CreateNamespace(s.Context(), home))
-			p := s.start(releaseNow, "--state-namespace="+home)
-			wg.Go(func() {
-				var err error
-				if results[i], err = p.Wait(); err != nil {
-					s.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		for i, result := range results {
-			if result.ExitCode != reap.ExitDone || result.Report == nil {
-				s.Fatalf("run %d: exit code %d\n%s", i, result.ExitCode, result.Stderr)
-			}
-			for _, e := range result.Report.Entries {
-				// What the other one released first cannot be written down any more,
-				// and keeps what else its sandbox has until the next run.
-				fine := e.Outcome == "released" || e.Outcome == "changed" ||
-					e.Outcome == "kept" && strings.HasSuffix(e.Error, "a sibling is not in the journal")
-				if e.IP != web.String() && e.IP != "" && !fine {
-					s.Errorf("run %d: %s: %s %s, want released", i, e.IP, e.Outcome, e.Error)
-				}
-			}
-		}
-		s.wantWhole(map[string]bool{web.String(): true})
-	}
 }

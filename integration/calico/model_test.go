@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,7 +62,7 @@ func (s *fixture) wantReleased(before state, r *reap.Report) {
 		}
 		delete(before.versions, s.versionOf(calico.Block, name))
 		delete(after.versions, s.versionOf(calico.Block, name))
-		for _, id := range free(b, ordinals[cidr]) {
+		for _, id := range calico.Free(b, ordinals[cidr]) {
 			freed[id] = append(freed[id], cidr)
 		}
 		s.wantContent(name, b, block, after.blocks[name])
@@ -123,52 +120,12 @@ func released(r *reap.Report) (ordinals map[string][]int, emptyHandles map[strin
 	return ordinals, emptyHandles
 }
 
-// free releases ordinals of a block as it is due, and returns their handles. It
-// shares no code with what it judges.
-func free(b map[string]any, ordinals []int) (ids []string) {
-	allocations, attributes := b["allocations"].([]any), b["attributes"].([]any)
-	sequences, _ := b["sequenceNumberForAllocation"].(map[string]any)
-	slices.Sort(ordinals)
-	for _, ordinal := range ordinals {
-		attribute := attributes[number(allocations[ordinal])].(map[string]any)
-		if id, _ := attribute["handle_id"].(string); id != "" {
-			ids = append(ids, strings.Split(id, "\r")[0])
-		}
-		allocations[ordinal] = nil
-		b["unallocated"] = append(b["unallocated"].([]any), json.Number(strconv.Itoa(ordinal)))
-		delete(sequences, strconv.Itoa(ordinal))
-	}
-	left := []any{}
-	for i, attribute := range attributes {
-		moved := json.Number(strconv.Itoa(len(left)))
-		used := false
-		for ordinal, index := range allocations {
-			if index, ok := index.(json.Number); ok && index == json.Number(strconv.Itoa(i)) {
-				allocations[ordinal] = [1]json.Number{moved} // not to be found again
-				used = true
-			}
-		}
-		if used {
-			left = append(left, attribute)
-		}
-	}
-	for ordinal, index := range allocations {
-		if index, ok := index.([1]json.Number); ok {
-			allocations[ordinal] = index[0]
-		}
-	}
-	b["attributes"] = left
-	b["sequenceNumber"] = json.Number(strconv.FormatUint(sequence(b)+1, 10))
-	return ids
-}
-
 // sequence is the sequence number of a block, 0 where it is of before 3.22.2.
 func sequence(b map[string]any) uint64 {
-	text, ok := b["sequenceNumber"].(json.Number)
-	if !ok {
+	if b["sequenceNumber"] == nil {
 		return 0
 	}
-	n, err := strconv.ParseUint(text.String(), 10, 64)
+	n, err := strconv.ParseUint(b["sequenceNumber"].(json.Number).String(), 10, 64)
 	if err != nil {
 		panic(err)
 	}
@@ -341,19 +298,4 @@ func lines(r *reap.Report) map[string]string {
 		all[name] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
 	}
 	return all
-}
-
-// testdata reads a file.
-func testdata(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// nextNumber is the number after this one.
-func nextNumber(n any) json.Number {
-	return json.Number(strconv.FormatUint(sequence(map[string]any{"sequenceNumber": n})+1, 10))
 }

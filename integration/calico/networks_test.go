@@ -1,7 +1,6 @@
 package calico_test
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,10 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -110,60 +106,6 @@ func TestNetworksAreAsFullAsCalicoctlSays(t *testing.T) {
 					s.Errorf("the disabled IPPool is %+v, want it closed, with nothing free", n)
 				}
 			}
-		}
-	})
-}
-
-// An account may lack the right to list IPPools. It releases as before, a warning says
-// what is unknown, and so does the pools command, which writes nothing (promises 5 and 9).
-func TestAccountWithoutIPPoolsReleases(t *testing.T) {
-	each(t, func(s *fixture) {
-		if s.Etcd != nil {
-			return // the rights are those of etcd
-		}
-		const name = "without-ippools"
-		account, err := s.Cluster.ServiceAccount(s.Context(), cluster.PoolNamespace, "reaper")
-		s.must(err)
-		rbac := s.Cluster.Kube.RbacV1()
-		_, err = rbac.ClusterRoles().Create(s.Context(), &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Rules: []rbacv1.PolicyRule{
-				{Verbs: []string{"*"}, Resources: []string{"*"}, APIGroups: []string{"", "apps", "coordination.k8s.io", "events.k8s.io", "kubevirt.io", "apiextensions.k8s.io", "whereabouts.cni.cncf.io", "k8s.cni.cncf.io"}},
-				{Verbs: []string{"*"}, Resources: []string{"ipamblocks", "ipamhandles", "ipreservations", "clusterinformations"}, APIGroups: []string{"crd.projectcalico.org", "projectcalico.org"}},
-			},
-		}, metav1.CreateOptions{})
-		s.must(err)
-		_, err = rbac.ClusterRoleBindings().Create(s.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: cluster.PoolNamespace, Name: "reaper"}},
-		}, metav1.CreateOptions{})
-		s.must(err)
-		s.Cleanup(func() {
-			ctx := context.WithoutCancel(s.Context())
-			s.must(rbac.ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
-			s.must(rbac.ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{}))
-		})
-		s.kubeconfig, err = s.Cluster.KubeconfigFor(account)
-		s.must(err)
-		_, gone := s.leak("gone")
-
-		r, err := reap.New()
-		s.must(err)
-		before := s.state()
-		got, err := r.Run(s.Context(), "pools", "--kubeconfig="+s.kubeconfig)
-		s.must(err)
-		s.wantSame(before)
-		for _, want := range []string{"1 leaked: ", "pool 10.", "warning: calico: how full some networks are is unknown: list Calico's IPPools: "} {
-			if got.ExitCode != reap.ExitDone || !strings.Contains(got.Stdout, want) {
-				s.Errorf("pools exited with %d, and %q is missing:\n%s%s", got.ExitCode, want, got.Stdout, got.Stderr)
-			}
-		}
-
-		report := s.mustReap(reap.ExitDone, releaseNow)
-		s.wantOutcomes(report, map[netip.Addr]string{gone: "released"})
-		if len(report.Networks) != 0 || len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "ippools") {
-			s.Errorf("networks %+v and warnings %q, want none, and one that names ippools", report.Networks, report.Warnings)
 		}
 	})
 }

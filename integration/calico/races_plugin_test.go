@@ -3,7 +3,6 @@ package calico_test
 import (
 	"errors"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
@@ -122,29 +121,6 @@ func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 			s.wantWhole(map[string]bool{})
 		})
 	}
-}
-
-// The plugin counts an address twice in its handle when it has to try again to
-// get a certain one. The handle goes with the address all the same.
-func TestHandleThatCountsTooManyGoesWithItsAddress(t *testing.T) {
-	s := newFixture(t, calico.KubernetesT(t))
-	_, web := s.live("web")
-	toPlugin := s.proxy()
-	toPlugin.Before(proxy.Nth(1, proxy.On("update ipamblocks")), proxy.Always(proxy.Conflict()))
-	through, err := s.Through(s.kubeconfigOf(toPlugin))
-	s.must(err)
-	orphan := calico.NewSandbox(shop, "gone", node)
-	orphan.IP = web.Next().Next()
-	_, err = through.Add(t.Context(), orphan)
-	s.must(err)
-	o, err := s.Get(t.Context(), calico.Handle, s.HandleName(orphan.Handle()))
-	s.must(err)
-	if !strings.Contains(o.Content, `/26":2`) {
-		t.Fatalf("the plugin counted right: %s", o.Content)
-	}
-	report := s.mustReap(reap.ExitDone, releaseNow)
-	s.wantOutcomes(report, map[netip.Addr]string{orphan.IP: "released", web: "kept"})
-	s.wantWhole(map[string]bool{web.String(): true})
 }
 
 // An ADD that takes longer than the kubelet waits for it is between its handle and

@@ -10,19 +10,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// The numbers in the tests are those of the scenarios in the survey of Calico's own
-// tests, of what its users reported and of what its code calls for, that the
-// design rests on. Every scenario that is a reaper's is played, but for these:
-//
-//   - 19 to 21, as far as they are about empty blocks and their affinities: those
-//     are Calico's to release, by a state machine of its own, and stay here;
-//   - 17 as it is written, and what of 14 to 18 tells a virtual machine that is
-//     there from one that is gone: all that a machine has stays;
-//   - 36, as far as writes conflict, and 43, the crash between two writes: see the
-//     tests of races and of crashes;
-//   - 37, which is about how soon Calico's controller sees a change: a reaper
-//     looks when it is run.
-
 // A row is something that Calico stores, and what the reaper has to make of it.
 // Many rows are played in one cluster.
 type row struct {
@@ -164,44 +151,27 @@ func (s *fixture) editBlock(ip netip.Addr, edit func(map[string]any)) {
 	s.must(s.Edit(s.Context(), calico.Block, s.BlockName(s.blockOf(ip)), edit))
 }
 
-// attributeOf is the attribute of an address in the decoded block.
-func (s *fixture) attributeOf(b map[string]any, ip netip.Addr) map[string]any {
-	index := number(b["allocations"].([]any)[s.ordinal(ip)])
-	return b["attributes"].([]any)[index].(map[string]any)
-}
-
 // ordinal is where in its block an address is; blocks have no more than 64.
 func (s *fixture) ordinal(ip netip.Addr) int {
 	bytes := ip.AsSlice()
 	return int(bytes[len(bytes)-1] & 63)
 }
 
-// odd is an address whose attribute was not written by the plugin
-// of today: under another handle, which may be none, and with other fields.
-func odd(handle string, fields map[string]any) func(*fixture, string) []string {
-	return func(s *fixture, pod string) []string {
-		s.Helper()
-		sandbox, ip := s.leak(pod)
-		s.rewrite(sandbox, ip, strings.ReplaceAll(handle, "POD", pod), fields)
-		return []string{ip.String()}
-	}
-}
-
-// rewrite replaces handle and attribute of an address.
-func (s *fixture) rewrite(sandbox calico.Sandbox, ip netip.Addr, handle string, fields map[string]any) {
+// share gives one more address to the owner of this one.
+func (s *fixture) share(ip netip.Addr) netip.Addr {
 	s.Helper()
-	s.must(s.Delete(s.Context(), calico.Handle, s.HandleName(sandbox.Handle())))
-	attribute := map[string]any{"handle_id": nil, "secondary": nil}
-	for key, value := range fields {
-		attribute[key] = value
-	}
-	if handle != "" {
-		attribute["handle_id"] = handle
-		id, _, _ := strings.Cut(handle, "\r")
-		s.must(s.PutHandle(s.Context(), id, map[netip.Prefix]int{s.blockOf(ip): 1}))
-	}
+	var ordinal int
 	s.editBlock(ip, func(b map[string]any) {
-		index := number(b["allocations"].([]any)[s.ordinal(ip)])
-		b["attributes"].([]any)[index] = attribute
+		queue := b["unallocated"].([]any)
+		ordinal, b["unallocated"] = number(queue[0]), queue[1:]
+		allocations := b["allocations"].([]any)
+		allocations[ordinal] = allocations[s.ordinal(ip)]
+		sequences := b["sequenceNumberForAllocation"].(map[string]any)
+		sequences[fmt.Sprint(ordinal)] = sequences[fmt.Sprint(s.ordinal(ip))]
 	})
+	shared := s.blockOf(ip).Addr()
+	for range ordinal {
+		shared = shared.Next()
+	}
+	return shared
 }

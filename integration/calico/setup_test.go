@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -193,4 +195,34 @@ func (s *fixture) intercepted(hook func(engine.Transaction) error) engine.Engine
 	e := s.engine()
 	e.Dial = []grpc.DialOption{engine.OnTransaction(hook)}
 	return e
+}
+
+// later is a run at a time when all that a ledger remembers is due.
+func (s *fixture) later(policy string) *reap.Report {
+	s.Helper()
+	report, err := s.engine(engine.After(time.Hour)).Run(s.Context(), policy)
+	s.must(err)
+	return report
+}
+
+// empty removes every block, handle and affinity.
+func (s *fixture) empty() {
+	s.Helper()
+	for _, kind := range []calico.Kind{calico.Block, calico.Handle, calico.Affinity} {
+		all, err := s.List(s.Context(), kind)
+		s.must(err)
+		for name := range all {
+			s.must(s.Delete(s.Context(), kind, name))
+		}
+	}
+}
+
+// backend returns the backend over the fixture's datastore.
+func (s *fixture) backend() *backend.Backend {
+	s.Helper()
+	config := rest.CopyConfig(s.Cluster.Config)
+	config.QPS = -1
+	b, err := s.engine().Blocks(config)
+	s.must(err)
+	return b
 }

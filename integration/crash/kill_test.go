@@ -5,11 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
@@ -51,29 +48,6 @@ func turns(writes []string) []fault.Point {
 func kill(w *world.World, at fault.Point, start fault.Start) {
 	w.Helper()
 	w.Must(fault.Kill(w.Proxy, at, start))
-}
-
-// A run makes each kind of write, so that the tests which kill it at each of them
-// miss none.
-func TestRunMakesEveryKindOfWrite(t *testing.T) {
-	_, writes := fixture(t)
-	got := map[string]int{}
-	for _, write := range writes {
-		got[fault.Point{Write: write}.Kind()]++
-	}
-	want := map[string]int{
-		"create leases": 1, "update leases": 1,
-		"update configmaps":                    2, // the ledger, before and after the releases
-		"create configmaps":                    1, // the journal
-		"patch ippools":                        2,
-		"patch overlappingrangeipreservations": 2, "delete overlappingrangeipreservations": 2,
-		"update ipamblocks": 2, "update ipamhandles": 1, "delete ipamhandles": 3,
-		"delete reservedips": 1,
-		"create events":      6,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
 }
 
 // A run that is killed before or after any of its writes has touched nothing that is
@@ -131,59 +105,6 @@ func TestEveryKillOfARestoration(t *testing.T) {
 		w.WantInUse()
 		w.Restore(id)
 		w.WantStores("after the next restoration", w.Before)
-	})
-}
-
-// Between the killed run and the next one the kubelet has the plugin take back what
-// the plugin knows of, or a sandbox gets more addresses under the handle that was
-// left (promises 1 and 8).
-func TestPluginsBetweenAKillAndTheNextRun(t *testing.T) {
-	w, writes := fixture(t)
-	blocks := slices.DeleteFunc(fault.Changing(fault.Points(writes)), func(p fault.Point) bool { return p.Kind() != "update ipamblocks" })
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks are written, want 2", len(blocks))
-	}
-	for _, p := range blocks {
-		w.Sub("DELs "+p.String(), func() {
-			w.Again()
-			kill(w, p, runs(w))
-			for _, sandbox := range w.Gone {
-				w.Must(w.Del(w.Context(), sandbox))
-			}
-			w.WantInUse()
-			w.ConvergeTo(snapshot.Store.Held)
-			w.WantRemembered()
-			w.Outlast()
-		})
-	}
-	w.Sub("ADDs "+blocks[0].String(), func() {
-		w.Again()
-		kill(w, blocks[0], runs(w))
-		var back []string
-		for _, sandbox := range w.Gone {
-			ips, err := w.Add(w.Context(), sandbox)
-			w.Must(err)
-			w.Must(w.CreatePod(w.Context(), sandbox, ips))
-			for _, ip := range ips {
-				back = append(back, ip.String())
-			}
-		}
-		w.Run(world.ReleaseNow)
-		held, err := w.Allocated(w.Context())
-		w.Must(err)
-		for _, ip := range back {
-			if !held[ip] {
-				w.Errorf("%s is not allocated, and a pod has it", ip)
-			}
-		}
-		w.WantInUse()
-		for _, sandbox := range w.Gone {
-			w.Must(w.Del(w.Context(), sandbox))
-			w.Must(w.Cluster.DeletePod(w.Context(), sandbox.Namespace, sandbox.Pod))
-		}
-		w.ConvergeTo(snapshot.Store.Held)
-		w.WantRemembered()
-		w.Outlast()
 	})
 }
 

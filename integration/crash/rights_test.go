@@ -5,12 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
@@ -33,15 +30,7 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `), 0o600))
-	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: time.Minute}
-	_, err := envtest.InstallCRDs(w.Cluster.Config, options)
-	w.Must(err)
-	t, config := w.T, w.Cluster.Config
-	t.Cleanup(func() {
-		if err := envtest.UninstallCRDs(config, options); err != nil {
-			t.Error(err)
-		}
-	})
+	w.Cluster.DefineT(w.T, file)
 }
 
 // A backend whose role is missing says that it failed, and that this was forbidden,
@@ -56,10 +45,6 @@ func TestBackendWithoutItsRoleFailsAndTheOthersGoOn(t *testing.T) {
 		status map[string]string
 		gone   []string // of Whereabouts
 	}{
-		{
-			"neither of Whereabouts", []string{"calico"},
-			map[string]string{"whereabouts": "failed", "overlapping": "failed", "calico": "ok"}, nil,
-		},
 		// With the role of overlapping it may list pools too.
 		{
 			"no whereabouts", []string{"overlapping", "calico"},
@@ -152,30 +137,5 @@ func TestWithoutAJournalNothingIsReleased(t *testing.T) {
 	w.WantStores("without a journal", w.Before)
 	if got := w.Journals(); len(got) > 0 {
 		t.Errorf("there are journals of %q", got)
-	}
-}
-
-// Where Calico's data is in etcd, a run needs nothing of Calico's role, as in
-// components/calico-etcd.
-func TestRunNeedsNoRoleOfCalicoWhereTheDataIsInEtcd(t *testing.T) {
-	w := world.New(t, calico.EtcdT(t))
-	install(w, shipped(w, rights.Release, "whereabouts", "overlapping"))
-	r := w.Run(plain+"gracePeriod: 0s\n", "--all").Report
-	released := 0
-	for _, e := range r.Entries {
-		if gone := strings.HasPrefix(e.Owner.Pod, "gone-"); e.Backend == "calico" && e.IP != "" {
-			if gone != (e.Outcome == "released") {
-				t.Errorf("%s of %s: %s %s", e.IP, e.Owner.Pod, e.Outcome, e.Error)
-			}
-			if gone {
-				released++
-			}
-		}
-	}
-	if released != 3 {
-		t.Errorf("%d addresses of Calico's were released, want 3", released)
-	}
-	if err := w.Whole(t.Context(), w.Live); err != nil {
-		t.Error(err)
 	}
 }

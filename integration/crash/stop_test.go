@@ -6,9 +6,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -111,37 +109,6 @@ func wantTrueOr(w *world.World, r *reap.Report, name string) {
 			w.Errorf("%s: %s %q, want that it was not released, or that it is not known", ip, e.Outcome, e.Error)
 		}
 	}
-}
-
-// A run that is told to stop when it has written a block writes the block's handles,
-// and begins no other block. Its report is true (promises 7 and 8).
-func TestRunThatIsToldToStopWritesTheHandlesOfItsBlock(t *testing.T) {
-	w, _ := fixture(t)
-	w.Again()
-	w.Must(w.Delete(t.Context(), calico.Handle, w.HandleName(w.Empty))) // it is of no block
-	h, err := fault.Hold(w.Proxy, func(r proxy.Request) bool { return r.Mutating() && r.Resource == "ipamhandles" }, runs(w))
-	w.Must(err)
-	w.Must(terminate(h))
-	if h.EndsWithin(500 * time.Millisecond) {
-		t.Error("the run ended before its handle was written")
-	}
-	result, err := h.Finish()
-	w.Must(err)
-	w.WantExit(reap.ExitSignal, result)
-	wantTrue(w, result.Report)
-	w.Must(w.Counted(t.Context()))
-	for _, e := range result.Report.Entries {
-		ip, err := netip.ParseAddr(e.IP)
-		if e.Backend != "calico" || err != nil || !strings.HasPrefix(e.Owner.Pod, "gone") {
-			continue
-		}
-		want := map[bool]string{true: "released", false: "kept"}[ip.Is4()]
-		if e.Outcome != want || (e.Error == "") != (want == "released") {
-			t.Errorf("%s: %s %q, want %s", ip, e.Outcome, e.Error, want)
-		}
-	}
-	w.WantInUse()
-	w.Converge()
 }
 
 // A restoration that is told to stop, or whose time is over, does so: its report is

@@ -1,7 +1,6 @@
 package crash_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
@@ -27,29 +26,6 @@ func finish(w *world.World, h *fault.Held, code int) reap.Result {
 	w.Must(err)
 	w.WantExit(code, result)
 	return result
-}
-
-// While a run goes on nothing is restored, and the other way round. The one that
-// has to wait says which process has the lock (promise 8).
-func TestRunAndRestorationKeepEachOtherAway(t *testing.T) {
-	w, id := released(t)
-	w.Restore(id)
-	restores := w.Starts("restore", world.ReleaseNow, "--run="+id)
-	run := held(w, "patch ippools", runs(w))
-	stores := w.Stores()
-	result := w.Ends(reap.ExitLocked, restores)
-	if !strings.Contains(result.Stderr, "has been running since") {
-		t.Errorf("it says %s", result.Stderr)
-	}
-	w.WantStores("after a restoration that was kept away", stores)
-	finish(w, run, reap.ExitDone)
-
-	restoration := held(w, "create overlappingrangeipreservations", restores)
-	result = w.Ends(reap.ExitLocked, runs(w))
-	if !strings.Contains(result.Stderr, "restore ") {
-		t.Errorf("it says %s", result.Stderr)
-	}
-	finish(w, restoration, reap.ExitDone)
 }
 
 // Safety does not rest on the lock: two restorations at once put back what one

@@ -26,7 +26,7 @@ type CheckReport struct {
 	Problems       int          // as calicoctl counts: of leaks and of leaked handles
 
 	Text string // what calicoctl printed
-	File string // the report for ReleaseFromReport
+	File string // the report, for a release
 }
 
 // An Allocation is what calicoctl knows of an address that is given out.
@@ -116,17 +116,6 @@ func (r *CheckReport) readFile() error {
 	slices.SortFunc(r.NoHandle, netip.Addr.Compare)
 	slices.SortFunc(r.LeakedHandles, cmp.Compare[string])
 	return nil
-}
-
-// ReleaseFromReport has calicoctl release what all the reports say is leaked,
-// without a lock, and returns what it printed. One of the reports must be newer
-// than the last change of the ClusterInformation, by Lock for one.
-func (d *Datastore) ReleaseFromReport(ctx context.Context, reports ...*CheckReport) (string, error) {
-	args := []string{"ipam", "release", "--force"}
-	for _, r := range reports {
-		args = append(args, "--from-report="+r.File)
-	}
-	return d.Calicoctl(ctx, "", args...)
 }
 
 // ReleaseLocked has calicoctl release what is leaked in the way that Calico

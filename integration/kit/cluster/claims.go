@@ -3,14 +3,12 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"os"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 )
 
 // IPAMClaims is the resource that DefineClaimsT defines.
@@ -23,31 +21,7 @@ func (c *Cluster) DefineClaimsT(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o unstructured.Unstructured
-	if err := yaml.Unmarshal(text, &o.Object); err != nil {
-		t.Fatal(err)
-	}
-	definitions := c.Dynamic.Resource(Definitions)
-	if _, err := definitions.Create(t.Context(), &o, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	served := func(ctx context.Context) bool {
-		_, err := c.Dynamic.Resource(IPAMClaims).List(ctx, metav1.ListOptions{})
-		return err == nil
-	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		ctx := context.WithoutCancel(t.Context())
-		if err := definitions.Delete(ctx, o.GetName(), metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		AwaitT(t, "the end of "+o.GetName(), func() bool { return !served(ctx) })
-	})
-	AwaitT(t, o.GetName(), func() bool { return served(t.Context()) })
+	c.DefineT(t, path)
 }
 
 // CreateClaim creates an IPAMClaim.

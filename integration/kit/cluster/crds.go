@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
@@ -44,6 +46,32 @@ func definition(file string) (string, error) {
 // Definitions is the resource of custom resource definitions.
 var Definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
+
+// DefineT defines the custom resources of files until the test ends, which deletes all of
+// their objects.
+func (c *Cluster) DefineT(t testing.TB, files ...string) {
+	t.Helper()
+	options := envtest.CRDInstallOptions{Paths: files, ErrorIfPathMissing: true, MaxTime: time.Minute}
+	crds, err := envtest.InstallCRDs(c.Config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(c.Config, options); err != nil {
+			t.Error(err)
+		}
+		for _, crd := range crds {
+			resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: crd.Spec.Names.Plural}
+			AwaitT(t, "the end of "+crd.Name, func() bool {
+				list, err := c.Kube.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+				listed := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+				// The test's own context has ended by now.
+				_, err = c.Dynamic.Resource(resource).List(context.WithoutCancel(t.Context()), metav1.ListOptions{Limit: 1})
+				return !listed && apierrors.IsNotFound(err)
+			})
+		}
+	})
 }
 
 // UndefineT deletes the definition of a custom resource until the test ends, and

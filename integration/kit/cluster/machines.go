@@ -4,10 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // VirtualMachines is the resource that DefineMachinesT defines.
@@ -31,17 +29,5 @@ spec:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: time.Minute}
-	if _, err := envtest.InstallCRDs(c.Config, options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := envtest.UninstallCRDs(c.Config, options); err != nil {
-			t.Error(err)
-		}
-		AwaitT(t, "the end of "+VirtualMachines.String(), func() bool {
-			_, err := c.Kube.Discovery().ServerResourcesForGroupVersion(VirtualMachines.GroupVersion().String())
-			return err != nil
-		})
-	})
+	c.DefineT(t, file)
 }

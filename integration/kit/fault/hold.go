@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -64,16 +63,6 @@ func (h *Held) Wait() (reap.Result, error) {
 func (h *Held) Finish() (reap.Result, error) {
 	h.Open()
 	return h.Wait()
-}
-
-// EndsWithin reports whether the process ends within the time.
-func (h *Held) EndsWithin(d time.Duration) bool {
-	select {
-	case <-h.ended:
-		return true
-	case <-time.After(d):
-		return false
-	}
 }
 
 // Stop starts a process and calls stop when its first request that matches is

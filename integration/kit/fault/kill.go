@@ -18,20 +18,12 @@ type Start func() (*reap.Process, error)
 // before and afterwards. It is an error if the process ends in any other way,
 // as one does that makes fewer writes.
 func Kill(p *proxy.Proxy, at Point, start Start) error {
-	return kill(p, func(r proxy.Request) bool { return r.Mutation == at.N }, at.After, start)
-}
-
-// KillAt is Kill at the first request that matches.
-func KillAt(p *proxy.Proxy, match proxy.Match, after bool, start Start) error {
-	return kill(p, proxy.Nth(1, match), after, start)
-}
-
-func kill(p *proxy.Proxy, here proxy.Match, after bool, start Start) error {
+	here := func(r proxy.Request) bool { return r.Mutation == at.N }
 	k := &killer{process: make(chan *reap.Process, 1)}
 	p.Reset()
 	defer p.Reset()
 	p.After(proxy.Mutating, k.answered)
-	if after {
+	if at.After {
 		p.After(here, k.kill)
 	} else {
 		p.Before(here, k.kill)

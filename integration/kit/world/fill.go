@@ -18,7 +18,6 @@ type made struct {
 	stores snapshot.Store
 	pods   map[string][]cluster.PodOption
 	live   map[string]bool // the addresses of Calico's that pods show
-	gone   []calico.Sandbox
 	empty  string
 }
 
@@ -42,7 +41,7 @@ func (w *World) fill() {
 	if w.Etcd == nil {
 		filled[w.waiting] = m
 	}
-	w.Live, w.Gone, w.Empty = m.live, m.gone, m.empty
+	w.Live, w.Empty = m.live, m.empty
 }
 
 // make has the real plugins give out the addresses.
@@ -78,12 +77,11 @@ func (w *World) make() *made {
 	first, second := add(LAN, "live", "net1"), add(WAN, "live", "net2")
 	add(WAN, "gone-1", "net2")
 	kept := add(LAN, "gone-2", "net1")
-	gone, _ := sandbox("gone-1", true)
+	sandbox("gone-1", true)
 	live, ips := sandbox("live", true)
 	shows(live, ips, cluster.Networks(
 		cluster.Attached(Shop+"/lan", "net1", first), cluster.Attached(Shop+"/wan", "net2", second)))
-	single, lost := sandbox("gone-2", false)
-	m.gone = []calico.Sandbox{gone, single}
+	_, lost := sandbox("gone-2", false)
 	m.empty = calico.DefaultNetwork + "." + calico.NewContainerID()
 	w.Must(w.PutHandle(ctx, m.empty, map[netip.Prefix]int{netip.PrefixFrom(lost[0], 26).Masked(): 1}))
 	w.Must(w.reserve(ctx, kept, lost[0].String()))

@@ -88,8 +88,7 @@ type World struct {
 	Before snapshot.Store // nothing is released
 	End    snapshot.Store // everything is, after Undisturbed
 	Live   map[string]bool
-	Gone   []calico.Sandbox // that have addresses of Calico's
-	Empty  string           // the ID of the handle that has none
+	Empty  string // the ID of the handle that has none
 
 	waiting    bool
 	policies   int

@@ -1,0 +1,103 @@
+package calico
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// listed returns the backend's listing now, by Place.
+func (s *fixture) listed() map[string]reaper.Allocation {
+	s.t.Helper()
+	all := make(map[string]reaper.Allocation)
+	for u, err := range s.backend.List(s.t.Context()) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, r := range u.Allocations {
+			r.Pool = u.Name
+			all[backendtest.Place(r)] = r
+		}
+	}
+	return all
+}
+
+// records returns the records of the allocations, as they are listed now.
+func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
+	s.t.Helper()
+	now := s.listed()
+	for i := range rs {
+		rs[i] = now[backendtest.Place(rs[i])]
+	}
+	stored, err := s.backend.Record(s.t.Context(), rs)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	records := make([]reaper.Record, len(rs))
+	for i, r := range rs {
+		records[i] = reaper.Record{Backend: Name, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
+		if r.IP.IsValid() {
+			records[i].IP = r.IP.String()
+		}
+	}
+	return records
+}
+
+// lose allocates an address for each of n pods, records them, and frees them again.
+func (s *fixture) lose(n int) []reaper.Record {
+	s.t.Helper()
+	rs := s.leak(n)
+	records := s.records(slices.Clone(rs)...)
+	for _, r := range rs {
+		if err := s.Free("a", r.Owner); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return records
+}
+
+// restore puts back records of the first block.
+func (s *fixture) restore(records ...reaper.Record) string {
+	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
+}
+
+// restoreOutcomes returns the answers of Restore, in a word each.
+func restoreOutcomes(errs []error) string {
+	var all []string
+	for _, err := range errs {
+		word := "final"
+		switch {
+		case err == nil:
+			word = "back"
+		case errors.Is(err, reaper.ErrPresent):
+			word = "present"
+		case errors.Is(err, reaper.ErrTaken):
+			word = "taken"
+		case errors.Is(err, reaper.ErrAgain):
+			word = "again"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
+
+// contents returns the stored values, without versions and sequence numbers of
+// blocks.
+func (s *fixture) contents() map[string]string {
+	s.fakeStore.mu.Lock()
+	defer s.fakeStore.mu.Unlock()
+	all := make(map[string]string)
+	for _, stored := range s.objects {
+		text := string(stored.value())
+		if stored.kind == blocks {
+			b := mustRead(s.t, stored.object)
+			text = strings.Replace(text, fmt.Sprint(`"sequenceNumber":`, b.sequence), "", 1)
+		}
+		all[kindNames[stored.kind]+" "+stored.id] = text
+	}
+	return all
+}
