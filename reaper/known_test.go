@@ -67,7 +67,7 @@ func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n2"), notReady("n1")}}
 	decisions := s.judge(t, noon)
 	equal(t, "verdict", decisionOf(decisions[0]), nodeUnknown("n1"))
-	equal(t, "node of the newer", decisions[1].Completed().Owner.Node, "n2")
+	equal(t, "node of the newer", s.report(t).Entries[1].Owner.Node, "n2")
 }
 
 // twoStores judges an allocation of one store beside one of another store.
@@ -119,7 +119,7 @@ func TestReportHasTheNodeThatAnotherStoreNames(t *testing.T) {
 	a, calico := webAllocation(), webAllocation()
 	calico.Owner.Node = "n1"
 	d := twoStores(t, a, calico, notReady("n1"))[0]
-	equal(t, "node", d.Completed().Owner.Node, "n1")
+	equal(t, "node", d.Allocation.Owner.Node, "n1")
 	equal(t, "learned", d.Allocation.NodeLearned, true)
 }
 
@@ -140,7 +140,7 @@ func TestLearnedNodeProvesNoMove(t *testing.T) {
 	s.ledger = s.seen(t, noon)
 	s.pods[0] = pod
 	d := s.judge(t, noon)[0]
-	equal(t, "node", d.Completed().Owner.Node, "n1")
+	equal(t, "node", s.report(t).Entries[0].Owner.Node, "n1")
 	equal(t, "verdict", decisionOf(d), decision{reaper.InUse, reaper.PodPresent, ""})
 }
 

@@ -2,9 +2,11 @@ package reaper_test
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -259,5 +261,46 @@ func TestRunShowsItsProgress(t *testing.T) {
 	h.run(t)
 	equal(t, "lines", lines, []string{
 		"listed 1 store", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
+	})
+}
+
+// The progress does not count a store as listed that was not.
+func TestListedStoresAreThoseThatWereListed(t *testing.T) {
+	torn := scriptedStore{"torn", []step{{err: &reaper.PoolError{Pool: "p", Err: errors.New("no range")}}}}
+	failed := scriptedStore{"failed", []step{{err: errors.New("list blocks: forbidden")}}}
+	absent := scriptedStore{"absent", []step{{err: reaper.ErrNotInstalled}}}
+	for want, stores := range map[string][]reaper.Backend{
+		"listed 2 of 4 stores (failed failed: list blocks: forbidden; absent skipped)": {fixedStore{}, torn, failed, absent},
+		"listed 0 of 1 store (failed failed: list blocks: forbidden)":                  {failed},
+		"listed 0 stores": nil,
+	} {
+		h := newHarness(stores...)
+		var lines []string
+		h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
+		_, _ = reaper.Run(t.Context(), h.options())
+		equal(t, "first line", lines[0], want)
+	}
+}
+
+// A long phase tells how far it is and how fast, every two seconds at most.
+func TestLongPhaseIsToldWithItsRate(t *testing.T) {
+	var h *harness
+	var pools []reaper.Pool
+	for i := range 13 {
+		pool := poolOf(allocations(100)...)
+		pool.Name = fmt.Sprint("pool-", i)
+		pools = append(pools, pool)
+	}
+	h = newHarness(hooked(pools, func(string, []reaper.Warrant) { h.now = h.now.Add(500 * time.Millisecond) }))
+	h.policy.Limits.MaxFraction = new(1.0)
+	h.pods.Add(reaper.Pod{Ref: other})
+	var lines []string
+	h.change = func(o *reaper.Options) {
+		o.Concurrency, o.Progress = 1, func(line string) { lines = append(lines, line) }
+	}
+	h.run(t)
+	equal(t, "lines", lines[len(lines)-4:], []string{
+		"settled 400 of 1,300, 200/s, 2s elapsed", "settled 800 of 1,300, 200/s, 4s elapsed",
+		"settled 1,200 of 1,300, 200/s, 6s elapsed", "done",
 	})
 }
