@@ -95,26 +95,28 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				s := given(tt.situation, waits(0, 0))
-				s.ledger = s.seen(t, noon)
-				orphans := reaper.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
-				if len(orphans) == 0 {
-					t.Fatal("it is no orphan at the first look")
-				}
-				if tt.between != nil {
-					tt.between(&s)
-				}
-				h := s.harness()
-				tt.now(h.pods)
-				ws, errs := reaper.NewConfirmer(h.options().Cluster, s.census(t), due).Confirm(t.Context(), orphans[:1])
-				if due == 1 && tt.calls != "" {
-					equal(t, "calls", h.pods.Calls(), []string{tt.calls})
-				}
-				if tt.want != nil {
-					refused(t, ws[0], errs[0], tt.want)
-				} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-					t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-				}
+				synctest.Test(t, func(t *testing.T) { // no busy machine lets the look expire
+					s := given(tt.situation, waits(0, 0))
+					s.ledger = s.seen(t, noon)
+					orphans := reaper.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
+					if len(orphans) == 0 {
+						t.Fatal("it is no orphan at the first look")
+					}
+					if tt.between != nil {
+						tt.between(&s)
+					}
+					h := s.harness()
+					tt.now(h.pods)
+					ws, errs := reaper.NewConfirmer(h.options().Cluster, s.census(t), due).Confirm(t.Context(), orphans[:1])
+					if due == 1 && tt.calls != "" {
+						equal(t, "calls", h.pods.Calls(), []string{tt.calls})
+					}
+					if tt.want != nil {
+						refused(t, ws[0], errs[0], tt.want)
+					} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+					}
+				})
 			})
 		}
 	}

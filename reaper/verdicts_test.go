@@ -46,7 +46,9 @@ func all(changes ...change) change {
 func pods(ps ...reaper.Pod) change           { return func(s *situation) { s.pods = append(s.pods, ps...) } }
 func sets(sets ...reaper.StatefulSet) change { return func(s *situation) { s.sets = sets } }
 func nodes(nodes ...reaper.Node) change      { return func(s *situation) { s.nodes = nodes } }
-func sandboxes(ids ...string) change         { return func(s *situation) { s.sandboxes = append([]string{}, ids...) } }
+func sandboxes(ids ...string) change {
+	return func(s *situation) { s.sandboxes = append([]string{}, ids...) }
+}
 func guests(ms ...reaper.VirtualMachine) change {
 	return func(s *situation) { s.guests = append(s.guests, ms...) }
 }
