@@ -244,7 +244,6 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 		of("the name is derived", present, inferred),
 		of("the allocation may be of an ADD in flight", moved, entry(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) })),
 		of("the store does not say its age", moved, entry(func(a *reaper.Allocation) { a.Created = time.Time{} })),
-		of("the policy reads no nodes", moved, func(s *situation) { s.nodes = nil }, terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release })),
 		of("it was made in the future", moved, entry(func(a *reaper.Allocation) { a.Created = noon.Add(time.Hour) })),
 	)
 	young := given(common, entry(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) }))
@@ -293,8 +292,6 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 	verdicts(t, common,
 		of("no pod hangs", decision{reaper.Orphaned, reaper.SandboxAbsent, ""}, pods(showing(other, ip2))),
 		of("a pod hangs on a ready node", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n1"))),
-		of("a pod hangs, and the policy reads no nodes", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n2")),
-			func(s *situation) { s.nodes = nil }, terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release })),
 		of("a pod hangs on a node that is not ready", hidden, pods(starting("n2"))),
 		of("a pod hangs on a node that is gone", hidden, pods(starting("n3"))),
 		of("a pod runs and does not show all that it should", hidden, pods(reaper.Pod{Ref: other, Node: "n1", AddressUnknown: true})),
