@@ -249,6 +249,11 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 	young := given(common, entry(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) }))
 	equal(t, "due", young.judge(t, noon)[0].Due, noon.Add(3*time.Minute))
 
+	// A policy that holds no unreachable node sees pods that moved all the same.
+	unheld := given(common, node(0, notReady("n1")), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release }))
+	unheld.ledger = unheld.seen(t, noon)
+	equal(t, "verdict where unreachable nodes do not hold", unheld.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Orphaned)
+
 	// The names of Calico's nodes may differ from those of the API server. If the store knows a
 	// node by the same name, they do not, also of a node that is gone.
 	neighbour := sibling
@@ -292,6 +297,8 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 	verdicts(t, common,
 		of("no pod hangs", decision{reaper.Orphaned, reaper.SandboxAbsent, ""}, pods(showing(other, ip2))),
 		of("a pod hangs on a ready node", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n1"))),
+		of("a pod hangs, and the policy holds no unreachable node", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n1")),
+			terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release })),
 		of("a pod hangs on a node that is not ready", hidden, pods(starting("n2"))),
 		of("a pod hangs on a node that is gone", hidden, pods(starting("n3"))),
 		of("a pod runs and does not show all that it should", hidden, pods(reaper.Pod{Ref: other, Node: "n1", AddressUnknown: true})),
