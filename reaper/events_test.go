@@ -106,15 +106,6 @@ func TestInterruptedRunIsAnnounced(t *testing.T) {
 	equal(t, "its context", events.announced[0].ctx, nil)
 }
 
-// Promise 5.
-func TestDryRunIsNotAnnounced(t *testing.T) {
-	harness, _ := waitingHarness(t)
-	harness.policy.DryRun = policy.Default().DryRun
-	events := (&fakeEvents{}).attach(harness)
-	harness.run(t)
-	equal(t, "announcements", len(events.announced), 0)
-}
-
 func TestEventThatWasNotWrittenIsAWarning(t *testing.T) {
 	h, _ := waitingHarness(t)
 	(&fakeEvents{err: errForbidden}).attach(h)

@@ -104,14 +104,6 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 	}
 }
 
-// Promise 1. Two allocations without a group are no siblings.
-func TestAllocationsWithoutAGroupAreDecidedAlone(t *testing.T) {
-	pools := groupOfTwo(func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "" })
-	pools[0].Allocations[0].Group = ""
-	s := situation{pools: pools}
-	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), decision{reaper.Suspected, reaper.PodAbsent, ""})
-}
-
 // Promise 1, 2. A group can be in several stores.
 func TestGroupOfTwoBackendsIsKeptTogether(t *testing.T) {
 	pools := groupOfTwo(func(a *reaper.Allocation) { a.Unreadable = "no JSON" })

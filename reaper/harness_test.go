@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -78,6 +79,7 @@ type situation struct {
 	pods   []reaper.Pod
 	sets   []reaper.StatefulSet
 	nodes  []reaper.Node
+	guests []reaper.VirtualMachine
 	ledger reaper.Ledger
 
 	sandboxes []string // of the node; nil if they were not read
@@ -97,17 +99,23 @@ func (s situation) terms() policy.Policy {
 func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
-	census := reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...)
-	if s.sandboxes != nil {
-		census = census.WithSandboxes(s.sandboxes...)
-	}
-	decisions := reaper.Judge(now, s.terms(), inv, census, s.ledger)
+	decisions := reaper.Judge(now, s.terms(), inv, s.census(t), s.ledger)
 	for _, d := range decisions {
 		if len(d.Evidence) == 0 {
 			t.Errorf("%s %s of %s has no evidence", d.Verdict, d.Reason, d.Allocation.Key)
 		}
 	}
 	return decisions
+}
+
+// census takes the census of the situation.
+func (s situation) census(t *testing.T) reaper.Census {
+	t.Helper()
+	census, err := reaper.TakeCensus(t.Context(), s.harness().options().Cluster, reaper.Scope{StatefulSets: true, Nodes: s.nodes != nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return census
 }
 
 // censusOf returns a census of these pods that begins now.
@@ -264,11 +272,22 @@ func (s situation) harness() *harness {
 	h.pods.Add(s.pods...)
 	h.pods.AddSets(s.sets...)
 	h.pods.AddNodes(s.nodes...)
+	h.pods.AddMachines(s.guests...)
 	h.onNode = s.sandboxes != nil
 	for _, id := range s.sandboxes {
 		h.pods.AddSandboxes(reaper.Sandbox{ID: id})
 	}
 	return h
+}
+
+// report returns the report of a dry run at noon over the situation.
+func (s situation) report(t *testing.T) reaper.Report {
+	t.Helper()
+	h := s.harness()
+	h.policy, h.ledgers.stored = s.terms(), s.ledger.Encode()
+	h.policy.DryRun = new(true)
+	h.policy.Limits.MaxFraction = new(1.0)
+	return h.run(t)
 }
 
 // seen returns the ledger after one more run over the pools and pods of the situation.
@@ -373,4 +392,35 @@ func (c *calls) listsFirst() []string {
 	}
 	slices.Sort(c.all[:n])
 	return c.all
+}
+
+// A fixedStore lists its pools and releases nothing.
+type fixedStore []reaper.Pool
+
+func (fixedStore) Name() string { return "fixed" }
+
+func (s fixedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
+	return func(yield func(reaper.Pool, error) bool) {
+		for _, pool := range s {
+			if !yield(pool, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (fixedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+	return tokenRecorder{}.Record(ctx, as)
+}
+
+func (fixedStore) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Compare(ctx, pool, rs)
+}
+
+func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return tokenRecorder{}.Restore(ctx, pool, rs)
+}
+
+func (fixedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
+	return make([]error, len(ws))
 }

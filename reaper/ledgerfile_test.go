@@ -53,7 +53,7 @@ func TestMergedLedgerHasAllOfBoth(t *testing.T) {
 		if !ab.Equal(b.Merge(a)) {
 			t.Errorf("%s with %s depends on the order", textOf(a), textOf(b))
 		}
-		if !ab.Merge(a).Equal(ab) || !ab.Merge(b).Equal(ab) || ab.Waiting() < max(a.Waiting(), b.Waiting()) {
+		if !ab.Merge(a).Equal(ab) || !ab.Merge(b).Equal(ab) || ab.Len() < max(a.Len(), b.Len()) {
 			t.Errorf("%s with %s is %s", textOf(a), textOf(b), textOf(ab))
 		}
 	})
@@ -70,4 +70,21 @@ func TestImpossibleFiguresRefuse(t *testing.T) {
 	equal(t, "store", contentsOf(t, m), before)
 	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
 	equal(t, "released after an operator looked", h.run(t).Summary.Released, 2)
+}
+
+// One ConfigMap has room for the nodes of 100,000 pods, on 1,000 nodes, and for the times of
+// each tenth.
+func TestLedgerOf110000EntriesFitsInOneConfigMap(t *testing.T) {
+	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
+	for i := range 100_000 {
+		key := ledgertest.Key(fmt.Sprint(i))
+		form.Nodes[key] = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%1000/250, i%250)
+		if i%10 == 0 {
+			form.Seen[key] = 1_790_000_000 + int64(i)
+		}
+	}
+	l := ledgerOfForm(t, form)
+	if size := len(l.Encode()); l.Len() != 110_000 || size > 1020<<10 {
+		t.Errorf("%d entries have %d bytes, want at most 1020 KiB", l.Len(), size)
+	}
 }

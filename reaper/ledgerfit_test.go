@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
@@ -13,7 +14,7 @@ import (
 func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 	key := ledgertest.Key
 	all := ledgertest.Ledger{
-		Restored: map[string]int64{key("restored"): 900},
+		Restored: map[string]int64{key("restored"): noon.Unix()},
 		Seen:     map[string]int64{key("old"): 1000, key("new"): 2000},
 		Graces:   map[string]int64{key("grace"): 60},
 		Nodes:    map[string]string{key("hung"): "n1/boot", key("live"): "n1"},
@@ -27,11 +28,14 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		func() { delete(all.Restored, key("restored")) },
 		func() { delete(all.Nodes, key("hung")) },
 	}
-	l := ledgerOfForm(t, all)
+	h := newHarness()
+	h.pods.Add(manyPods(7)...)
+	h.ledgers.stored = all.Encode()
 	for n := range len(drops) + 1 {
-		got, left := l.Fit(len(all.Encode()))
-		equal(t, fmt.Sprintf("without %d", n), textOf(got), textOf(ledgerOfForm(t, all)))
-		equal(t, "left out", left, n)
+		h.ledgers.capacity = len(all.Encode())
+		warnings := strings.Join(h.run(t).Warnings, "\n")
+		equal(t, fmt.Sprintf("without %d", n), h.ledgers.text(t), textOf(ledgerOfForm(t, all)))
+		equal(t, "warned of one", strings.Contains(warnings, ", and 1 were left out"), n > 0)
 		if n < len(drops) {
 			drops[n]()
 		}

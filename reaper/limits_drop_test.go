@@ -212,6 +212,21 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 				h.pods.Remove(pod.Ref)
 			}
 		}, false},
+		{"the pods were back in between, in a run over a limit", time.Hour, func(t *testing.T, h *harness) {
+			h.pods.Add(manyPods(40)...)
+			before := h.policy
+			h.policy.GracePeriod = &policy.Duration{}
+			h.policy.Limits.MaxFraction, h.policy.Limits.MinEntries = new(0.1), new(2)
+			_, err := reaper.Run(t.Context(), h.options())
+			equal(t, "over a limit", limitError(t, err) != nil, true)
+			h.policy = before
+			for _, pod := range manyPods(40)[10:] {
+				h.pods.Remove(pod.Ref)
+			}
+		}, false},
+		{"ten seconds later without a grace period", 10 * time.Second, func(_ *testing.T, h *harness) {
+			h.policy.GracePeriod = &policy.Duration{}
+		}, false},
 		{"the first refused run could not write", time.Hour, func(t *testing.T, h *harness) {
 			h.ledgers.put(t, `{"seen":{},"figures":{"pods":42}}`)
 		}, false},
@@ -329,4 +344,19 @@ func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
 	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":12}}`)
 	h.pods.Remove(app("live-2").Pod)
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
+}
+
+// Promise 2. The pods drop further before each run, each time by less than half.
+func TestDropInStepsStartsTheTimeAgain(t *testing.T) {
+	h, _ := afterDrop(t) // 42 to 11
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	h.policy.Limits.MinEntries = new(2)
+	for _, left := range []int{10, 6, 4, 2, 1} {
+		for _, pod := range manyPods(40)[left:] {
+			h.pods.Remove(pod.Ref)
+		}
+		_, err := reaper.Run(t.Context(), h.options())
+		equal(t, "refused", limitError(t, err) != nil, true)
+		h.now = h.now.Add(15 * time.Minute)
+	}
 }

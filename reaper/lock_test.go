@@ -75,15 +75,6 @@ func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 }
 
-// Promise 5.
-func TestDryRunTakesNoLock(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.DryRun = policy.Default().DryRun
-	lock := heldLock().attach(h)
-	h.run(t)
-	equal(t, "lock", lock.calls, nil)
-}
-
 func TestLockIsReleasedOnceByEveryEndOfARun(t *testing.T) {
 	for name, change := range map[string]func(*harness){
 		"well": func(*harness) {},

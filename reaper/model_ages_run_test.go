@@ -55,12 +55,12 @@ func TestModelHowOldALookMayBe(t *testing.T) {
 				tt.but(&c)
 				lost, outcomes := make(map[string]script), make(map[reaper.Outcome]int)
 				scripts(c.del, func(s script) (ended bool) {
-					m, alone := newAgesModel(t, c, s), newAgesModel(t, c, s)
+					m := newAgesModel(t, c, s)
 					report, _ := reaper.Run(t.Context(), m.options()) // a release that fails is an outcome
 					for _, e := range report.Entries {
 						outcomes[e.Outcome]++
 					}
-					if m.finish(); m.broken != "" && alone.finish() == "" {
+					if m.finish(); m.broken != "" && newAgesModel(t, c, s).finish() == "" {
 						lost[m.broken] = s
 					}
 					return m.ended

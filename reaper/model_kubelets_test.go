@@ -488,7 +488,11 @@ func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
 		{"names differ", false, []string{"adopted", "in flight", "names differ"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 5 { // the sequences of one Check miss rare ones
+			rounds := 5 // the sequences of one Check miss rare ones
+			if testing.Short() {
+				rounds = 2
+			}
+			for range rounds {
 				rapid.Check(t, func(t *rapid.T) { newKubeletModel(tt.known...).days(t, tt.fails) })
 			}
 		})

@@ -22,7 +22,11 @@ import (
 // allocation of a pod that is gone.
 func TestNoAddressOfAnExistingPodIsEverReleased(t *testing.T) {
 	// The hundred sequences of one rapid.Check would miss rare ones.
-	for range 20 {
+	rounds := 15
+	if testing.Short() {
+		rounds = 4
+	}
+	for range rounds {
 		synctest.Test(t, func(t *testing.T) {
 			// The bubble's T must not be asked for a deadline.
 			rapid.Check(struct{ testing.TB }{t}, someDaysOfACluster)

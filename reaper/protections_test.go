@@ -47,6 +47,8 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 		{"by several, one for good", []reservedIP{protecting("b", hours(1), ip2), protecting("a", nil, ip2), protecting("c", hours(2), ip2)}, 0, never, held + "for good"},
 		{"shorter than the grace period", []reservedIP{protecting("a", hours(1), ip2)}, 2 * time.Hour, 2 * time.Hour, ""},
 		{"as long as the grace period", []reservedIP{protecting("a", hours(1), ip2)}, time.Hour, time.Hour, ""},
+		{"a little shorter than the grace period, which a jitter cuts short", []reservedIP{protecting("a", new(14*time.Minute+40*time.Second), ip2)},
+			15 * time.Minute, 15 * time.Minute, ""},
 		{"longer than the grace period", []reservedIP{protecting("a", hours(2), ip2)}, time.Hour, 2 * time.Hour, held + "until 2026-03-01T14:00:00Z"},
 		{"since the pod went, and grace since it was seen", []reservedIP{podDeletedAt(protecting("a", hours(1), ip2), noon.Add(-50*time.Minute))},
 			15 * time.Minute, 15 * time.Minute, ""},

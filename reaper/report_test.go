@@ -3,6 +3,8 @@ package reaper_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
@@ -41,133 +43,11 @@ func TestReportInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "report", string(got), `{
- "apiVersion": "ip-reaper/v1alpha1",
- "kind": "ReapReport",
- "run": {
-  "id": "run-1",
-  "startedAt": "2026-03-01T12:00:00Z",
-  "finishedAt": "2026-03-01T12:00:00Z",
-  "dryRun": false,
-  "version": "v1",
-  "cluster": "https://cluster",
-  "policy": {
-   "gracePeriod": "0s",
-   "minAge": "0s"
-  },
-  "memory": true
- },
- "result": {
-  "exitCode": 0
- },
- "leaked": {
-  "total": 1,
-  "due": 0,
-  "released": 1,
-  "waiting": 0,
-  "held": 0,
-  "heldBy": []
- },
- "summary": {
-  "entries": 2,
-  "inUse": 1,
-  "held": 0,
-  "suspected": 0,
-  "planned": 1,
-  "released": 1,
-  "changed": 0,
-  "failed": 0
- },
- "backends": [
-  {
-   "name": "memory",
-   "status": "ok",
-   "entries": 2,
-   "inUse": 1,
-   "held": 0,
-   "suspected": 0,
-   "planned": 1,
-   "released": 1,
-   "changed": 0,
-   "failed": 0
-  },
-  {
-   "name": "broken",
-   "status": "failed",
-   "message": "no list",
-   "failures": [
-    "no list"
-   ]
-  }
- ],
- "networks": [],
- "pools": [
-  {
-   "backend": "memory",
-   "name": "a",
-   "range": "10.0.0.0/24",
-   "capacity": 254,
-   "used": 1,
-   "live": 1,
-   "leaked": 0,
-   "protected": 0,
-   "other": 0,
-   "free": 253,
-   "allocatedBefore": 2,
-   "allocatedAfter": 1
-  }
- ],
- "entries": [
-  {
-   "backend": "memory",
-   "pool": "a",
-   "key": "1",
-   "ip": "10.0.0.1",
-   "owner": {
-    "namespace": "default",
-    "pod": "live-1",
-    "sandbox": "sandbox-live-1",
-    "interface": "net1"
-   },
-   "verdict": "inUse",
-   "reason": "PodPresent",
-   "rule": 5,
-   "leaked": false,
-   "evidence": [
-    {
-     "source": "network-status annotation",
-     "says": "the pod shows the address"
-    }
-   ],
-   "outcome": "kept"
-  },
-  {
-   "backend": "memory",
-   "pool": "a",
-   "key": "2",
-   "ip": "10.0.0.2",
-   "owner": {
-    "namespace": "default",
-    "pod": "gone-1",
-    "sandbox": "sandbox-gone-1",
-    "interface": "net1"
-   },
-   "verdict": "orphan",
-   "reason": "PodAbsent",
-   "rule": 33,
-   "leaked": true,
-   "evidence": [
-    {
-     "source": "list of pods",
-     "says": "the pod does not exist"
-    }
-   ],
-   "firstSeen": "2026-03-01T12:00:00Z",
-   "due": "2026-03-01T12:00:00Z",
-   "outcome": "released"
-  }
- ]
-}`)
+	want, err := os.ReadFile("testdata/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "report", string(got), strings.TrimSpace(string(want)))
 }
 
 // An empty report has empty lists, not null.

@@ -199,10 +199,23 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 	r.wantRestored(t)
 }
 
-// Promise 5. A dry run of a restore writes no ledger.
-func TestDryRunOfARestoreRemembersNothing(t *testing.T) {
-	r := newReleasedHarness(t)
-	saves := r.ledgers.saves
-	r.restore(t, r.remembered, func(o *reaper.RestoreOptions) { o.DryRun = true })
-	equal(t, "writes of the ledger", r.ledgers.saves, saves)
+// What was restored is held, also if its pod is known only by a sibling of its sandbox, which stays
+// released.
+func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
+	a := reaper.Allocation{Key: "1", IP: ip1, Token: "t1", Owner: reaper.Owner{Sandbox: "s1"}}
+	w := newSequence(namedStore{fixedStore{poolOf(a)}, "whereabouts"}, namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+	w.policy.Pods.Unnamed = policy.Release
+	w.run(t)
+	w.now = w.now.Add(30 * time.Minute)
+	e := w.entry(t, "whereabouts")
+	h := newHarness(namedStore{fixedStore{}, "whereabouts"})
+	h.pods, h.ledgers, h.now = w.pods, w.ledger, w.now
+	h.restore(t, h.remembered, func(o *reaper.RestoreOptions) {
+		o.Journal.Records = []reaper.Record{{Backend: "whereabouts", Pool: "pool", Key: "1", IP: ip1.String(), Owner: e.Owner}}
+	})
+	w.stores[1].fixedStore = fixedStore{poolOf()}
+	for range 3 {
+		w.now = w.now.Add(30 * time.Minute)
+		kept(t, "restored", w.entry(t, "whereabouts"))
+	}
 }

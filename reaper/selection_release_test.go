@@ -9,34 +9,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The allocations that one ADD made are released together or not at all, so they are
-// selected together.
-func TestGroupIsSelectedAsAWhole(t *testing.T) {
-	for _, live := range []bool{false, true} {
-		m := backendtest.NewHandled("handled")
-		m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-		h := newHarness(m.Backend()).selecting(reaper.Selection{Pools: []string{"a"}})
-		h.pods.Add(reaper.Pod{Ref: other})
-		for pool, name := range map[string]string{"a": "gone-1", "b": "gone-1", "c": "gone-2"} {
-			a, err := m.Reserve(pool, app(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if pool == "b" && live {
-				h.pods.Add(showing(other, a.IP))
-			}
-		}
-		report := h.run(t)
-		released := 2
-		if live {
-			released = 0
-		}
-		equal(t, "released", report.Summary.Released, released)
-		equal(t, "entries", report.Summary.Entries, 2)
-		equal(t, "allocations left", len(contentsOf(t, m)), 3-released)
-	}
-}
-
 // An address is free only if no store has it. So the reservation of an address is
 // selected with the entry of its pool.
 func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {

@@ -168,16 +168,9 @@ func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
 // Promise 1. The mirror of a static pod is deleted by force. Its sandbox goes on, and its
 // kubelet makes it again within 90 s.
 func TestMirrorPodMayBeMissing(t *testing.T) {
-	a := calicoOf("n1")
-	a.Owner.Pod.Name = "web-n1"
-	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
-	w.policy.GracePeriod = &policy.Duration{}
-	w.cluster(nil, ready("n1"))
-	w.run(t)
-	w.now = w.now.Add(3*time.Minute - time.Second)
-	kept(t, "in time for its kubelet", w.entry(t, "calico"))
-	w.now = w.now.Add(time.Second)
-	goes(t, "after that", w.entry(t, "calico"))
+	mirror := calicoOf("n1")
+	mirror.Owner.Pod.Name = "web-n1"
+	given(entry(func(a *reaper.Allocation) { *a = mirror }), nodes(ready("n1")), waits(0, 0)).ripens(t, 3*time.Minute)
 }
 
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
@@ -332,17 +325,77 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 	}
 }
 
-// Promise 1. The earlier pod gets its time to end.
-func TestEarlierPodGetsItsTimeToEnd(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-	first := showing(web, ip2)
-	first.Node, first.InStatus, first.TerminationGrace = "n1", 1, time.Hour
-	w.cluster([]reaper.Pod{first}, ready("n1"))
+// Promise 1. No run saw the earlier pod, which runs on n1. A later one of its name, on n2, claims
+// its address in an annotation, and the store has the address of its status for another sandbox:
+// so the claim tells no node.
+func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
+	heir := showing(web, ip9, ip1)
+	heir.Node, heir.InStatus, heir.TerminationGrace = "n2", 1, 30*time.Second
+	primary := calicoOf("n2")
+	primary.IP, primary.Owner.Sandbox, primary.Group = ip9, "s2", "handle-s2"
+	w := newSequence(
+		namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"},
+		namedStore{fixedStore{poolOf(primary)}, "calico"})
+	w.cluster([]reaper.Pod{heir}, notReady("n1"), ready("n2"))
 	w.run(t)
-	w.cluster([]reaper.Pod{waiting(0)}, ready("n1"))
-	w.run(t)
-	w.now = w.now.Add(time.Hour)
-	kept(t, "within its hour", w.entry(t, "calico"))
-	w.now = w.now.Add(time.Minute)
-	goes(t, "after its hour", w.entry(t, "calico"))
+	w.now = w.now.Add(30 * time.Minute)
+	w.cluster(nil, notReady("n1"), ready("n2"))
+	e := w.entry(t, "whereabouts")
+	equal(t, "verdict", decision{e.Verdict, e.Reason, e.Note}, nodeUnknown("n1"))
+}
+
+// The node of a pod that would take a day to end is fenced. Or its object is deleted: then the
+// machine may still run, and its kubelet gets an hour.
+func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes []reaper.Node
+		after time.Duration
+	}{
+		"fenced": {[]reaper.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
+		"gone":   {[]reaper.Node{ready("n2")}, 61 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+			pod := showing(web, ip2)
+			pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", 24*time.Hour
+			w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
+			w.run(t)
+			w.cluster(nil, tt.nodes...)
+			w.run(t)
+			w.now = w.now.Add(tt.after - time.Minute)
+			kept(t, "a minute before", w.entry(t, "calico"))
+			w.now = w.now.Add(time.Minute)
+			goes(t, "in time", w.entry(t, "calico"))
+		})
+	}
+}
+
+// Nodes that join, or are ready again, all the time or now and then, hold no older allocation for
+// ever.
+func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {
+	joins := func(now time.Time) reaper.Node {
+		return reaper.Node{Name: "n9", Created: now.Add(-20 * time.Second), Since: now.Add(-20 * time.Second)}
+	}
+	back := func(now time.Time) reaper.Node {
+		return reaper.Node{Name: "n9", Ready: true, Since: now.Add(-2 * time.Minute)}
+	}
+	for name, tt := range map[string]struct {
+		every int // how often, in runs
+		node  func(now time.Time) reaper.Node
+	}{"a node joins before each run": {1, joins}, "before each second run": {2, joins}, "a node is ready again": {1, back}} {
+		w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
+		w.policy.GracePeriod = &policy.Duration{Duration: 30 * time.Minute}
+		var e reaper.Entry
+		for n := range 96 {
+			w.now = w.now.Add(15 * time.Minute)
+			w.cluster(nil, ready("n1"))
+			if n%tt.every == 0 {
+				w.cluster(nil, ready("n1"), tt.node(w.now))
+			}
+			if e = w.entry(t, "whereabouts"); e.Verdict == reaper.Orphaned {
+				break
+			}
+		}
+		goes(t, "after a day, "+name, e)
+	}
 }

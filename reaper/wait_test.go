@@ -297,3 +297,19 @@ func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 		equal(t, "released", h.run(t).Summary.Released, 2)
 	})
 }
+
+// Promise 7. Limits are those of a run, however often it looks.
+func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
+	for name, limit := range map[string]func(*policy.Limits){
+		"limits.maxReleases": func(l *policy.Limits) { l.MaxReleases = new(1) },
+		"limits.maxFraction": func(l *policy.Limits) { l.MaxFraction, l.MinEntries = new(0.6), new(3) },
+	} {
+		h, _ := waitingHarness(t)
+		shortenGrace(h, 0)
+		limit(&h.policy.Limits)
+		(&fakeSleep{}).attach(h)
+		report, err := reaper.Run(t.Context(), h.options())
+		equal(t, "limit", limitError(t, err).Limit, name)
+		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Refused})
+	}
+}

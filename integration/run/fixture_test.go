@@ -1,7 +1,7 @@
-// Package run_test shows on a real API server, with real allocations and the real
-// binary, what a run and a restoration do around the stores: they wait, they count, they
-// refuse, they keep what something protects, they leave another run alone, they report,
-// push figures and write events, and they put back what a run released. The numbers in
+// Package run_test shows on a real API server, with real allocations and the real binary, what a
+// run and a restoration do as a process among others: they take the lock, they keep their ledger,
+// they are stopped, they meet what is forbidden or changed meanwhile, they push figures, and they
+// put back what a run released. What a run decides is proved in package reaper. The numbers in
 // the comments are those of the promises in docs/design.md.
 package run_test
 

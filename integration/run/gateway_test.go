@@ -87,16 +87,15 @@ func listening(log string) string {
 // figures are values by name and labels, as name{label="value"}.
 type figures map[string]float64
 
-// scrape reads what Prometheus would, of the group with these labels beside the job:
-// the figures of runs, and when the last success was, or 0. The labels that the
-// gateway adds are left out.
-func (g *gateway) scrape(group ...string) (figures, float64) {
-	g.Helper()
-	all, success := figures{}, 0.0
+// parse reads what Prometheus would, of the group with these labels beside the job, and of the
+// group with the time of its last success. The labels of groups are left out.
+func parse(t *testing.T, text string, group ...string) figures {
+	t.Helper()
+	all := figures{}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(g.text()))
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
-		g.Fatal(err)
+		t.Fatal(err)
 	}
 	for name, family := range families {
 		if !strings.HasPrefix(name, "ip_reaper_") {
@@ -107,29 +106,25 @@ func (g *gateway) scrape(group ...string) (figures, float64) {
 			for _, l := range metric.GetLabel() {
 				pair := fmt.Sprintf("%s=%q", l.GetName(), l.GetValue())
 				switch l.GetName() {
-				case "job", "instance":
-				case "cluster", "outcome":
+				case "job", "instance", "outcome":
+				case "cluster":
 					by = append(by, pair)
 				default:
 					labels = append(labels, pair)
 				}
 			}
-			switch {
-			case slices.Equal(by, group):
+			if slices.Equal(by, group) {
 				all[name+"{"+strings.Join(labels, ",")+"}"] = metric.GetGauge().GetValue()
-			case slices.Equal(by, append(slices.Clone(group), `outcome="success"`)):
-				success = metric.GetGauge().GetValue()
 			}
 		}
 	}
-	return all, success
+	return all
 }
 
 // want compares what stands in the gateway with figures.
 func (g *gateway) want(want figures, group ...string) {
 	g.Helper()
-	got, _ := g.scrape(group...)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, parse(g.T, g.text(), group...)); diff != "" {
 		g.Errorf("figures (-want +got):\n%s", diff)
 	}
 }

@@ -85,17 +85,3 @@ func TestLockOfAKilledRunIsTakenOverWhenItHasExpired(t *testing.T) {
 		t.Errorf("the lease is %q's after %d transitions, want no holder after one", *after.HolderIdentity, *after.LeaseTransitions)
 	}
 }
-
-// Nothing that is safe rests on the lock: one that cannot be had is a warning.
-func TestRunGoesOnWithoutALock(t *testing.T) {
-	for _, request := range []string{"get leases", "create leases"} {
-		t.Run(request, func(t *testing.T) {
-			f := newFixture(t)
-			f.leak("web-0")
-			f.toReaper.Before(proxy.On(request), proxy.Always(proxy.Forbidden()))
-			report := f.reap(reap.ExitDone, atOnce).Report
-			f.wantSaid(report, decisions{"web-0": released})
-			f.wantText(strings.Join(report.Warnings, "\n"), "the lock could not be taken, so another run may go on at the same time: lease "+home+"/ip-reaper: injected: forbidden")
-		})
-	}
-}

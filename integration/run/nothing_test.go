@@ -8,7 +8,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
-	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -107,22 +106,6 @@ func (f *fixture) wantDone(want int) {
 	if got := f.reap(reap.ExitDone, atOnce+"limits: {maxFraction: 1}\n").Report.Summary.Released; got != want || got == 0 {
 		f.Errorf("%d were released, and the dry run had planned %d", got, want)
 	}
-}
-
-// A dual-stack pod has an entry and a reservation of either family: a dry run plans all
-// four, and the run after it releases them (promise 5).
-func TestDryRunPlansBothFamilies(t *testing.T) {
-	f := newFixture(t)
-	dual := plugin.Network{Range: "10.1.0.0/24", Ranges: []plugin.Range{{Range: "fd10::/120"}}}
-	_, err := f.plugin.Add(t.Context(), dual, plugin.Pod{Namespace: shop, Name: "web-0"}, "sandbox-of-web-0", "net1")
-	f.must(err)
-	before := f.versions()
-	report := f.reap(reap.ExitDone, atOnce+"limits: {maxFraction: 1}\n", "--dry-run").Report
-	f.wantUnwritten(before)
-	if n := report.Summary.Planned; n != 4 {
-		t.Errorf("%d planned, want 4", n)
-	}
-	f.wantDone(4)
 }
 
 // A mistake of the operator is found before the API server is contacted.

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -59,17 +58,6 @@ func noteOf(r *reap.Report, pod string) string {
 		}
 	}
 	return ""
-}
-
-// What became unreadable after the listing keeps the object, which could not be
-// written down: the address was, and goes.
-func TestReservedIPThatCannotBeWrittenDownStays(t *testing.T) {
-	f := newFixture(t)
-	f.leak("web-0")
-	f.reserve("ReservedIP", "web", expired())
-	f.toReaper.Before(proxy.Nth(2, proxy.On("list reservedips")), func(context.Context, proxy.Request) proxy.Action { return proxy.Forbidden() })
-	f.wantSaid(f.reap(reap.ExitPartial, atOnce+reservedIPs).Report, decisions{"web-0": released, "object web": failed})
-	f.wantObjects("web")
 }
 
 // The other way round: an object goes after the addresses that it keeps, and not while a

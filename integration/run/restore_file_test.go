@@ -41,24 +41,3 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	}
 	w.WantStores("after the restoration from stdin", w.Before)
 }
-
-// A file that is there may be the only journal of another run. The run contacts no server
-// and leaves the file as it is.
-func TestRunDoesNotWriteOverAJournal(t *testing.T) {
-	w := world.New(t, calico.KubernetesT(t))
-	precious := file(w, "journal", "precious")
-	for _, path := range []string{precious, w.Dir + "/no/folder", "-"} {
-		w.Ends(reap.ExitUsage, w.Starts("run", world.ReleaseNow, "--journal="+path))
-	}
-	if got := w.Proxy.Counts(); len(got) > 0 {
-		t.Errorf("requests %v, want none", got)
-	}
-	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
-		t.Errorf("the file holds %q, %v", text, err)
-	}
-	w.WantStores("after runs that were refused", w.Before)
-	w.Run(world.ReleaseNow, "--journal="+w.Dir+"/new", "--dry-run")
-	if _, err := os.Stat(w.Dir + "/new"); !os.IsNotExist(err) {
-		t.Errorf("a dry run has made its file: %v", err)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
@@ -26,55 +25,6 @@ func ledgerWritten(r proxy.Request) bool {
 // something. A run also lists ConfigMaps before its first look, of all namespaces.
 func journalsListed(r proxy.Request) bool {
 	return r.String() == "list configmaps" && r.Namespace == home
-}
-
-// One run sits out the grace period and releases.
-func TestRunWaitsForTheEndOfTheGracePeriod(t *testing.T) {
-	f := newFixture(t)
-	f.live("web-0")
-	f.leak("web-1")
-	report := f.reap(reap.ExitDone, short, "--wait").Report
-	f.wantSaid(report, decisions{"web-0": present, "web-1": released})
-	if took := report.Run.FinishedAt.Sub(report.Run.StartedAt); took < time.Second {
-		t.Errorf("the run took %v, which is less than the grace period", took)
-	}
-	if pools := report.Pools; len(pools) != 1 || pools[0].AllocatedBefore != 2 || pools[0].AllocatedAfter != 1 {
-		t.Errorf("pools %+v, want one that had 2 and has 1", pools)
-	}
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": present})
-}
-
-// By flags, an outage Job replaces the policy's own terms. It keeps the rules, and does not
-// wait for the hour of one of them.
-func TestFlagsReplaceTheTermsOfThePolicyAndKeepItsRules(t *testing.T) {
-	f := newFixture(t)
-	f.live("web-0")
-	for _, pod := range []string{"web-1", "held-0", "slow-0"} {
-		f.leak(pod)
-	}
-	policy := strings.Replace(short, "gracePeriod: 1s\nrules:\n", "gracePeriod: 24h\nrules:\n- match: {pods: [\"held-*\"]}\n  hold: true\n", 1)
-	policy = strings.Replace(strings.Replace(policy, "dryRun: false", "dryRun: true", 1), "minAge: 0s", "minAge: 24h", 1)
-	report := f.reap(reap.ExitDone, policy, "--dry-run=false", "--grace-period=1s", "--min-age=0s", "--wait=1m").Report
-	f.wantSaid(report, decisions{"web-0": present, "web-1": released, "held-0": "held RuleHold kept", "slow-0": suspected})
-}
-
-// Limits are those of a run, however often it looks; and what an earlier look released
-// is in the report of one that was refused (promise 7).
-func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
-	for limit, says := range map[string]string{
-		"maxReleases: 1":                  "limits.maxReleases: the plan releases 2 of 2 allocations, allowed is 1",
-		"maxFraction: 0.5, minEntries: 2": "limits.maxFraction: the plan releases 2 of 2 allocations, allowed is a fraction of 0.5",
-	} {
-		t.Run(limit, func(t *testing.T) {
-			f := newFixture(t)
-			f.leak("soon")
-			f.leak("late")
-			policy := header + noCalico + "gracePeriod: 1s\nrules:\n- match: {pods: [soon]}\n  gracePeriod: 0s\nlimits: {" + limit + "}\n"
-			result := f.reap(reap.ExitLimit, policy, "--wait")
-			f.wantSaid(result.Report, decisions{"soon": released, "late": refused})
-			f.wantText(result.Stderr, says+"; 1 were released before, and nothing since")
-		})
-	}
 }
 
 // SIGTERM ends a run that waits, at any moment: 130, a report that is true, nothing

@@ -1,0 +1,258 @@
+package reaper_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// A rival is two allocations of one pod, of which the first may be of a sandbox that is no more.
+type rival struct {
+	older, newer *reaper.Allocation
+	pod          *reaper.Pod
+}
+
+// A proof is a rival with a change, and the decision on the older allocation.
+type proof struct {
+	name   string
+	want   decision
+	change func(r rival)
+}
+
+// replaced is the decision on an allocation whose pod has another one, with 10.0.0.2.
+var replaced = decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
+
+// ip3 and ip9 are addresses that the allocations of rivals do not have.
+var ip3, ip9 = netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.0.0.9")
+
+// proves judges the rivals, which are in pools of their own if apart is set. Another pod shows
+// 10.0.0.9.
+func proves(t *testing.T, apart bool, situations func() (older, newer reaper.Allocation, pod reaper.Pod), proofs ...proof) {
+	t.Helper()
+	for _, p := range proofs {
+		t.Run(p.name, func(t *testing.T) {
+			older, newer, pod := situations()
+			if p.change != nil {
+				p.change(rival{&older, &newer, &pod})
+			}
+			s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod, showing(other, ip9)}}
+			if apart {
+				there := poolOf(newer)
+				there.Name = "there"
+				s.pools = []reaper.Pool{poolOf(older), there}
+			}
+			equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), p.want)
+			if p.want == replaced {
+				for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
+					s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
+					equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]), held(reaper.SandboxReplaced, replaced.Note))
+				}
+			}
+		})
+	}
+}
+
+// supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
+// address, and one of 10.0.0.1 by an older version of the plugin, which names no interface.
+func supersededSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+	older, newer = webAllocation(), webAllocation()
+	older.Owner.Interface, older.NeverAdopted = "", true
+	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
+	return older, newer, showing(web, ip2)
+}
+
+// Promise 1, 2. Each case that is kept lacks one part of the proof.
+func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
+	proves(t, false, supersededSituation,
+		proof{"all is proved", replaced, nil},
+		proof{"neither allocation names an interface, so either may be the older", present, func(r rival) { r.newer.Owner.Interface, r.newer.NeverAdopted = "", true }},
+		proof{"both allocations name the interface, so either may be the older", present, func(r rival) { r.older.Owner.Interface, r.older.NeverAdopted = "net1", false }},
+		proof{"a later sandbox may adopt the allocation", present, func(r rival) { r.older.NeverAdopted = false }},
+		proof{"both are of one sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "s1" }},
+		proof{"this allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
+		proof{"the other allocation names no sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "" }},
+		proof{"the pod shows both addresses", present, func(r rival) { *r.pod = showing(web, ip1, ip2) }},
+		proof{"the pod shows the other address, but on no interface", present, func(r rival) { r.pod.Interfaces = nil }},
+		proof{"the pod shows the other address on another interface", present, func(r rival) { r.pod.Interfaces = on("net2", ip2) }},
+		proof{"the other allocation is for another interface", present, func(r rival) { r.newer.Owner.Interface = "net2" }},
+		proof{"the other allocation is another pod's", present, func(r rival) { r.newer.Owner.Pod = other }},
+		proof{"the other allocation cannot be read", present, func(r rival) { r.newer.Unreadable = "no JSON" }},
+		proof{"the other allocation is for the same address", present, func(r rival) { r.newer.IP = r.older.IP }},
+		proof{"the other allocation is not a pod's", present, func(r rival) { r.newer.Foreign = "a tunnel" }},
+		proof{"the pod of the other allocation is inferred", present, func(r rival) { r.newer.Inferred = true }},
+		proof{"the other allocation holds no address any more", present, func(r rival) { r.newer.EmptyHandle = true }},
+		proof{"the pod's status cannot be read as a whole", present, func(r rival) { r.pod.AddressUnknown = true }},
+		proof{"the pod leaves out a network, which may have this address", present, func(r rival) { r.pod.LeavesOut = true }},
+		proof{"the pod shows another address, which this pool does not hold", present, func(r rival) { *r.pod = showing(web, ip3) }},
+	)
+	proves(t, true, supersededSituation, proof{"the other allocation is in another pool", present, nil})
+}
+
+// Promise 1, 2. The pod owns all its annotations. If the store has the address of the pod's
+// status for one of the sandboxes, that one is its sandbox.
+func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		sandbox string // that has the address of the status
+		change  func(primary *reaper.Allocation, pod *reaper.Pod)
+		want    decision
+	}{
+		{"the other", "s2", nil, replaced},
+		{"this one, and the pod claims the address of the other", "s1", nil, present},
+		{"a third one", "s3", nil, present},
+		{"the pod only claims that address", "s2", func(_ *reaper.Allocation, pod *reaper.Pod) { pod.InStatus = 0 }, present},
+		{"the address is another pod's", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.Owner.Pod = other }, present},
+		{"sandboxes adopt the allocations of that store", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.SandboxOwned = false }, present},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			older, newer, pod := supersededSituation()
+			older.Owner.Interface, older.NeverAdopted = "net1", false // no version tells them apart
+			primary := webAllocation()
+			primary.Key, primary.IP, primary.Token, primary.SandboxOwned = "9", netip.MustParseAddr("10.9.0.9"), "t9", true
+			primary.Owner.Sandbox = tt.sandbox
+			pod.Addresses, pod.InStatus = append([]netip.Addr{primary.IP}, pod.Addresses...), 1
+			if tt.change != nil {
+				tt.change(&primary, &pod)
+			}
+			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{"store", []step{{pool: poolOf(primary)}}})
+			equal(t, "verdict", decisionOf(reaper.Judge(noon, policy.Default(), inv, censusOf(pod), reaper.Ledger{})[0]), tt.want)
+		})
+	}
+}
+
+// laterSandboxSituation returns an allocation of sandbox s1, and one that sandbox s2
+// got a minute later. The pod names no sandbox, and shows the address of s2.
+func laterSandboxSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+	older, newer = webAllocation(), webAllocation()
+	older.SandboxOwned, newer.SandboxOwned = true, true
+	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
+	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
+	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
+	return older, newer, reaper.Pod{Ref: web, Addresses: []netip.Addr{ip2}}
+}
+
+// Promise 1, 2. Each case that is kept lacks one part of the proof. Plugins that only
+// use Calico's IPAM do not write the sandbox into the pod's annotations.
+func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
+	proves(t, true, laterSandboxSituation,
+		proof{"all is proved", replaced, nil},
+		proof{"the other allocation is older", present, func(r rival) { r.older.Created, r.newer.Created = r.newer.Created, r.older.Created }},
+		proof{"both are of the same moment", present, func(r rival) { r.older.Created = r.newer.Created }},
+		proof{"this allocation has no age", present, func(r rival) { r.older.Created = time.Time{} }},
+		proof{"the other allocation has no age", present, func(r rival) { r.newer.Created = time.Time{} }},
+		proof{"both are of one sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "s1" }},
+		proof{"this allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
+		proof{"the other allocation names no sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "" }},
+		proof{"the other allocation is another pod's", present, func(r rival) { r.newer.Owner.Pod = other }},
+		proof{"the other allocation cannot be read", present, func(r rival) { r.newer.Unreadable = "no JSON" }},
+		proof{"the pod of the other allocation is inferred", present, func(r rival) { r.newer.Inferred = true }},
+		proof{"the pod shows another address", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip3} }},
+		proof{"the pod shows both addresses", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip2, ip1} }},
+		proof{"the pod still shows the address of the older one", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip1} }},
+		proof{"the pod does not show all that it should", present, func(r rival) { r.pod.AddressUnknown = true }},
+		proof{"the pod leaves out a network that never has an address", replaced, func(r rival) { r.pod.LeavesOut = true }},
+		proof{"the pod names this sandbox", present, func(r rival) { r.pod.Sandbox = "s1" }},
+		proof{"this allocation is of another node, whose clock may be wrong", present, func(r rival) { r.older.Owner.Node = "node-2" }},
+		proof{"no allocation names its node", present, func(r rival) { r.older.Owner.Node, r.newer.Owner.Node = "", "" }},
+		proof{"this allocation is of another node, and long before", replaced, func(r rival) {
+			r.older.Owner.Node, r.newer.Created = "node-2", r.older.Created.Add(4*time.Minute+time.Second)
+		}},
+	)
+	// While the ADD of the newer sandbox is in flight, the pod shows the address of the older one.
+	older, newer, pod := laterSandboxSituation()
+	pod.Addresses = []netip.Addr{older.IP}
+	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	equal(t, "verdict on the newer", decisionOf(s.judge(t, noon)[1]), present)
+}
+
+// sandboxSituation returns an allocation of sandbox s1, one that sandbox s2 got a minute
+// later, and their pod, which shows sandbox s2 and its address.
+func sandboxSituation() (a, later reaper.Allocation, pod reaper.Pod) {
+	a, later, pod = laterSandboxSituation()
+	pod.Sandbox = "s2"
+	return a, later, pod
+}
+
+// Promise 1, 2. Each case that is kept lacks one part of the proof.
+func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
+	proves(t, false, sandboxSituation,
+		proof{"all is proved", replaced, nil},
+		proof{"the allocation names no interface", replaced, func(r rival) { r.older.Owner.Interface = "" }},
+		proof{"the pod shows no address of the store", replaced, func(r rival) { r.pod.Addresses = []netip.Addr{ip3} }},
+		proof{"the pod claims a sandbox that the store does not have", present, func(r rival) { r.pod.Sandbox, r.pod.Addresses = "forged", []netip.Addr{ip3} }},
+		proof{"the pod claims a sandbox of another pod", present, func(r rival) { r.newer.Owner.Pod = other }},
+		proof{"the pod claims its sandbox before this one", present, func(r rival) { r.newer.Created = r.older.Created.Add(-time.Minute) }},
+		proof{"the later sandbox is of another node, whose clock may be wrong", present, func(r rival) { r.newer.Owner.Node = "node-2" }},
+		proof{"the later allocation is of the future", present, func(r rival) { r.newer.Created = noon.Add(time.Second) }},
+		proof{"the later allocation cannot be read", present, func(r rival) { r.newer.Unreadable = "no JSON" }},
+		proof{"the store does not say when, and the pod claims the sandbox", present, func(r rival) { r.older.Created = time.Time{} }},
+		proof{"the store does not say when, and the status has an address of the sandbox", replaced, func(r rival) { r.older.Created, r.pod.InStatus = time.Time{}, 1 }},
+		proof{"the pod shows the same sandbox", present, func(r rival) { r.pod.Sandbox = "s1" }},
+		proof{"the allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
+		proof{"the pod shows no address", present, func(r rival) { r.pod.Addresses = nil }},
+		proof{"the pod does not show all that it should", present, func(r rival) { r.pod.AddressUnknown = true }},
+		proof{"the pod shows this address too", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip2, ip1} }},
+		proof{"sandboxes may adopt allocations of others", present, func(r rival) { r.older.SandboxOwned = false }},
+		proof{"another pod shows the address", shown, func(r rival) { r.older.IP = ip9 }},
+	)
+	// The status has an address that this sandbox got on another interface, so it is the pod's
+	// sandbox, and the annotations are false or late.
+	a, later, pod := sandboxSituation()
+	sibling := a
+	sibling.Key, sibling.IP, sibling.Token = "3", ip3, "t3"
+	pod.Addresses, pod.InStatus = []netip.Addr{ip3, ip2}, 1
+	s := situation{pools: []reaper.Pool{poolOf(a, later, sibling)}, pods: []reaper.Pod{pod}}
+	equal(t, "verdict on a sandbox with an address of the status", decisionOf(s.judge(t, noon)[0]), present)
+}
+
+// Promise 1. While the ADD of a new sandbox is in flight, its pod still shows the old one, and
+// the new allocation looks replaced. No ADD takes longer than 4 minutes, so an older allocation
+// is not that of the ADD in flight; but an adopted one can be older than its sandbox.
+func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
+	const m = time.Minute
+	old := noon.Add(-4 * m)
+	for _, tt := range []struct {
+		name          string
+		adopted       bool
+		created       time.Time
+		grace, minAge time.Duration
+		want          time.Duration // after noon
+	}{
+		{"of unknown age", false, time.Time{}, 0, 0, 4 * m},
+		{"of unknown age, and a longer minAge", false, time.Time{}, m, 6 * m, 6 * m},
+		{"of unknown age, and a longer grace", false, time.Time{}, 9 * m, 6 * m, 9 * m},
+		{"as old as an ADD can be", false, old, 0, 0, 0},
+		{"long known, with a grace", false, noon.Add(-time.Hour), m, 6 * m, m},
+		{"a second younger", false, old.Add(time.Second), 0, 0, time.Second},
+		{"a second younger, with a grace", false, old.Add(time.Second), m, 0, m},
+		{"made at noon", false, noon, 0, 0, 4 * m},
+		{"made at noon, and a minAge", false, noon, 0, 6 * m, 6 * m},
+		{"adopted", true, time.Time{}, 0, 0, 4 * m},
+		{"adopted, and of long ago", true, noon.Add(-24 * time.Hour), 0, 0, 4 * m},
+		{"adopted, and a longer minAge", true, time.Time{}, m, 6 * m, 6 * m},
+		{"adopted, and a longer grace", true, time.Time{}, 10 * m, 6 * m, 10 * m},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, later, pod := sandboxSituation()
+			later.Created, pod.InStatus = time.Time{}, 1
+			if tt.adopted {
+				a, later, pod = supersededSituation()
+			}
+			a.Created = tt.created
+			s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: []reaper.Pod{pod}}
+			waits(tt.grace, tt.minAge)(&s)
+			s.ripens(t, tt.want)
+		})
+	}
+	// It is forgotten once the pod shows its address: it was that of the ADD in flight.
+	older, newer, pod := supersededSituation()
+	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	s.ledger = s.seen(t, noon)
+	s.pods = []reaper.Pod{showing(web, ip1)}
+	s.ledger = s.seen(t, noon.Add(time.Minute))
+	s.pods = []reaper.Pod{pod}
+	equal(t, "verdict after the pod showed its address", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
+}
