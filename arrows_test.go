@@ -91,6 +91,7 @@ var strangers = []stranger{
 	{"github.com/google/go-cmp", "comparing is for tests"},
 	{"github.com/onsi", "no test framework"},
 	{"github.com/rogpeppe/go-internal", "testscript is for tests"},
+	{"github.com/santhosh-tekuri/jsonschema", "validating policies by their schema is for tests"},
 	{"github.com/stretchr/testify", "no test framework"},
 	{"go.uber.org/goleak", "leak checks are for tests"},
 	{"pgregory.net/rapid", "properties are for tests"},
