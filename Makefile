@@ -74,7 +74,7 @@ bin/ip-reaper $(BIN)/ip-reaper:
 image-files: $(BIN)/notices
 	@mkdir -p '$(FILES)/licenses'
 	@GOOS=linux $(go_build) -o '$(FILES)/ip-reaper' .
-	@$(BIN)/notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' /dev/null '$(FILES)/ip-reaper'
+	@$(BIN)/notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' '$(FILES)/ip-reaper'
 	@cp LICENSE '$(FILES)/licenses'
 	@chmod -R u=rwX,go=rX '$(FILES)' && chmod 0755 '$(FILES)/ip-reaper' && find '$(FILES)' -exec touch -d @0 {} +
 
