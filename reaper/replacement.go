@@ -136,7 +136,7 @@ func (f *Facts) hasOtherSandbox(a *Allocation, pod Pod) bool {
 // statusOwners returns the allocations of the pod's status that tell the sandbox.
 func (f *Facts) statusOwners(a *Allocation, pod Pod) []*Allocation {
 	var owners []*Allocation
-	for _, ip := range pod.status() {
+	for _, ip := range pod.Status() {
 		for o := range f.owned.of(ip, pod.Ref) {
 			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == a.Backend) {
 				owners = append(owners, o)
