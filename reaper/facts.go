@@ -167,7 +167,7 @@ func (f *Facts) OthersShowing(a *Allocation) iter.Seq[Pod] {
 // another network.
 func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 	here := f.pool(a).Network
-	for o := range f.owned.of(a.IP, pod) {
+	for _, o := range f.owned.of(a.IP, pod) {
 		if o.Backend != a.Backend || o.Pool == a.Pool {
 			continue
 		}

@@ -65,7 +65,7 @@ func (f *Facts) moved(a *Allocation, pod Pod) bool {
 		return false
 	}
 	for _, ip := range pod.Status() {
-		for o := range f.owned.of(ip, pod.Ref) {
+		for _, o := range f.owned.of(ip, pod.Ref) {
 			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}
