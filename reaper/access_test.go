@@ -33,9 +33,9 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 			h.addPods(t, one, "live-1", "gone-1", "gone-2")
 			h.addPods(t, two, "live-1", "gone-3")
 			store, asked := one.Backend(), 0
-			h.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+			h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
 				asked++
-				return store.Release(ctx, pool, ws)
+				return store.Release(ctx, ws)
 			}}
 			o := h.options()
 			questions := 0

@@ -69,7 +69,7 @@ type Allocation struct {
 	Protected string
 
 	// Protects is set for an allocation that holds no address of its own: it
-	// protects the addresses of a pod that is gone (Protector).
+	// protects the addresses of a pod that is gone (Options.Protectors).
 	Protects *Protection
 
 	// UnknownField names a field of the stored allocation that the backend does not

@@ -7,20 +7,16 @@ import (
 	"iter"
 )
 
-// MaxBatch is the most warrants that one call of Backend.Release gets. It keeps the
-// confirmation fresh until the write. It also keeps a JSON patch of two operations
-// an allocation far below the 10,000 that an API server accepts
-// (maxJSONPatchOperations in k8s.io/apiserver).
-const MaxBatch = 1000
-
-// MaxAcross is the most warrants that one call of BatchReleaser.ReleaseAcross gets. A crash
-// can cut twice as many releases short.
-const MaxAcross = 500
+// MaxBatch is the most warrants that one call of Backend.Release gets, and the most records that
+// one call of Backend.Restore gets. It keeps the second look fresh until the write, and a JSON
+// patch of two operations an allocation far below the 10,000 that an API server accepts
+// (maxJSONPatchOperations in k8s.io/apiserver). A crash can cut the releases of two calls short.
+const MaxBatch = 500
 
 // A Backend is a store of allocations.
 //
-// Its methods are called from several goroutines. Release is never called twice at
-// the same time for one pool.
+// Its methods are called from several goroutines. No pool is in two calls of Release at the
+// same time. There are only two optional companions, Mender and Surveyor.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -33,9 +29,15 @@ type Backend interface {
 	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
+	// Record returns the data that Restore needs of each allocation, in the same
+	// order: all that the store has of it. It is called before the first release,
+	// and only reads. The data is nil for an allocation that is gone or is not what
+	// was listed.
+	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
+
 	// Release removes the allocations that the warrants name from the store, with
-	// as few writes as the store allows. All of them are of one pool, and there are
-	// at most MaxBatch. It returns one error for each warrant, in the same order:
+	// as few writes as the store allows. They are of any pools, and there are at
+	// most MaxBatch. It returns one error for each warrant, in the same order:
 	//
 	//   nil           the store does not hold the allocation any more, also if
 	//                 another client removed it
@@ -52,61 +54,7 @@ type Backend interface {
 	//
 	// Release changes nothing that no warrant names. It keeps data that it does not
 	// understand byte for byte. It writes nothing under a cancelled context.
-	Release(ctx context.Context, pool string, ws []Warrant) []error
-}
-
-// A BatchReleaser is a Backend with many small pools, whose release takes several steps. A
-// run hands it allocations of many pools at a time, so that it makes a step once for all of
-// them, such as a look at other objects between two writes.
-type BatchReleaser interface {
-	Backend
-
-	// ReleaseAcross is Release for at most MaxAcross warrants of any pools. It makes at
-	// most so many requests at the same time. Two calls may go on at the same time, for
-	// different pools. It is never called while Release is called.
-	ReleaseAcross(ctx context.Context, ws []Warrant, concurrency int) []error
-}
-
-// A Preparer is a BatchReleaser that needs to read much before its first write.
-type Preparer interface {
-	BatchReleaser
-
-	// Prepare reads what the first calls of ReleaseAcross need, so that no warrant expires
-	// meanwhile. It is called before the first of them, and after the releases of the
-	// backends before. If it fails, ReleaseAcross reads the same.
-	Prepare(ctx context.Context)
-}
-
-// A Limiter is a Backend that may make several requests at the same time for one pool.
-type Limiter interface {
-	Backend
-
-	// Limit says how many requests all calls of Release together may make at the same
-	// time. At most as many calls of Release begin at the same time. It is called before
-	// the first of them.
-	Limit(requests int)
-}
-
-// A Mender is a Backend whose release takes several writes, so that a crash can cut
-// it short (Allocation.Interrupted).
-type Mender interface {
-	Backend
-
-	// Mend gives an allocation whose release was cut short back to the owner that
-	// it had. It returns nil if the allocation is whole or gone.
-	Mend(ctx context.Context, a Allocation) error
-}
-
-// A Recorder is a Backend whose releases can be undone. Allocations of a Backend
-// that is not a Recorder are never released.
-type Recorder interface {
-	Backend
-
-	// Record returns the data that Restore needs of each allocation, in the same
-	// order: all that the store has of it. It is called before the first release,
-	// and only reads. The data is nil for an allocation that is gone or is not what
-	// was listed.
-	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
+	Release(ctx context.Context, ws []Warrant) []error
 
 	// Compare says what Restore would find for the records of one pool, and only reads.
 	// It makes the same checks, and returns one error for each record, in the same
@@ -134,17 +82,14 @@ type Recorder interface {
 	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
-// A Protector is a Backend whose allocations protect those of other backends
-// (Allocation.Protects). While it cannot be listed, or a pool of it cannot be read, no
-// allocation is released, because any of them may be protected. It lists an object that
-// cannot be decoded as an unreadable allocation that protects all that the object may
-// name, and yields an *ObjectError beside. A Protector releases after the backends that
-// it protects, so it comes after them in every list.
-type Protector interface {
+// A Mender is a Backend whose release takes several writes, so that a crash can cut
+// it short (Allocation.Interrupted).
+type Mender interface {
 	Backend
 
-	// ProtectsOthers marks the backend and does nothing.
-	ProtectsOthers()
+	// Mend gives an allocation whose release was cut short back to the owner that
+	// it had. It returns nil if the allocation is whole or gone.
+	Mend(ctx context.Context, a Allocation) error
 }
 
 // The errors of List, Release and Restore.

@@ -35,6 +35,6 @@ func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
-func (fixedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (fixedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
 	return make([]error, len(ws))
 }

@@ -173,11 +173,12 @@ func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var h *harness
 				slow := &slowCluster{hangs: []string{"app-1"}}
-				h = newHarness(hooked([]reaper.Pool{poolOf(allocations(3)...)}, func(string, []reaper.Warrant) {
+				h = newHarness(wrapped{fixedStore{poolOf(allocations(3)...)}, func(_ context.Context, ws []reaper.Warrant) []error {
 					if tt.answers {
 						slow.answer()
 					}
-				}))
+					return make([]error, len(ws))
+				}})
 				slow.Cluster = h.pods
 				h.pods.Add(reaper.Pod{Ref: other})
 				h.change = func(o *reaper.Options) { o.Cluster = slow }

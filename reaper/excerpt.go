@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -87,11 +88,23 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 
 var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")
 
+// errFile says that a file is no store.
+var errFile = fmt.Errorf("%w: nothing can be released from a file", ErrKept)
+
+// Record implements Backend.
+func (Excerpt) Record(context.Context, []Allocation) ([]json.RawMessage, error) { return nil, errFile }
+
 // Release implements Backend.
-func (e Excerpt) Release(_ context.Context, _ string, ws []Warrant) []error {
-	errs := make([]error, len(ws))
-	for i := range errs {
-		errs[i] = fmt.Errorf("%w: nothing can be released from a file", ErrKept)
-	}
-	return errs
+func (Excerpt) Release(_ context.Context, ws []Warrant) []error {
+	return slices.Repeat([]error{errFile}, len(ws))
+}
+
+// Compare implements Backend.
+func (Excerpt) Compare(_ context.Context, _ string, rs []Record) []error {
+	return slices.Repeat([]error{errFile}, len(rs))
+}
+
+// Restore implements Backend.
+func (Excerpt) Restore(_ context.Context, _ string, rs []Record) []error {
+	return slices.Repeat([]error{errFile}, len(rs))
 }

@@ -81,7 +81,7 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 }
 
 func TestExcerptReleasesNothing(t *testing.T) {
-	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), "pool", make([]reaper.Warrant, 2))
+	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), make([]reaper.Warrant, 2))
 	if len(errs) != 2 || !errors.Is(errs[0], reaper.ErrKept) || !errors.Is(errs[1], reaper.ErrKept) {
 		t.Errorf("Release = %v, want ErrKept twice", errs)
 	}

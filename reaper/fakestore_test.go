@@ -49,7 +49,7 @@ func (o reservedIP) allocation() reaper.Allocation {
 	return a
 }
 
-// A fakeStore is a reaper.Protector and a reaper.Recorder in memory, of one pool.
+// A fakeStore is a backend in memory whose allocations protect those of others, of one pool.
 // Every write compares and swaps.
 type fakeStore struct {
 	mu      sync.Mutex
@@ -103,8 +103,6 @@ func (s *fakeStore) begin(ctx context.Context, request string) error {
 
 func (s *fakeStore) Name() string { return reservedIPsName }
 
-func (s *fakeStore) ProtectsOthers() {}
-
 // all lists every object in one request.
 func (s *fakeStore) all(ctx context.Context) ([]reservedIP, error) {
 	if err := s.begin(ctx, "list"); err != nil {
@@ -152,12 +150,12 @@ func (s *fakeStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.
 	return records, nil
 }
 
-func (s *fakeStore) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (s *fakeStore) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		a, err := w.Allocation()
 		if err == nil {
-			err = s.delete(ctx, pool, a)
+			err = s.delete(ctx, a.Pool, a)
 		}
 		errs[i] = err
 	}

@@ -144,58 +144,40 @@ func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 	})
 }
 
-// hooked returns a store of pools whose Release calls the hook first.
-func hooked(pools []reaper.Pool, hook func(pool string, ws []reaper.Warrant)) reaper.Backend {
-	return wrapped{fixedStore(pools), func(_ context.Context, pool string, ws []reaper.Warrant) []error {
-		hook(pool, ws)
-		return make([]error, len(ws))
-	}}
-}
-
-// Promise 1, 4. The group has allocations in several pools, and in several batches of
-// one pool.
+// Promise 1, 4. The group has allocations in several batches of one pool.
 func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
-	for name, split := range map[string]func([]reaper.Allocation) []reaper.Pool{
-		"in pools": func(as []reaper.Allocation) []reaper.Pool {
-			last := poolOf(as[len(as)-1])
-			last.Name = "there"
-			return []reaper.Pool{poolOf(as[:len(as)-1]...), last}
-		},
-		"in batches": func(as []reaper.Allocation) []reaper.Pool { return []reaper.Pool{poolOf(as...)} },
-	} {
-		for _, returns := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, returns %v", name, returns), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					as := allocations(reaper.MaxBatch + 1)
-					first, last := &as[0], &as[reaper.MaxBatch]
-					first.Group, last.Group = "b", "b"
-					var h *harness
-					writes := 0
-					h = newHarness(hooked(split(as), func(string, []reaper.Warrant) {
-						if writes++; returns && writes == 1 {
-							h.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
-						}
-						time.Sleep(reaper.Freshness) // the shared list has expired
-					}))
-					one := 1.0
-					h.policy.Limits.MaxFraction = &one
-					h.pods.Add(reaper.Pod{Ref: other})
-					h.change = func(o *reaper.Options) { o.Concurrency = 1 }
-					report := h.run(t)
-					e := report.Entries[reaper.MaxBatch]
-					if !returns {
-						equal(t, "outcome", e.Outcome, reaper.Released)
-						equal(t, "writes", writes, 2)
-						return
+	for _, returns := range []bool{false, true} {
+		t.Run(fmt.Sprintf("returns %v", returns), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				as := allocations(reaper.MaxBatch + 1)
+				first, last := &as[0], &as[reaper.MaxBatch]
+				first.Group, last.Group = "b", "b"
+				var h *harness
+				writes := 0
+				h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+					if writes++; returns && writes == 1 {
+						h.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
 					}
-					equal(t, "outcome", e.Outcome, reaper.Returned)
-					if !strings.Contains(e.Error, "of its sibling") {
-						t.Errorf("error %q, want the sibling", e.Error)
-					}
-					equal(t, "writes", writes, 1)
-				})
+					time.Sleep(reaper.Freshness) // the shared list has expired
+					return make([]error, len(ws))
+				}})
+				one := 1.0
+				h.policy.Limits.MaxFraction = &one
+				h.pods.Add(reaper.Pod{Ref: other})
+				report := h.run(t)
+				e := report.Entries[reaper.MaxBatch]
+				if !returns {
+					equal(t, "outcome", e.Outcome, reaper.Released)
+					equal(t, "writes", writes, 2)
+					return
+				}
+				equal(t, "outcome", e.Outcome, reaper.Returned)
+				if !strings.Contains(e.Error, "of its sibling") {
+					t.Errorf("error %q, want the sibling", e.Error)
+				}
+				equal(t, "writes", writes, 1)
 			})
-		}
+		})
 	}
 }
 
@@ -206,7 +188,7 @@ func TestGroupIsLookedAtAgainForEachAttempt(t *testing.T) {
 		as := groupOf(2)
 		var h *harness
 		attempts := 0
-		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
 			if attempts++; attempts == 3 {
 				t.Error("there was a third attempt")
 			}

@@ -116,7 +116,7 @@ func censusOf(pods ...reaper.Pod) reaper.Census { return reaper.NewCensus(time.N
 // inventory lists the stores.
 func inventory(t *testing.T, stores ...reaper.Backend) reaper.Inventory {
 	t.Helper()
-	return reaper.TakeInventory(t.Context(), stores, func(string) bool { return true })
+	return reaper.TakeInventory(t.Context(), stores, func(string) bool { return true }, reservedIPsName)
 }
 
 // A decision has the fields of a reaper.Decision that tables compare.
@@ -238,7 +238,7 @@ func textOf(l reaper.Ledger) string {
 	return string(text)
 }
 
-// A tokenRecorder has the methods of a Recorder for stores of tests. It records the
+// A tokenRecorder has the methods for records of a backend, for stores of tests. It records the
 // token and restores nothing.
 type tokenRecorder struct{}
 
@@ -314,10 +314,9 @@ func newHarness(backends ...reaper.Backend) *harness {
 func (h *harness) options() reaper.Options {
 	o := reaper.Options{
 		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: h.policy,
-		Backends: h.backends, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
-		Now:         func() time.Time { return h.now },
-		Logger:      slog.New(slog.DiscardHandler),
-		Concurrency: 4,
+		Backends: h.backends, Protectors: []string{reservedIPsName}, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
+		Now:    func() time.Time { return h.now },
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	if h.onNode {
 		o.Cluster = backendtest.OnNode(h.pods)

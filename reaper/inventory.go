@@ -44,7 +44,7 @@ type Listing struct {
 	Status  Status
 	Message string // the cause, if the status is not StatusOK
 
-	// Protects is set if the backend is a Protector.
+	// Protects is set if the allocations of the backend protect those of others.
 	Protects bool
 
 	Pools []Pool
@@ -64,22 +64,23 @@ type Inventory struct {
 	ended time.Time // when the last listing was complete
 }
 
-// TakeInventory lists the backends at the same time, and then the Protectors, so that what
-// protects an allocation is listed after it. A failure is in the Listing of its backend and
+// TakeInventory lists the backends at the same time, and then those whose allocations protect
+// others, so that what protects an allocation is listed after it. protectors has their names. A failure is in the Listing of its backend and
 // does not stop the others. If a store is not installed, its backend is skipped; if the
 // backend is required, it failed. The listings are in the order of the backends. A panic of
 // a backend becomes one of the caller.
-func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool) Inventory {
+func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
 	inv := Inventory{Listings: make([]Listing, len(backends))}
 	panics := make([]any, len(backends))
-	for _, protectors := range []bool{false, true} {
+	for _, later := range []bool{false, true} {
 		var wg sync.WaitGroup
 		for i, b := range backends {
-			if _, protects := b.(Protector); protects == protectors {
+			l := Listing{Backend: b.Name(), Protects: slices.Contains(protectors, b.Name())}
+			if l.Protects == later {
 				needed := required(b.Name())
 				wg.Go(func() {
 					defer func() { panics[i] = recover() }()
-					inv.Listings[i] = list(ctx, b, needed)
+					inv.Listings[i] = l.list(ctx, b, needed)
 				})
 			}
 		}
@@ -153,11 +154,10 @@ func (inv Inventory) NamesNodes() bool {
 	return false
 }
 
-// list lists all pools of one backend.
-func list(ctx context.Context, b Backend, required bool) Listing {
-	l := ListingOf(b, StatusOK, "")
-	l.Whole = true
-	var pools poolList
+// list returns the listing with all pools of its backend.
+func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
+	none := l
+	l.Status, l.Whole = StatusOK, true
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
 		var undecoded *ObjectError
@@ -166,22 +166,21 @@ func list(ctx context.Context, b Backend, required bool) Listing {
 			for i := range pool.Allocations {
 				pool.Allocations[i].listedIn(l.Backend, pool.Name)
 			}
-			pools.add(pool)
+			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
 			l.Status, l.Whole = StatusPartial, false
 			l.Errors = append(l.Errors, err)
 		case errors.As(err, &undecoded):
 			l.Status = StatusPartial
 			l.Errors = append(l.Errors, err)
-		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.Errors) == 0:
-			return ListingOf(b, StatusSkipped, printable.Error(err))
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools) == 0 && len(l.Errors) == 0:
+			none.Status, none.Message = StatusSkipped, printable.Error(err)
+			return none
 		default:
-			failed := ListingOf(b, StatusFailed, printable.Error(err))
-			failed.Errors = append(l.Errors, err)
-			return failed
+			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
+			return none
 		}
 	}
-	l.Pools = pools.all()
 	if len(l.Errors) > 0 {
 		l.Message = printable.Error(l.Errors[0])
 	}
@@ -198,7 +197,7 @@ func (l Listing) FailureTexts() []string {
 	return all
 }
 
-// boundsObjects reports whether a Protector listed, for each of its objects that could
+// boundsObjects reports whether a backend that protects others listed, for each of its objects that could
 // not be decoded, an unreadable allocation that protects what the object may name.
 func (l Listing) boundsObjects() bool {
 	bounded := 0
@@ -226,12 +225,6 @@ func (a *Allocation) listedIn(backend, pool string) {
 		protects.IPs[i] = Shown(ip)
 	}
 	a.Protects = &protects
-}
-
-// ListingOf returns a listing without pools.
-func ListingOf(b Backend, status Status, message string) Listing {
-	_, protects := b.(Protector)
-	return Listing{Backend: b.Name(), Status: status, Message: message, Protects: protects}
 }
 
 // MarshalJSON writes the status as its word.

@@ -47,7 +47,7 @@ func (s scriptedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (s scriptedStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (s scriptedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
 	return make([]error, len(ws))
 }
 
@@ -117,6 +117,7 @@ func TestStatusAndVerdictAsText(t *testing.T) {
 // A meetingStore begins to list when all that it waits for have happened, and says when it
 // has begun and when it has listed.
 type meetingStore struct {
+	tokenRecorder
 	name         string
 	waits        []chan struct{}
 	begun, ended chan struct{}
@@ -135,15 +136,13 @@ func (s meetingStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (meetingStore) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+func (meetingStore) Release(context.Context, []reaper.Warrant) []error { return nil }
 
 // A lateProtector protects others, and has to be listed after them.
 type lateProtector struct {
 	meetingStore
 	before []meetingStore
 }
-
-func (lateProtector) ProtectsOthers() {}
 
 func (p lateProtector) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	for _, s := range p.before {
@@ -168,7 +167,7 @@ func TestStoresAreListedAtTheSameTime(t *testing.T) {
 		a, b, c := store("a"), store("b"), store("c")
 		a.waits, b.waits = []chan struct{}{b.begun, c.ended}, []chan struct{}{a.begun} // neither ends without the other
 		p := lateProtector{store("p"), []meetingStore{a, b, c}}
-		inv := reaper.TakeInventory(t.Context(), []reaper.Backend{p, a, b, c}, func(string) bool { return true })
+		inv := reaper.TakeInventory(t.Context(), []reaper.Backend{p, a, b, c}, func(string) bool { return true }, "p")
 		var got []string
 		for _, l := range inv.Listings {
 			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, l.Message))

@@ -77,13 +77,13 @@ func TestModelHowOldALookMayBe(t *testing.T) {
 }
 
 // A forever is a backend for which no look is too old.
-type forever struct{ reaper.Recorder }
+type forever struct{ reaper.Backend }
 
-func (b forever) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b forever) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	for i := range ws {
 		ws[i] = ws[i].LookedAt(time.Now())
 	}
-	return b.Recorder.Release(ctx, pool, ws)
+	return b.Backend.Release(ctx, ws)
 }
 
 // Promise 1. Where each sandbox gets an allocation of its own, no look is too old. The ADD of a
@@ -97,7 +97,7 @@ func TestModelAllocationsOfASandboxNeedNoFreshLook(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			store := backendtest.NewHandled("handled")
-			h := newHarness(forever{store.Backend().(reaper.Recorder)})
+			h := newHarness(forever{store.Backend()})
 			h.addPods(t, store, "live-1", "gone-1")
 			owner := app("gone-1")
 			owner.UID, owner.Sandbox = "now", "now"

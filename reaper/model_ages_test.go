@@ -106,7 +106,6 @@ func newAgesModel(t *testing.T, c conditions, s script) *agesModel {
 	m.harness = newHarness(modelEntries{agesBackend{m: m}}, modelReservations{agesBackend{m: m}})
 	one := 1.0
 	m.policy.Limits.MaxFraction = &one
-	m.change = func(o *reaper.Options) { o.Concurrency = 1 }
 	m.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(func(call string) error {
 		if call == "get pod default/web-0" {

@@ -100,7 +100,7 @@ func newModel() *model {
 	}
 	m.change = func(o *reaper.Options) {
 		m.runs++
-		o.ID, o.Concurrency = m.runID(), 1
+		o.ID = m.runID()
 	}
 	return m
 }

@@ -248,6 +248,7 @@ func (m *kubeletModel) pass(d time.Duration) {
 
 // A modelStore lists the entries of one store.
 type modelStore struct {
+	tokenRecorder
 	m      *kubeletModel
 	store  int
 	broken bool
@@ -270,7 +271,7 @@ func (s modelStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (s modelStore) Release(context.Context, string, []reaper.Warrant) []error { return nil }
+func (s modelStore) Release(context.Context, []reaper.Warrant) []error { return nil }
 
 // run plans. It returns a violation, or nothing.
 func (m *kubeletModel) run(grace time.Duration, broken int) string {
@@ -281,7 +282,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	}
 	h := newHarness()
 	for store := range m.stores {
-		h.backends = append(h.backends, modelStore{m, store, store == broken})
+		h.backends = append(h.backends, modelStore{m: m, store: store, broken: store == broken})
 	}
 	dry, one := true, 1.0
 	h.policy = policy.Default()

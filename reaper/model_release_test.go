@@ -39,7 +39,10 @@ func (b modelEntries) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return b.list(func(int) string { return "pool" }, ips, func(ip int) reaper.Allocation { return b.m.entryOf(ip, !b.m.adoptsNone) })
 }
 
-func (b modelEntries) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (b modelEntries) Release(_ context.Context, ws []reaper.Warrant) []error {
+	if len(ws) != 1 {
+		panic("the model releases one entry at a time")
+	}
 	b.m.reach("remove the entry")
 	a, err := b.m.ask(ws[0], b.m.entry)
 	ip, _ := strconv.Atoi(a.Key)
@@ -65,7 +68,10 @@ func (b modelReservations) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return b.list(strconv.Itoa, slices.Collect(maps.Keys(b.m.reserved)), b.m.reservationOf)
 }
 
-func (b modelReservations) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+func (b modelReservations) Release(ctx context.Context, ws []reaper.Warrant) []error {
+	if len(ws) != 1 {
+		panic("the model releases one reservation at a time")
+	}
 	err := b.release(ctx, ws[0])
 	b.m.check(false)
 	return []error{err}

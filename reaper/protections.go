@@ -8,7 +8,7 @@ import (
 
 // protections are the allocations that protect others.
 type protections struct {
-	unread     string // why a Protector could not be listed; empty if all were listed
+	unread     string // why a backend that protects others could not be listed; empty if all were listed
 	incomplete bool   // some store was not listed: its allocations may be protected
 	byIP       map[netip.Addr][]*Allocation
 	byPod      map[PodRef][]*Allocation

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 			h.backends[0] = wrapped{m.Backend(), answering(errors.New("the schema does not allow it"))}
 		}, reaper.Failed},
 		{"it could not be recorded", func(h *harness, m *backendtest.Memory) {
-			h.backends[0] = unrecorded{m.Backend()}
+			h.backends[0] = spyRecorder{m.Backend(), func([]json.RawMessage) []json.RawMessage { return nil }}
 		}, reaper.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

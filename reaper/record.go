@@ -10,9 +10,6 @@ import (
 	"github.com/sethvargo/go-retry"
 )
 
-// errNoRecorder says that the releases of a backend could not be undone.
-var errNoRecorder = errors.New("the backend cannot restore its releases")
-
 // journal writes the records of the plan's orphans. It returns the plan without those
 // that are not in the journal.
 func (r *run) journal(ctx context.Context, plan Plan) Plan {
@@ -101,10 +98,6 @@ func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
 // record asks the backend for the stored data of its orphans, one for each of the
 // indices.
 func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMessage, error) {
-	recorder, ok := b.(Recorder)
-	if !ok {
-		return nil, errNoRecorder
-	}
 	allocations := make([]Allocation, len(due))
 	for n, i := range due {
 		allocations[n] = *plan.decisions[i].Allocation
@@ -112,7 +105,7 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) (err error) {
-		if stored, err = recorder.Record(ctx, allocations); errors.Is(err, ErrAgain) {
+		if stored, err = b.Record(ctx, allocations); errors.Is(err, ErrAgain) {
 			return retry.RetryableError(err)
 		}
 		return err

@@ -48,7 +48,7 @@ func TestJournalHasTheAllocationAsItWas(t *testing.T) {
 	h := newHarness(m.Backend())
 	h.addPods(t, m, "live-1", "gone-1")
 	var asked []json.RawMessage
-	h.backends[0] = spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage {
+	h.backends[0] = spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage {
 		asked = slices.Clone(stored)
 		return stored
 	}}
@@ -65,12 +65,12 @@ func TestJournalHasTheAllocationAsItWas(t *testing.T) {
 
 // A spyRecorder is a backend whose records a test can see and change.
 type spyRecorder struct {
-	reaper.Recorder
+	reaper.Backend
 	see func(stored []json.RawMessage) []json.RawMessage
 }
 
 func (s spyRecorder) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
-	stored, err := s.Recorder.Record(ctx, as)
+	stored, err := s.Backend.Record(ctx, as)
 	return s.see(stored), err
 }
 
@@ -115,13 +115,11 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 			})
 			return m.Backend()
 		}, "not decided: " + errConnection.Error()},
-		{"it is no Recorder", func(m *backendtest.Memory) reaper.Backend { return unrecorded{m.Backend()} },
-			"the backend cannot restore its releases"},
 		{"it answers for too few", func(m *backendtest.Memory) reaper.Backend {
-			return spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
+			return spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
 		}, "the backend did not answer for every allocation"},
 		{"it answers for too many", func(m *backendtest.Memory) reaper.Backend {
-			return spyRecorder{m.Backend().(reaper.Recorder), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
+			return spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
 		}, "the backend did not answer for every allocation"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

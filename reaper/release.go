@@ -39,7 +39,11 @@ func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	}
 }
 
-// releaseBackend releases the orphans of one backend.
+// batchesAtOnce is how many batches of one backend are under way: one looks at its owners while
+// the other one writes.
+const batchesAtOnce = 2
+
+// releaseBackend releases the orphans of one backend, in batches of whole pools.
 func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer, settled *meter) {
 	var due []int
 	for _, i := range plan.of(b.Name()) {
@@ -53,30 +57,13 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
-	if across, ok := b.(BatchReleaser); ok {
-		r.releaseAcross(ctx, across, plan, confirmer, due, settled)
-		return
-	}
-	limiter, limits := b.(Limiter)
-	if limits {
-		limiter.Limit(max(1, r.Concurrency))
-	}
+	sender := &sender{backend: b, plan: plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 	var g errgroup.Group
-	g.SetLimit(max(1, r.Concurrency))
-	room := semaphore.NewWeighted(largePool)
-	for _, pool := range plan.largestFirst(pools) {
-		send := func(ctx context.Context, ws []Warrant) []error { return b.Release(ctx, plan.pool(pool[0]), ws) }
-		takes := int64(min(plan.size(pool), largePool))
-		if limits && takes < largePool {
-			takes = 1 // the backend limits its requests
-		}
-		if room.Acquire(ctx, takes) != nil {
-			takes = 0 // ctx has ended, and so nothing is written
-		}
+	g.SetLimit(batchesAtOnce)
+	for _, some := range together(plan.largestFirst(pools)) {
 		g.Go(func() error {
-			defer room.Release(takes)
-			for batch := range slices.Chunk(pool, MaxBatch) {
-				r.releaseBatch(ctx, send, plan, confirmer, batch)
+			for batch := range slices.Chunk(some, MaxBatch) {
+				r.releaseBatch(ctx, sender, batch)
 				settled.add(len(batch))
 			}
 			return nil
@@ -85,11 +72,19 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 	_ = g.Wait() // every failure is already in the report
 }
 
-// largePool is how many allocations all pools have at most that are released at the same time,
-// unless one alone has more. For each write, the API server decodes, checks and encodes the
-// whole pool: one of 4,000 allocations takes half a second of its processor time. Several at
-// the same time would leave none to other clients.
-const largePool = 500
+// together joins whole pools that one batch has room for. A pool that is larger than a batch
+// stays alone: its batches go one after the other.
+func together(pools [][]int) (some [][]int) {
+	for _, pool := range pools {
+		last := len(some) - 1
+		if last < 0 || len(some[last])+len(pool) > MaxBatch {
+			some = append(some, nil)
+			last++
+		}
+		some[last] = append(some[last], pool...)
+	}
+	return some
+}
 
 // size returns how many allocations the pool of some orphans has, which are given by their
 // indices.
@@ -135,13 +130,18 @@ func (r *run) afterProtected(d Decision) error {
 // idleAttempts is how many attempts in a row may decide on none of a batch.
 const idleAttempts = 5
 
-// A sender hands the warrants of a batch to the backend, once.
-type sender func(ctx context.Context, ws []Warrant) []error
+// A sender hands the warrants of batches to one backend. It is safe for concurrent use.
+type sender struct {
+	backend   Backend
+	plan      Plan
+	confirmer *Confirmer
+	room      *semaphore.Weighted // of batchesAtOnce: an attempt takes one, or all to go on alone
+}
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
-// decided, each time with fresh warrants, as long as the attempts decide on some. It reports
-// whether the first attempt had time for all.
-func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) bool {
+// decided, each time with fresh warrants, as long as the attempts decide on some. If there was
+// too little time for a batch beside another one, its other attempts go on alone.
+func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided := batch
 	var last []error
 	var asked time.Duration // the longest wait for which the store asked
@@ -156,12 +156,12 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 			return err
 		}
 		if last != nil {
-			confirmer.Forget()
+			s.confirmer.Forget()
 		}
-		first, before := last == nil, len(undecided)
-		answers := attempt(ctx, send, plan, confirmer, undecided)
-		late = late || first && slices.ContainsFunc(answers, isLate)
-		undecided, last = r.settleAll(plan, undecided, answers)
+		before := len(undecided)
+		answers := s.attempt(ctx, undecided, late)
+		late = late || slices.ContainsFunc(answers, isLate)
+		undecided, last = r.settleAll(s.plan, undecided, answers)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -187,8 +187,7 @@ func (r *run) releaseBatch(ctx context.Context, send sender, plan Plan, confirme
 			why[i] = last[n]
 		}
 	}
-	r.failPools(plan, undecided, why, " not released")
-	return !late
+	r.failPools(s.plan, undecided, why, " not released")
 }
 
 // failPools keeps a failure for each pool of the releases, by index, that have an error: how
@@ -200,14 +199,26 @@ func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string
 	}
 }
 
-// attempt confirms and releases a batch once. It returns one answer for each of the
-// indices, in their order: that of the second look, or else that of the store.
-func attempt(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, batch []int) []error {
+// attempt confirms and releases a batch once, beside another one or alone. It returns one answer
+// for each of the indices, in their order: that of the second look, or else that of the store.
+func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
+	takes := int64(1)
+	if alone {
+		takes = batchesAtOnce
+	}
+	if err := s.room.Acquire(ctx, takes); err != nil {
+		return slices.Repeat([]error{fmt.Errorf("%w: %w", ErrAgain, err)}, len(batch))
+	}
+	defer s.room.Release(takes)
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
-		orphans[n] = plan.orphans[i]
+		orphans[n] = s.plan.orphans[i]
 	}
-	warrants, answers := confirmer.Confirm(ctx, orphans)
+	hurried := freshnessOf(orphans) == Freshness
+	if hurried {
+		ctx = Unqueued(ctx)
+	}
+	warrants, answers := s.confirmer.Confirm(ctx, orphans)
 	var valid []Warrant
 	var where []int // the place of each valid warrant in the batch
 	for n, err := range answers {
@@ -218,7 +229,10 @@ func attempt(ctx context.Context, send sender, plan Plan, confirmer *Confirmer, 
 	if len(valid) == 0 {
 		return answers
 	}
-	released := send(ctx, valid)
+	if !hurried {
+		ctx = SendBy(ctx, firstToExpire(valid))
+	}
+	released := s.backend.Release(ctx, valid)
 	for n := range valid {
 		answers[where[n]] = errNoAnswer
 		if n < len(released) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,7 +24,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				as = allocations(60)
 			}
 			var attempts [][]reaper.Warrant
-			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
 				attempts = append(attempts, ws)
 				for _, w := range ws {
 					if _, err := w.Allocation(); err != nil {
@@ -75,7 +74,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, string, []reaper.Warrant) []error {
+		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, []reaper.Warrant) []error {
 			attempts++
 			if attempts == 1 {
 				return []error{&reaper.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
@@ -135,7 +134,7 @@ func TestOutcomes(t *testing.T) {
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
 			}
-			s := wrapped{fixedStore{poolOf(webAllocation())}, func(context.Context, string, []reaper.Warrant) []error { return []error{answer} }}
+			s := wrapped{fixedStore{poolOf(webAllocation())}, func(context.Context, []reaper.Warrant) []error { return []error{answer} }}
 			h := newHarness(s)
 			h.pods.Add(reaper.Pod{Ref: other})
 			report, err := reaper.Run(t.Context(), h.options())
@@ -154,104 +153,6 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A store is written once for many allocations of a pool, and never twice at the same
-// time.
-func TestPoolsAreReleasedInBatchesConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // no machine is too slow for the warrants
-		all := allocations(2*reaper.MaxBatch + 200)
-		first, second := poolOf(all[:2*reaper.MaxBatch+100]...), poolOf(all[2*reaper.MaxBatch+100:]...)
-		second.Name = "second"
-		var mu sync.Mutex
-		batches, busy := make(map[string][]int), make(map[string]bool)
-		s := wrapped{fixedStore{first, second}, func(_ context.Context, pool string, ws []reaper.Warrant) []error {
-			mu.Lock()
-			if busy[pool] {
-				t.Errorf("%s is released twice at the same time", pool)
-			}
-			busy[pool] = true
-			batches[pool] = append(batches[pool], len(ws))
-			mu.Unlock()
-			for _, w := range ws {
-				if a, err := w.Allocation(); err != nil || a.Pool != pool {
-					t.Errorf("a warrant of %s for %s: %v", a.Pool, pool, err)
-				}
-			}
-			mu.Lock()
-			busy[pool] = false
-			mu.Unlock()
-			return make([]error, len(ws))
-		}}
-		h := newHarness(s)
-		h.pods.Add(reaper.Pod{Ref: other})
-		one := 1.0
-		h.policy.Limits.MaxFraction = &one
-		equal(t, "released", h.run(t).Summary.Released, len(all))
-		equal(t, "batches", batches, map[string][]int{"pool": {1000, 1000, 100}, "second": {100}})
-	})
-}
-
-func TestConcurrencyIsTheNumberOfPoolsAtATime(t *testing.T) {
-	for concurrency, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3} {
-		name := fmt.Sprintf("pools at a time with concurrency %d", concurrency)
-		equal(t, name, poolsAtATime(t, concurrency, 10, 1, false), want)
-	}
-}
-
-// A write of a pool costs the API server as much as the pool is large. Many at the same time
-// would leave it nothing for other clients.
-func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
-	for size, want := range map[int]int{100: 4, 125: 4, 126: 3, 250: 2, 251: 1, 500: 1, 501: 1} {
-		equal(t, fmt.Sprintf("pools of %d at a time", size), poolsAtATime(t, 4, 5, size, false), want)
-	}
-	for size, want := range map[int]int{499: 4, 500: 1} {
-		name := fmt.Sprintf("pools of %d at a time of a backend that limits its requests", size)
-		equal(t, name, poolsAtATime(t, 4, 5, size, true), want)
-	}
-}
-
-// limitedWrapped is a wrapped store that limits its requests.
-type limitedWrapped struct{ wrapped }
-
-// Limit implements reaper.Limiter.
-func (limitedWrapped) Limit(int) {}
-
-// poolsAtATime releases pools of a size, and returns how many there were at most at the same
-// time.
-func poolsAtATime(t *testing.T, concurrency, number, size int, limiter bool) (most int) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var pools []reaper.Pool
-		for as := range slices.Chunk(allocations(number*size), size) {
-			pool := poolOf(as...)
-			pool.Name = fmt.Sprint(len(pools))
-			pools = append(pools, pool)
-		}
-		var mu sync.Mutex
-		running := 0
-		s := wrapped{fixedStore(pools), func(_ context.Context, _ string, ws []reaper.Warrant) []error {
-			mu.Lock()
-			running++
-			most = max(most, running)
-			mu.Unlock()
-			time.Sleep(time.Second)
-			mu.Lock()
-			running--
-			mu.Unlock()
-			return make([]error, len(ws))
-		}}
-		h := newHarness(s)
-		if limiter {
-			h = newHarness(limitedWrapped{s})
-		}
-		h.pods.Add(reaper.Pod{Ref: other})
-		one := 1.0
-		h.policy.Limits.MaxFraction = &one
-		h.change = func(o *reaper.Options) { o.Concurrency = concurrency }
-		equal(t, "released", h.run(t).Summary.Released, number*size)
-	})
-	return most
-}
-
 // Promise 7, 9. The report has the releases. The allocations that were not begun are
 // kept.
 func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
@@ -264,9 +165,9 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	beforeTwo := contentsOf(t, two)
 	askedTwo := requests(two)
 	store := one.Backend()
-	h.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
 		defer cancel()
-		return store.Release(ctx, pool, ws)
+		return store.Release(ctx, ws)
 	}}
 	report, err := reaper.Run(ctx, h.options())
 	if !errors.Is(err, context.Canceled) {

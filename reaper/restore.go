@@ -50,7 +50,7 @@ type restoreCall struct {
 
 	// ask returns the method that answers records, Restore or, in a dry run, Compare. A dry
 	// run has no way to Restore. free is the outcome of a record without an error.
-	ask  func(b Recorder) func(ctx context.Context, pool string, rs []Record) []error
+	ask  func(b Backend) func(ctx context.Context, pool string, rs []Record) []error
 	free RestoreOutcome
 
 	planned map[[3]string]bool // the places of the records that a dry run would put back
@@ -72,9 +72,9 @@ type restoreCall struct {
 func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
 	type method = func(context.Context, string, []Record) []error
 	r := &restoreCall{RestoreOptions: o, free: Restored}
-	r.ask = func(b Recorder) method { return b.Restore }
+	r.ask = func(b Backend) method { return b.Restore }
 	if o.DryRun {
-		r.ask = func(b Recorder) method { return b.Compare }
+		r.ask = func(b Backend) method { return b.Compare }
 		r.free, r.planned = Restorable, make(map[[3]string]bool)
 	}
 	r.choose()
@@ -206,18 +206,11 @@ func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, 
 // restoreBatch puts back, or compares, records of one pool. It tries again for those that were not
 // decided.
 func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
-	recorder, ok := b.(Recorder)
-	if !ok {
-		for _, i := range batch {
-			r.settle(i, NotRestored, errNoRecorder)
-		}
-		return
-	}
 	undecided := batch
 	var last []error
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-		undecided, last = r.attempt(ctx, recorder, pool, undecided)
+		undecided, last = r.attempt(ctx, b, pool, undecided)
 		if len(undecided) == 0 {
 			return nil
 		}
@@ -247,7 +240,7 @@ func (r *restoreCall) taken(i int) bool {
 
 // attempt asks the backend for a batch once. It settles the records that were decided. It returns
 // the others, with an error for each.
-func (r *restoreCall) attempt(ctx context.Context, b Recorder, pool string, batch []int) (undecided []int, why []error) {
+func (r *restoreCall) attempt(ctx context.Context, b Backend, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]Record, len(batch))
 	for n, i := range batch {
 		records[n] = r.records[i]

@@ -9,7 +9,7 @@ import (
 
 // A restoreLog is a backend that notes the records of each Restore.
 type restoreLog struct {
-	reaper.Recorder
+	reaper.Backend
 	calls *[][]string
 }
 
@@ -19,7 +19,7 @@ func (l restoreLog) Restore(ctx context.Context, pool string, records []reaper.R
 		keys = append(keys, r.Key)
 	}
 	*l.calls = append(*l.calls, keys)
-	return l.Recorder.Restore(ctx, pool, records)
+	return l.Backend.Restore(ctx, pool, records)
 }
 
 // A run with two looks recorded its last releases at a time when the first ones were
@@ -40,7 +40,7 @@ func TestLastWriteOfTheJournalIsRestoredFirst(t *testing.T) {
 			o.Journal.Writes = tt.writes
 			o.Backends = nil
 			for _, b := range r.backends {
-				o.Backends = append(o.Backends, restoreLog{b.(reaper.Recorder), &calls})
+				o.Backends = append(o.Backends, restoreLog{b, &calls})
 			}
 		})
 		equal(t, "calls", calls, tt.want)
@@ -55,7 +55,7 @@ func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 	report := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(o.Journal.Records, o.Journal.Records[0])
 		o.Journal.Writes = []int{3, 1}
-		o.Backends = []reaper.Backend{restoreLog{r.backends[0].(reaper.Recorder), &calls}, r.backends[1]}
+		o.Backends = []reaper.Backend{restoreLog{r.backends[0], &calls}, r.backends[1]}
 	})
 	equal(t, "records", report.Summary.Records, 3)
 	equal(t, "calls", calls, [][]string{{"2"}, {"3"}})

@@ -31,7 +31,6 @@ func drawFilledHarness(t *rapid.T) *filledHarness {
 		backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 	}}
 	h.harness = newHarness()
-	h.change = func(o *reaper.Options) { o.Concurrency = 1 } // so that the nth write is always the same
 	h.pods.Add(reaper.Pod{Ref: other})
 	for n, m := range h.stores {
 		h.backends = append(h.backends, m.Backend())

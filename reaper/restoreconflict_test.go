@@ -136,8 +136,6 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			r.backends[0] = scriptedStore{"one", []step{{err: reaper.ErrNotInstalled}}}
 		}, reaper.NotRestored, "one: the store is not installed here"},
 		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
-		{"the store cannot put back", func(r *releasedHarness) { r.backends[0] = unrecorded{r.one.Backend()} }, reaper.NotRestored,
-			"the backend cannot restore its releases"},
 		{"the places are taken", func(r *releasedHarness) {
 			for _, name := range []string{"new-1", "new-2"} {
 				_, _ = r.one.Reserve("a", app(name))

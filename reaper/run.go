@@ -44,6 +44,11 @@ type Options struct {
 	Backends []Backend // in the order in which they release
 	Cluster  Cluster
 
+	// Protectors has the names of the backends whose allocations protect those of others
+	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
+	// read, no allocation is released, because any may be protected.
+	Protectors []string
+
 	// Elsewhere says of backends that another run opens, by their names, which one does. The
 	// report has them as skipped.
 	Elsewhere map[string]string
@@ -65,7 +70,6 @@ type Options struct {
 	Now          func() time.Time
 	Logger       *slog.Logger
 	Progress     func(line string) // called at each step; may be nil
-	Concurrency  int               // pools that are released at the same time; at least 1
 	Timeout      time.Duration     // of one round, with its releases; 0 is none
 	IgnoreLimits bool
 
@@ -278,11 +282,14 @@ func (r *run) list(ctx context.Context) Inventory {
 			enabled = append(enabled, b)
 			continue
 		}
-		disabled = append(disabled, ListingOf(b, StatusSkipped, "disabled by the policy"))
+		disabled = append(disabled, Listing{
+			Backend: b.Name(), Status: StatusSkipped, Message: "disabled by the policy",
+			Protects: slices.Contains(r.Protectors, b.Name()),
+		})
 	}
 	inv := TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
-	})
+	}, r.Protectors...)
 	for _, l := range inv.Listings {
 		for _, err := range l.Errors {
 			r.failListing(fmt.Errorf("%s: %w", l.Backend, err))

@@ -19,11 +19,11 @@ import (
 // A wrapped backend has its own Release.
 type wrapped struct {
 	reaper.Backend
-	release func(ctx context.Context, pool string, ws []reaper.Warrant) []error
+	release func(ctx context.Context, ws []reaper.Warrant) []error
 }
 
-func (w wrapped) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
-	return w.release(ctx, pool, ws)
+func (w wrapped) Release(ctx context.Context, ws []reaper.Warrant) []error {
+	return w.release(ctx, ws)
 }
 
 func (wrapped) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
@@ -40,14 +40,11 @@ func (wrapped) Restore(ctx context.Context, pool string, rs []reaper.Record) []e
 
 // answering returns a Release that releases nothing and returns the error for each
 // warrant.
-func answering(err error) func(context.Context, string, []reaper.Warrant) []error {
-	return func(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func answering(err error) func(context.Context, []reaper.Warrant) []error {
+	return func(_ context.Context, ws []reaper.Warrant) []error {
 		return slices.Repeat([]error{err}, len(ws))
 	}
 }
-
-// An unrecorded backend is no Recorder.
-type unrecorded struct{ reaper.Backend }
 
 // partial runs, and returns the report and the texts of the failures. It fails the test
 // unless the run returns a PartialError.
@@ -110,8 +107,8 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	h.addPods(t, one, "live-1", "gone-1", "gone-2")
 	h.addPods(t, two, "live-1", "gone-3")
 	store := one.Backend()
-	h.backends[0] = wrapped{store, func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
-		answers := store.Release(ctx, pool, ws[1:])
+	h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
+		answers := store.Release(ctx, ws[1:])
 		return append([]error{errors.New("the schema does not allow it")}, answers...)
 	}}
 	report, failures := h.partial(t)
@@ -150,7 +147,7 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 
 // Promise 7. A failed release counts more than an unfinished one.
 func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
-	s := wrapped{fixedStore{poolOf(allocations(2)...)}, func(context.Context, string, []reaper.Warrant) []error {
+	s := wrapped{fixedStore{poolOf(allocations(2)...)}, func(context.Context, []reaper.Warrant) []error {
 		return []error{fmt.Errorf("%w: here", reaper.ErrUnfinished), errors.New("no")}
 	}}
 	h := newHarness(s)
@@ -168,7 +165,7 @@ func TestMissingAnswerIsAFailure(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(nil)
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error { return make([]error, 1) }}
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, []reaper.Warrant) []error { return make([]error, 1) }}
 	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for every allocation"})
 	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
@@ -178,7 +175,7 @@ func TestExtraAnswersAreIgnored(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(nil)
 	h.addPods(t, m, "live-1", "gone-1")
-	h.backends[0] = wrapped{m.Backend(), func(context.Context, string, []reaper.Warrant) []error {
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, []reaper.Warrant) []error {
 		return []error{nil, errors.New("whose?")}
 	}}
 	equal(t, "released", h.run(t).Summary.Released, 1)
@@ -218,7 +215,6 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 	var order calls
 	first.OnRequest(order.of("first: "))
 	second.OnRequest(order.of("second: "))
-	h.change = func(o *reaper.Options) { o.Concurrency = 1 }
 	h.run(t)
 	equal(t, "order", order.listsFirst(), []string{
 		"first: list", "second: list", "first: record", "second: record", "first: release a",
@@ -287,8 +283,8 @@ func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
 				h := newHarness(m.Backend())
 				h.addPods(t, m, "live-1", "gone-1")
 				lost := false
-				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, pool string, ws []reaper.Warrant) []error {
-					errs := m.Backend().Release(ctx, pool, ws)
+				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, ws []reaper.Warrant) []error {
+					errs := m.Backend().Release(ctx, ws)
 					if lost {
 						return errs
 					}

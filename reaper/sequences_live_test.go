@@ -372,7 +372,7 @@ func (brokenStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, errConnection) }
 }
 
-func (brokenStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (brokenStore) Release(_ context.Context, ws []reaper.Warrant) []error {
 	return make([]error, len(ws))
 }
 

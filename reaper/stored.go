@@ -13,7 +13,7 @@ type Record struct {
 	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
 	Owner   EntryOwner `json:"owner"`
 
-	// Stored is the data that Recorder.Record returned.
+	// Stored is the data that Backend.Record returned.
 	Stored json.RawMessage `json:"stored"`
 }
 

@@ -14,7 +14,7 @@ type answeringStore struct {
 	answer error
 }
 
-func (s answeringStore) Release(_ context.Context, _ string, ws []reaper.Warrant) []error {
+func (s answeringStore) Release(_ context.Context, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i := range errs {
 		errs[i] = s.answer

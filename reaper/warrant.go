@@ -50,6 +50,17 @@ func (w Warrant) Allocation() (Allocation, error) {
 	return allocation, nil
 }
 
+// firstToExpire returns when the first of some valid warrants expires.
+func firstToExpire(ws []Warrant) time.Time {
+	var first time.Time
+	for _, w := range ws {
+		if end := w.confirmed.Add(w.orphan.allocation.freshness()); first.IsZero() || end.Before(first) {
+			first = end
+		}
+	}
+	return first
+}
+
 // ageOf returns how old a look is, by the clock that ran further. The monotonic clock, which
 // Sub reads, stops while the machine sleeps (golang/go issue 24595), and the wall clock may be
 // set back.

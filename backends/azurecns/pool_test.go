@@ -217,7 +217,7 @@ func TestShortIDIsKeptByAnySandboxThatBeginsSo(t *testing.T) {
 	if diff := cmp.Diff([]string{backendtest.Place(dead)}, got); diff != "" {
 		t.Errorf("orphans beside %s (-want +got):\n%s", live.Key, diff)
 	}
-	errs := n.Backend().Release(t.Context(), poolName, backendtest.Warrants(t, n.Backend(), backendtest.OnNode(&pods), dead))
+	errs := n.Backend().Release(t.Context(), backendtest.Warrants(t, n.Backend(), backendtest.OnNode(&pods), dead))
 	if errs[0] != nil {
 		t.Error(errs[0])
 	}

@@ -21,7 +21,7 @@ type record struct {
 	Interfaces map[string]json.RawMessage `json:"interfaces,omitempty"`
 }
 
-// Record implements reaper.Recorder.
+// Record implements reaper.Backend.
 func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
 	s, err := b.cns.state(ctx)
 	if err != nil {

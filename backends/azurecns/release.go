@@ -14,7 +14,7 @@ import (
 // nothing, and frees whatever the container has. So all that the container has must be as it
 // was listed, and must have a warrant. An address that another container has got since is
 // safe: CNS frees by the ID of the old one.
-func (b *Backend) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	r := &release{b, ws, make([]reaper.Allocation, len(ws)), make([]error, len(ws))}
 	for i, w := range ws {
 		r.allocations[i], r.errs[i] = w.Allocation()

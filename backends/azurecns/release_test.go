@@ -85,7 +85,7 @@ func (l *leak) wantLeft(n int) {
 // Promise 1. CNS frees all addresses of a container by one request.
 func TestOneRequestReleasesAContainer(t *testing.T) {
 	l := newLeak(t, straight)
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, l.warrants()), nil, "")
+	l.wantAll(l.node.Backend().Release(t.Context(), l.warrants()), nil, "")
 	l.wantLeft(0)
 	if got := l.releases.Load(); got != 1 {
 		t.Errorf("CNS got %d requests, want 1", got)
@@ -96,8 +96,8 @@ func TestOneRequestReleasesAContainer(t *testing.T) {
 func TestSiblingWithoutWarrantKeepsTheContainer(t *testing.T) {
 	l := newLeak(t, straight)
 	ws := l.warrants()
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws[:1]), reaper.ErrKept, l.pair[1].Key+" with it")
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, []reaper.Warrant{{}, ws[1]})[1:], reaper.ErrKept, l.pair[0].Key+" with it")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws[:1]), reaper.ErrKept, l.pair[1].Key+" with it")
+	l.wantAll(l.node.Backend().Release(t.Context(), []reaper.Warrant{{}, ws[1]})[1:], reaper.ErrKept, l.pair[0].Key+" with it")
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)
@@ -118,7 +118,7 @@ func TestWhatChangedSinceTheListingStays(t *testing.T) {
 			l := newLeak(t, straight)
 			ws := l.warrants()
 			change(l)
-			l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrChanged, "")
+			l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrChanged, "")
 			l.wantLeft(2)
 			if got := l.releases.Load(); got != 0 {
 				t.Errorf("CNS got %d requests, want none", got)
@@ -158,7 +158,7 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 				}
 				return nil
 			})
-			errs := l.node.Backend().Release(t.Context(), poolName, ws)
+			errs := l.node.Backend().Release(t.Context(), ws)
 			l.wantAll(errs, tt.is, tt.want)
 			if tt.is == nil && errors.Is(errs[0], reaper.ErrAgain) {
 				t.Errorf("the answer %v is not final", errs[0])
@@ -189,7 +189,7 @@ func TestLostAnswerIsLookedAt(t *testing.T) {
 			})
 			ws := l.warrants()
 			losing.Store(true)
-			l.wantAll(l.node.Backend().Release(ctx, poolName, ws), nil, "")
+			l.wantAll(l.node.Backend().Release(ctx, ws), nil, "")
 			l.wantLeft(0)
 		})
 	}
@@ -207,7 +207,7 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 				}
 				return nil
 			})
-			l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "")
+			l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "")
 			l.cns.OnRequest(nil)
 			l.wantLeft(2)
 		})
@@ -222,7 +222,7 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 			}
 			return nil
 		})
-		l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "unknown whether")
+		l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "unknown whether")
 	})
 }
 
@@ -262,7 +262,7 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 					}
 				}
 			}
-			errs := l.node.Backend().Release(t.Context(), poolName, ws)
+			errs := l.node.Backend().Release(t.Context(), ws)
 			if tt.want == "" {
 				l.wantAll(errs, nil, "")
 			} else {
@@ -296,10 +296,10 @@ func TestWarrantsAreAskedRightBeforeTheRequest(t *testing.T) {
 		}
 		return nil
 	})
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "second look")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "second look")
 	l.cns.OnRequest(nil)
 	ws[1] = l.warrants()[1]
-	l.wantAll(l.node.Backend().Release(t.Context(), poolName, ws), reaper.ErrAgain, "")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "")
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)

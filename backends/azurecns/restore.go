@@ -12,13 +12,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Compare implements reaper.Recorder.
+// Compare implements reaper.Backend.
 func (b *Backend) Compare(ctx context.Context, _ string, rs []reaper.Record) []error {
 	_, errs := b.compare(ctx, rs)
 	return errs
 }
 
-// Restore implements reaper.Recorder with one request for each container: CNS gives a
+// Restore implements reaper.Backend with one request for each container: CNS gives a
 // container the addresses that it asks for, all of them or none, if they are free. Where CNS
 // keeps a record of the interfaces of a container, a second request puts that back.
 func (b *Backend) Restore(ctx context.Context, _ string, rs []reaper.Record) []error {
@@ -102,7 +102,7 @@ func (b *Backend) compare(ctx context.Context, rs []reaper.Record) (free map[int
 }
 
 // place returns nil if the address of a record is free, and otherwise what
-// reaper.Recorder.Compare answers.
+// reaper.Backend.Compare answers.
 func (s *state) place(k recorded) error {
 	for _, a := range s.addresses {
 		switch {

@@ -16,7 +16,7 @@ import (
 // records returns the records of both addresses, which are released then.
 func (l *leak) records() []reaper.Record {
 	l.Helper()
-	b := l.node.Backend().(reaper.Recorder) //nolint:errcheck // a panic is a failure
+	b := l.node.Backend()
 	var listed []reaper.Allocation
 	for pool, err := range b.List(l.Context()) {
 		if err != nil {
@@ -32,14 +32,14 @@ func (l *leak) records() []reaper.Record {
 	for i, a := range listed {
 		records = append(records, reaper.Record{Backend: Name, Pool: poolName, Key: a.Key, IP: a.IP.String(), Stored: stored[i]})
 	}
-	l.wantAll(b.Release(l.Context(), poolName, l.warrants()), nil, "")
+	l.wantAll(b.Release(l.Context(), l.warrants()), nil, "")
 	return records
 }
 
 // both returns the answers of Compare, which writes nothing, and then those of Restore.
 func (l *leak) both(records ...reaper.Record) (compared, restored []error) {
 	l.Helper()
-	b := l.node.Backend().(reaper.Recorder) //nolint:errcheck // a panic is a failure
+	b := l.node.Backend()
 	before, err := l.node.Snapshot()
 	if err != nil {
 		l.Fatal(err)
@@ -157,7 +157,7 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	b := l.node.Backend().(reaper.Recorder) //nolint:errcheck // a panic is a failure
+	b := l.node.Backend()
 	errs := b.Restore(t.Context(), poolName, records)
 	l.wantAll(errs[:1], reaper.ErrTaken, "web-9")
 	l.wantAll(errs[1:], nil, "CNS answers 32")

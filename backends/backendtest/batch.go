@@ -68,36 +68,12 @@ func (d batch) confirm() []reaper.Warrant {
 	return ws
 }
 
-// atOnce is how many requests at the same time a backend may make across pools.
-const atOnce = 4
-
-// release hands the warrants to the backend once, pool by pool or across pools.
+// release hands the warrants to the backend once.
 func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 	d.Helper()
-	if b, ok := d.backend.(reaper.BatchReleaser); ok && d.across {
-		errs := b.ReleaseAcross(ctx, ws, atOnce)
-		if len(errs) != len(ws) {
-			d.Fatalf("%d warrants got %d answers", len(ws), len(errs))
-		}
-		return errs
-	}
-	pools := make(map[string][]int)
-	for i, e := range d.entries {
-		pools[e.Pool] = append(pools[e.Pool], i)
-	}
-	errs := make([]error, len(ws))
-	for pool, indices := range pools {
-		batch := make([]reaper.Warrant, len(indices))
-		for n, i := range indices {
-			batch[n] = ws[i]
-		}
-		answers := d.backend.Release(ctx, pool, batch)
-		if len(answers) != len(batch) {
-			d.Fatalf("%d warrants got %d answers", len(batch), len(answers))
-		}
-		for n, i := range indices {
-			errs[i] = answers[n]
-		}
+	errs := d.backend.Release(ctx, ws)
+	if len(errs) != len(ws) {
+		d.Fatalf("%d warrants got %d answers", len(ws), len(errs))
 	}
 	return errs
 }

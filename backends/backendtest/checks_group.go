@@ -96,7 +96,7 @@ func (s *fixture) runs(after ...time.Duration) {
 		at := time.Now().Add(d)
 		_, err := reaper.Run(s.Context(), reaper.Options{
 			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
-			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
+			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			s.Errorf("run: %v", err)

@@ -8,16 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// recorder returns the backend as a reaper.Recorder, which every backend must be.
-func (s *fixture) recorder() reaper.Recorder {
-	s.Helper()
-	recorder, ok := s.store.Backend().(reaper.Recorder)
-	if !ok {
-		s.Fatal("the backend is not a reaper.Recorder: a run releases nothing of it")
-	}
-	return recorder
-}
-
 // record returns the backend's records of the entries.
 func (s *fixture) record(entries ...entry) []reaper.Record {
 	s.Helper()
@@ -26,7 +16,7 @@ func (s *fixture) record(entries ...entry) []reaper.Record {
 	for i, e := range entries {
 		rs[i] = listed[Place(e.Allocation)]
 	}
-	stored, err := s.recorder().Record(s.Context(), rs)
+	stored, err := s.store.Backend().Record(s.Context(), rs)
 	if err != nil || len(stored) != len(rs) {
 		s.Fatalf("Record returns %[2]d records for %[1]d entries: %[3]v", len(rs), len(stored), err)
 	}
@@ -48,9 +38,9 @@ func (s *fixture) record(entries ...entry) []reaper.Record {
 func (s *fixture) restore(ctx context.Context, records []reaper.Record) []error {
 	s.Helper()
 	before := s.snapshot()
-	compared := s.eachPool(ctx, records, s.recorder().Compare)
+	compared := s.eachPool(ctx, records, s.store.Backend().Compare)
 	s.wantContent(before)
-	errs := s.eachPool(ctx, records, s.recorder().Restore)
+	errs := s.eachPool(ctx, records, s.store.Backend().Restore)
 	for i, err := range errs {
 		if outcomeOf(compared[i]) != outcomeOf(err) {
 			s.Errorf("record %d: Compare says %v, and Restore then %v", i, compared[i], err)
@@ -182,7 +172,7 @@ func changedBeforeRecord(s *fixture) {
 	e := s.allocate("a", owner)
 	listed := s.list()[Place(e.Allocation)]
 	s.giveAway(e)
-	stored, err := s.recorder().Record(s.Context(), []reaper.Allocation{listed})
+	stored, err := s.store.Backend().Record(s.Context(), []reaper.Allocation{listed})
 	if err != nil || len(stored) != 1 {
 		s.Fatalf("%d records: %v", len(stored), err)
 	}

@@ -18,7 +18,6 @@ type fixture struct {
 	pods  *Pods
 	made  atomic.Int64 // the number of owners so far
 
-	across    bool // release by reaper.BatchReleaser
 	adoptable bool // judge every allocation as one that a later sandbox may adopt
 }
 

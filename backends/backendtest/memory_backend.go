@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -41,8 +43,19 @@ func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// Release implements reaper.Backend with one request for all entries.
-func (b memory) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+// Release implements reaper.Backend.
+func (b memory) Release(ctx context.Context, ws []reaper.Warrant) []error {
+	return poolByPool(ctx, ws, func(pool string, ws []reaper.Warrant) []error { return b.releasePool(ctx, pool, ws) })
+}
+
+// poolByPool releases one pool after the other, in the order of the warrants, so that the
+// requests of a test are always the same.
+func poolByPool(ctx context.Context, ws []reaper.Warrant, release func(pool string, ws []reaper.Warrant) []error) []error {
+	return reaper.EachPool(ctx, ws, semaphore.NewWeighted(1), func(string) int64 { return 1 }, release)
+}
+
+// releasePool releases entries of one pool with one request for all.
+func (b memory) releasePool(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	rs := make([]reaper.Allocation, len(ws))
 	for i, w := range ws {
@@ -84,15 +97,10 @@ func (m *Memory) remove(r reaper.Allocation, token string) error {
 // withTombstones is the backend over a Memory in which an adoption writes nothing.
 type withTombstones struct{ memory }
 
-// Release implements reaper.Backend.
-func (b withTombstones) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
-	return b.ReleaseAcross(ctx, ws, 1)
-}
-
-// ReleaseAcross implements reaper.BatchReleaser. It writes all tombstones and looks at all
+// Release implements reaper.Backend. It writes all tombstones and looks at all
 // owners again. Then it removes the entries or puts the owners back. It makes one request
 // at a time.
-func (b withTombstones) ReleaseAcross(ctx context.Context, ws []reaper.Warrant, _ int) []error {
+func (b withTombstones) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]reaper.Allocation, len(ws))
 	var left []reaper.Warrant
 	var where []int // the places of those that are left

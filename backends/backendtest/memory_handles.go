@@ -81,9 +81,14 @@ func (m *Memory) emptyHandlePool() reaper.Pool {
 // withHandles is the backend over a Memory whose sandboxes have handles.
 type withHandles struct{ memory }
 
-// Release implements reaper.Backend with one request for all entries, and then one
-// for each of their handles.
-func (b withHandles) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+// Release implements reaper.Backend.
+func (b withHandles) Release(ctx context.Context, ws []reaper.Warrant) []error {
+	return poolByPool(ctx, ws, func(pool string, ws []reaper.Warrant) []error { return b.releasePool(ctx, pool, ws) })
+}
+
+// releasePool releases entries of one pool with one request for all, and then one for each
+// of their handles.
+func (b withHandles) releasePool(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	if pool == emptyHandles {
 		return b.clear(ctx, ws)
 	}
@@ -93,7 +98,7 @@ func (b withHandles) Release(ctx context.Context, pool string, ws []reaper.Warra
 			sandboxes[i] = r.Group
 		}
 	}
-	errs := b.memory.Release(ctx, pool, ws)
+	errs := b.memory.releasePool(ctx, pool, ws)
 	for i, sandbox := range sandboxes {
 		if errs[i] == nil {
 			errs[i] = b.finish(ctx, sandbox)

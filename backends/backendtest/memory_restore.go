@@ -22,7 +22,7 @@ type storedRecord struct {
 	Handle  bool // the record of an empty handle
 }
 
-// Record implements reaper.Recorder.
+// Record implements reaper.Backend.
 func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	err := b.store.request(ctx, "record", func() (err error) {
@@ -48,7 +48,7 @@ func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawM
 	return records, err
 }
 
-// Compare implements reaper.Recorder with one request for all records.
+// Compare implements reaper.Backend with one request for all records.
 func (b memory) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return b.each(ctx, "compare "+pool, rs, func(r reaper.Record) error {
 		_, _, err := b.store.compare(pool, r)
@@ -56,7 +56,7 @@ func (b memory) Compare(ctx context.Context, pool string, rs []reaper.Record) []
 	})
 }
 
-// Restore implements reaper.Recorder with one request for all records.
+// Restore implements reaper.Backend with one request for all records.
 func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return b.each(ctx, "restore "+pool, rs, func(r reaper.Record) error { return b.store.restore(pool, r) })
 }

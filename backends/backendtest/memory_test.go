@@ -38,7 +38,7 @@ func TestWarrantsOpenTheStore(t *testing.T) {
 		rs = append(rs, r)
 	}
 	b := m.Backend()
-	for i, err := range b.Release(t.Context(), "a", backendtest.Warrants(t, b, &backendtest.Pods{}, rs...)) {
+	for i, err := range b.Release(t.Context(), backendtest.Warrants(t, b, &backendtest.Pods{}, rs...)) {
 		if err != nil {
 			t.Errorf("release %s: %v", rs[i].IP, err)
 		}

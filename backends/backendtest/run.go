@@ -3,8 +3,6 @@ package backendtest
 import (
 	"slices"
 	"testing"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // A check is one property of a backend, on a new store.
@@ -39,10 +37,6 @@ var releaseChecks = []check{
 	{"an interrupted release can be finished", interruptedFinished},
 	{"an interrupted release can be undone", interruptedMended},
 	{"writes of the plugin during a release are not lost", concurrent},
-}
-
-// acrossChecks are about reaper.BatchReleaser alone.
-var acrossChecks = []check{
 	{"entries of several pools are released in one call", releaseAcross},
 	{"all owners who come back during the release keep their entries", allReturnedMeanwhile},
 	{"an owner whose state is unknown keeps no other entry", oneUnknownMeanwhile},
@@ -62,22 +56,11 @@ var otherChecks = []check{
 
 // Run tests a backend. It calls open once for each check, and each Store must be
 // new and empty. Over a fast store, Run takes little more than two seconds: only
-// time makes a warrant expire. A reaper.BatchReleaser is tested by both of its ways to
-// release, and takes two seconds more.
+// time makes a warrant expire.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, c := range slices.Concat(listChecks, releaseChecks, otherChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&fixture{T: t, store: open(t), pods: &Pods{}})
 		})
 	}
-	t.Run("across pools", func(t *testing.T) {
-		if _, ok := open(t).Backend().(reaper.BatchReleaser); !ok {
-			t.Skip("the backend is not a reaper.BatchReleaser")
-		}
-		for _, c := range slices.Concat(releaseChecks, acrossChecks) {
-			t.Run(c.name, func(t *testing.T) {
-				c.check(&fixture{T: t, store: open(t), pods: &Pods{}, across: true})
-			})
-		}
-	})
 }

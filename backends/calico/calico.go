@@ -14,6 +14,8 @@ import (
 	"iter"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -82,14 +84,13 @@ var (
 	errConflict = errors.New("the object changed since it was read")
 )
 
-// Backend is the backend for Calico's IPAM. It implements reaper.Recorder and
-// reaper.Limiter. The token of an allocation is a hash of its sequence number and its attribute as it is
-// stored. A Backend is safe for concurrent use.
+// Backend is the backend for Calico's IPAM. The token of an allocation is a hash of its
+// sequence number and its attribute as it is stored. A Backend is safe for concurrent use.
 type Backend struct {
 	open   func(ctx context.Context) (datastore, error)
 	inEtcd bool
 
-	slots slots // a call of Release has one, and more while some are free; see Limit
+	room *semaphore.Weighted // each block that is being released takes one
 
 	mu    sync.Mutex
 	store datastore
@@ -100,14 +101,17 @@ type Backend struct {
 
 // newBackend returns a backend over a datastore that is opened when it is needed.
 func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
-	return &Backend{open: open, slots: newSlots(handlesAtOnce)}
+	return &Backend{open: open, room: semaphore.NewWeighted(handlesAtOnce)}
 }
 
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
 
-// Limit implements reaper.Limiter.
-func (b *Backend) Limit(requests int) { b.slots = newSlots(requests) }
+// withRoom lets so many blocks be released at the same time, and returns the backend.
+func (b *Backend) withRoom(blocks int) *Backend {
+	b.room = semaphore.NewWeighted(int64(blocks))
+	return b
+}
 
 // OutsideAPIServer implements plugin.Outsider.
 func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }

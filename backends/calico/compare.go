@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Compare implements reaper.Recorder. It reads the block once, and each handle of the
+// Compare implements reaper.Backend. It reads the block once, and each handle of the
 // records.
 func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	r, err := b.newRestoration(ctx, pool, len(rs))

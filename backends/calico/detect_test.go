@@ -171,7 +171,7 @@ func TestDatastoreIsFoundOnce(t *testing.T) {
 	if store, err := b.datastore(t.Context()); err == nil {
 		t.Errorf("found %+v, want an error", store)
 	}
-	if got := outcomes(b.Release(t.Context(), "handles", []reaper.Warrant{{}})); got != "no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release = %s, want no-warrant", got)
 	}
 	n := len(a.calls())

@@ -15,10 +15,15 @@ import (
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
 func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
-	_ = b.slots.each(len(ws), func(i int) error { // errs has the errors
-		errs[i] = b.releaseEmptyHandle(ctx, store, ws[i])
-		return nil
-	})
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for i, w := range ws {
+		g.Go(func() error {
+			errs[i] = b.releaseEmptyHandle(ctx, store, w)
+			return nil
+		})
+	}
+	_ = g.Wait() // errs has the errors
 }
 
 // releaseEmptyHandle deletes one handle. A deletion is conditional on the version

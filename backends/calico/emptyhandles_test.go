@@ -22,7 +22,7 @@ func TestEmptyHandleIsDeleted(t *testing.T) {
 		s := newFixture(t, sh)
 		ws := s.warrants(s.emptyHandle())
 		s.onRequest(nil)
-		if got := outcomes(s.backend.Release(t.Context(), emptyHandles, append(ws, reaper.Warrant{}))); got != "gone no-warrant" {
+		if got := outcomes(s.backend.Release(t.Context(), append(ws, reaper.Warrant{}))); got != "gone no-warrant" {
 			t.Errorf("Release = %s", got)
 		}
 		if diff := cmp.Diff([]string{"delete handle " + firstHandle}, s.requests()); diff != "" {
@@ -83,11 +83,11 @@ func TestEmptyHandleAnswers(t *testing.T) {
 				ws := s.warrants(s.emptyHandle())
 				s.onRequest(nil)
 				tt.happen(s)
-				if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != tt.want {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				s.onRequest(nil)
-				if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != tt.again {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); got != tt.again {
 					t.Errorf("the second Release = %s, want %s", got, tt.again)
 				}
 				if left := s.handle(firstHandle); (left == "") != (tt.again == "gone") {
@@ -106,15 +106,15 @@ func TestEmptyHandleIsNotDeletedTooLate(t *testing.T) {
 			time.Sleep(reaper.FreshnessNeverAdopted)
 			s.backend = s.Backend().(*Backend) // a new backend must read the handle first
 			s.before("get", func() { time.Sleep(time.Millisecond) })
-			if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != "again" || s.handle(firstHandle) == "" {
+			if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again" || s.handle(firstHandle) == "" {
 				t.Errorf("Release with an expired warrant = %s, and the store has the handle %q, want both again", got, s.handle(firstHandle))
 			}
-			if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != "again" {
+			if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again" {
 				t.Errorf("Release = %s, want again", got)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if got := outcomes(s.backend.Release(ctx, emptyHandles, s.warrants(s.emptyHandle()))); got != "again" || s.handle(firstHandle) == "" {
+			if got := outcomes(s.backend.Release(ctx, s.warrants(s.emptyHandle()))); got != "again" || s.handle(firstHandle) == "" {
 				t.Errorf("Release under a cancelled context = %s, and the store has the handle %q", got, s.handle(firstHandle))
 			}
 		})
@@ -129,7 +129,7 @@ func TestEmptyHandleWhoseIDDiffersInCase(t *testing.T) {
 	s.backend = s.Backend().(*Backend)
 	other := `{"handleID":"K8S-pod-network.` + sandbox(1) + `","block":{"10.0.0.0/26":1}}`
 	s.put(handles, firstHandle, other)
-	if got := outcomes(s.backend.Release(t.Context(), emptyHandles, ws)); got != "gone" || s.handle(firstHandle) != other {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone" || s.handle(firstHandle) != other {
 		t.Errorf("Release = %s, and the store has %q, want the other owner's handle", got, s.handle(firstHandle))
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// The limits on writes of handles: how many at a time if no run says it, how long until
+// The limits on writes of handles: how many of one block at a time, how long until
 // the next one is done, and how often each. An interrupted run still writes the handles
 // of a block that it has written, for as long in all.
 const (
@@ -125,24 +127,30 @@ func readFailed(store datastore, err error) error {
 func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
 	ctx, progress, stop := outlive(ctx, handleTimeout)
 	defer stop()
-	return t.slots.each(len(changes), func(i int) error {
-		defer progress()
-		err := t.writeHandle(ctx, cidr, changes[i])
-		if err == nil {
-			return nil
-		}
-		if slow := context.Cause(ctx); slow != nil {
-			err = fmt.Errorf("%w: %w", slow, err)
-		}
-		return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
-	})
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for _, c := range changes {
+		g.Go(func() error {
+			defer progress()
+			err := t.writeHandle(ctx, cidr, c)
+			if err == nil {
+				return nil
+			}
+			if slow := context.Cause(ctx); slow != nil {
+				err = fmt.Errorf("%w: %w", slow, err)
+			}
+			return fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, c.id, err)
+		})
+	}
+	return g.Wait()
 }
 
 // outlive returns a context for work that goes on after an interruption. It ends when
 // there was no progress for the given time, and at the latest the given time after the
 // interruption. The caller calls stop in the end.
 func outlive(ctx context.Context, most time.Duration) (later context.Context, progress, stop func()) {
-	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	forever := reaper.SendBy(context.WithoutCancel(ctx), time.Time{}) // no warrant is needed any more
+	later, cancel := context.WithCancelCause(forever)
 	slow := func() { cancel(fmt.Errorf("given up after %v", most)) }
 	idle := time.AfterFunc(most, slow)
 	interrupted := context.AfterFunc(ctx, func() { time.AfterFunc(most, slow) })

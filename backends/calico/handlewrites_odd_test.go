@@ -37,7 +37,7 @@ func TestHandlesCountWhatStays(t *testing.T) {
 			s := newFixture(t, shapes[0])
 			ws := s.warrants(s.share(tt.count)...)
 			tt.happen(s, "put handle")
-			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
+			if got := outcomes(s.backend.Release(t.Context(), pick(ws, tt.release...))); strings.Trim(got, "gone ") != "" {
 				t.Errorf("Release = %s, want all gone", got)
 			}
 			if got, want := s.handle(firstHandle), fmt.Sprintf(`"10.0.0.0/30":%d`, tt.want); !strings.Contains(got, want) {
@@ -54,7 +54,7 @@ func TestHandlesAreWrittenAgainAndAgain(t *testing.T) {
 		ws := s.warrants(s.share(3)...)
 		s.onRequest(nil)
 		for i := range ws {
-			if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, i))); got != "gone" {
+			if got := outcomes(s.backend.Release(t.Context(), pick(ws, i))); got != "gone" {
 				t.Errorf("Release = %s, want gone", got)
 			}
 		}
@@ -79,11 +79,11 @@ func TestHandlesThatWereReadAreKnown(t *testing.T) {
 		}
 		s.before("get handle k8s-pod-network."+sandbox(3), func() { s.always("put block", errBroken) })
 	})
-	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again again" {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 	s.onRequest(nil)
-	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" || len(s.requests()) != 2 {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" || len(s.requests()) != 2 {
 		t.Errorf("Release = %s after %s, want all gone after 2 requests", got, s.requests())
 	}
 }
@@ -118,7 +118,7 @@ func TestHandlesThatCannotBeDecoded(t *testing.T) {
 					s.backend.known.forget(firstHandle)
 				}
 				before, _ := s.look(blocks, "10.0.0.0/30")
-				got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", pick(ws, 1)))
+				got := outcomes(s.backend.Release(t.Context(), pick(ws, 1)))
 				if got != tt.want[sh.name] {
 					t.Errorf("Release = %s, want %s", got, tt.want[sh.name])
 				}
@@ -142,7 +142,7 @@ func TestHandlesWhoseIDDiffersInCaseAreNotTouched(t *testing.T) {
 	other := `{"handleID":"K8S-pod-network.` + sandbox(1) + `","block":{"10.0.0.0/30":3}}`
 	s.put(handles, firstHandle, other)
 	ws := s.warrants(rs...)
-	if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); got != "gone gone gone" {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" {
 		t.Errorf("Release = %s, want all gone", got)
 	}
 	if diff := cmp.Diff(other, s.handle(firstHandle)); diff != "" {

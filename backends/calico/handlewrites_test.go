@@ -57,7 +57,7 @@ func TestReleaseCorrectsHandles(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
 				ws := pick(s.warrants(s.share(tt.count)...), tt.release...)
-				if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); strings.Trim(got, "gone ") != "" {
 					t.Errorf("Release = %s, want all gone", got)
 				}
 				want := ""
@@ -96,7 +96,7 @@ func TestHandlesThatReleaseLeavesAlone(t *testing.T) {
 						s.put(handles, firstHandle, value(sh))
 						s.backend.known.forget(firstHandle)
 					}
-					if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone" {
+					if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone" {
 						t.Errorf("Release = %s, want gone", got)
 					}
 					if diff := cmp.Diff(value(sh), s.handle(firstHandle)); diff != "" {
@@ -126,7 +126,7 @@ func TestCountsOfOthersAreKept(t *testing.T) {
 							t.Error(err)
 						}
 					})
-					if got := outcomes(s.backend.Release(t.Context(), "10.0.0.0/30", ws)); strings.Trim(got, "gone ") != "" {
+					if got := outcomes(s.backend.Release(t.Context(), ws)); strings.Trim(got, "gone ") != "" {
 						t.Errorf("Release = %s, want all gone", got)
 					}
 					left := 3 - len(release)
@@ -187,7 +187,7 @@ func TestHandlesThatCannotBeWritten(t *testing.T) {
 				rs := s.leak(1)
 				ws := s.warrants(rs...)
 				s.before("put block", func() { tt.happen(s, "delete handle") }) // takes effect from the next request on
-				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				if n := len(s.requests()); n > 100 {

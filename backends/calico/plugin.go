@@ -52,13 +52,13 @@ func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
-		return b, nil
+		return b.withRoom(env.Concurrency), nil
 	}
 	config, err := EtcdConfig(env.Getenv)
 	if err != nil {
 		return nil, reaper.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
-	return NewEtcd(config), nil
+	return NewEtcd(config).withRoom(env.Concurrency), nil
 }
 
 // access is about both API groups that the data can be in. Where the datastore is

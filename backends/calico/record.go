@@ -33,7 +33,7 @@ type handleRecord struct {
 	Stored string `json:"stored"`
 }
 
-// Record implements reaper.Recorder. It reads handles before blocks. DEL writes the
+// Record implements reaper.Backend. It reads handles before blocks. DEL writes the
 // block first, so an allocation that is found after its handle was not found never
 // had a handle.
 func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {

@@ -72,7 +72,7 @@ func TestRecordKeepsTheStoredBytes(t *testing.T) {
 		if err := json.Unmarshal(indented, &records); err != nil {
 			t.Fatal(err)
 		}
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, s.warrants(rs...))); got != "gone" {
+		if got := outcomes(s.backend.Release(t.Context(), s.warrants(rs...))); got != "gone" {
 			t.Fatalf("Release = %s", got)
 		}
 		if got := s.restore(records...); got != "back" {

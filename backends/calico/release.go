@@ -16,30 +16,31 @@ import (
 const maxConflicts = 20
 
 // Release implements reaper.Backend. One write releases all addresses of a block.
+// Blocks are released at the same time.
 // It is conditional on the block as it was just read, and each allocation must be
 // as it was listed. The handles are written in the same transaction, or right after
 // the block if the datastore has none. A handle is never written before its block:
 // the plugin could not free an address without a handle, while a handle without
 // addresses does no harm.
-func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
-	errs := make([]error, len(ws))
+func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	store, err := b.datastore(ctx)
-	if err == nil {
-		if err = b.slots.Acquire(ctx, 1); err != nil {
-			err = fmt.Errorf("%w: %w", reaper.ErrAgain, err)
-		}
-	}
 	if err != nil {
-		for i := range errs {
-			errs[i] = err
+		return slices.Repeat([]error{err}, len(ws))
+	}
+	one := func(string) int64 { return 1 }
+	return reaper.EachPool(ctx, ws, b.room, one, func(pool string, ws []reaper.Warrant) []error {
+		errs := make([]error, len(ws))
+		if pool == emptyHandles {
+			b.releaseEmptyHandles(ctx, store, ws, errs)
+		} else {
+			b.releaseBlock(ctx, store, pool, ws, errs)
 		}
 		return errs
-	}
-	defer b.slots.Release(1)
-	if pool == emptyHandles {
-		b.releaseEmptyHandles(ctx, store, ws, errs)
-		return errs
-	}
+	})
+}
+
+// releaseBlock releases addresses of one block.
+func (b *Backend) releaseBlock(ctx context.Context, store datastore, pool string, ws []reaper.Warrant, errs []error) {
 	r := release{task{Backend: b, store: store, pool: pool, errs: errs}, ws}
 	for i, w := range ws {
 		if _, errs[i] = w.Allocation(); errs[i] == nil {
@@ -49,7 +50,6 @@ func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant)
 	for try := 0; len(r.pending) > 0 && try < maxConflicts+len(ws); try++ {
 		r.attempt(ctx)
 	}
-	return errs
 }
 
 // A release is one call of Release for a block.

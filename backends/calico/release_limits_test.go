@@ -31,7 +31,7 @@ func TestReleaseOfManyHandlesIsSplit(t *testing.T) {
 			}
 			ws := s.warrants(rs...)
 			s.onRequest(nil)
-			if got, want := outcomes(s.backend.Release(t.Context(), cidr.String(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
+			if got, want := outcomes(s.backend.Release(t.Context(), ws)), strings.TrimSpace(strings.Repeat("gone ", n)); got != want {
 				t.Errorf("Release = %s", got)
 			}
 			if got, want := len(s.requests()), 2*((n+126)/127); got != want {
@@ -58,7 +58,7 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 				ws = append(ws, s.warrants(rs[2])...)
 				left := s.snapshot()
 				s.before("get block", func() { time.Sleep(wait) })
-				got := outcomes(s.backend.Release(t.Context(), firstBlock, ws))
+				got := outcomes(s.backend.Release(t.Context(), ws))
 				if got != want {
 					t.Errorf("Release after %v = %s, want %s", wait, got, want)
 				}
@@ -87,7 +87,7 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 		delete(left, backendtest.Place(rs[1]))
 		s.backend.known.forget(firstHandle)
 		s.before("get handle", func() { time.Sleep(time.Millisecond) })
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again gone" {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again gone" {
 			t.Errorf("Release = %s, want the entry with the valid warrant gone", got)
 		}
 		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
@@ -100,13 +100,13 @@ func TestReleaseWithoutWarrants(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
 		ws := s.warrants(s.leak(2)...)
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
+		if got := outcomes(s.backend.Release(t.Context(), []reaper.Warrant{{}, ws[1]})); got != "no-warrant gone" {
 			t.Errorf("Release = %s", got)
 		}
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, []reaper.Warrant{{}})); got != "no-warrant" {
+		if got := outcomes(s.backend.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
 			t.Errorf("Release without a warrant = %s", got)
 		}
-		if got := s.backend.Release(t.Context(), firstBlock, nil); len(got) != 0 {
+		if got := s.backend.Release(t.Context(), nil); len(got) != 0 {
 			t.Errorf("Release of nothing = %v", got)
 		}
 	})
@@ -122,7 +122,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 			before := s.snapshot()
 			ctx, cancel := context.WithCancel(t.Context())
 			s.before(request, cancel)
-			got := outcomes(s.backend.Release(ctx, firstBlock, ws))
+			got := outcomes(s.backend.Release(ctx, ws))
 			if got != want {
 				t.Errorf("interrupted at %q: Release = %s, want %s", request, got, want)
 			}

@@ -32,7 +32,7 @@ func TestReleaseWritesBlocksThenHandles(t *testing.T) {
 		ws := s.warrants(rs...)
 		before := s.snapshot()
 		s.onRequest(nil)
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, pick(ws, 2, 0))); got != "gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), pick(ws, 2, 0))); got != "gone gone" {
 			t.Errorf("Release = %s, want both gone", got)
 		}
 		block, first, second := "put block "+firstBlock, "delete handle k8s-pod-network."+sandbox(1), "delete handle k8s-pod-network."+sandbox(3)
@@ -75,7 +75,7 @@ func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 			s.replace(blocks, firstBlock, `"pod":"gone-3"`, `"pod":"other"`)
 			want = s.snapshot()
 		})
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
+		if got := outcomes(s.backend.Release(t.Context(), pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
 			t.Errorf("Release = %s", got)
 		}
 		delete(want, backendtest.Place(rs[0]))
@@ -100,7 +100,7 @@ func TestReleaseGivesUpAfterManyConflicts(t *testing.T) {
 			}
 			return nil
 		})
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "again again" {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again again" {
 			t.Errorf("Release = %s, want again", got)
 		}
 		if n := len(s.requests()); n < 10 || n > 200 {
@@ -151,14 +151,14 @@ func TestReleaseAnswers(t *testing.T) {
 				s.onRequest(nil)
 				tt.happen(s)
 				before := s.snapshot()
-				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.want {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); got != tt.want {
 					t.Errorf("Release = %s, want %s", got, tt.want)
 				}
 				if gone := tt.want == "gone"; !gone && !maps.Equal(before, s.snapshot()) {
 					t.Errorf("the store's content is\n%v\nand was\n%v", s.snapshot(), before)
 				}
 				s.onRequest(nil)
-				if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != tt.again {
+				if got := outcomes(s.backend.Release(t.Context(), ws)); got != tt.again {
 					t.Errorf("the second Release = %s, want %s", got, tt.again)
 				}
 				if _, held := s.snapshot()[firstBlock+"/0"]; held == (tt.again == "gone") {
@@ -177,10 +177,10 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		ws := s.warrants(s.leak(2)...)
 		s.failing("put block", func() error { return errLost })
 		want := map[string]string{"kubernetes": "gone gone", "etcd": "again again"}[sh.name]
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != want {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != want {
 			t.Errorf("Release = %s, want %s", got, want)
 		}
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone" {
 			t.Errorf("the second Release = %s, want both gone", got)
 		}
 		if left := s.snapshot(); len(left) != 1 {
@@ -206,12 +206,12 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 		s.before("get block", newOwner)
 		return errLost
 	})
-	errs := s.backend.Release(t.Context(), firstBlock, ws)
+	errs := s.backend.Release(t.Context(), ws)
 	if got := outcomes(errs); got != "again again" || !errors.Is(errs[0], reaper.ErrLost) {
 		t.Errorf("Release = %s: %v, want again, and that the answer was lost", got, errs[0])
 	}
 	before := s.snapshot()
-	if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone changed" {
+	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone changed" {
 		t.Errorf("the second Release = %s, want the new owner to stay", got)
 	}
 	if diff := cmp.Diff(before, s.snapshot()); diff != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Restore implements reaper.Recorder. One write puts back all addresses of a block.
+// Restore implements reaper.Backend. One write puts back all addresses of a block.
 // It is conditional on the block as it was just read, and the ordinals must be
 // free. The handles are written in the same transaction, or right before the block
 // if the datastore has none, as Calico's ADD does: an interruption leaves a handle

@@ -174,7 +174,7 @@ func TestRestoreOfManyHandlesIsSplit(t *testing.T) {
 			}
 			before := s.contents()
 			records := s.records(slices.Clone(rs)...)
-			if got := outcomes(s.backend.Release(t.Context(), cidr.String(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
+			if got := outcomes(s.backend.Release(t.Context(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
 				t.Fatalf("Release = %s", got)
 			}
 			if got := restoreOutcomes(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {

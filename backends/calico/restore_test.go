@@ -113,7 +113,7 @@ func TestRestoreGivesBackWhatWasRecorded(t *testing.T) {
 		before := s.contents()
 		records := s.records(slices.Clone(rs[1:])...)
 		ws := s.warrants(rs[1:]...)
-		if got := outcomes(s.backend.Release(t.Context(), firstBlock, ws)); got != "gone gone gone" {
+		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone gone gone" {
 			t.Fatalf("Release = %s", got)
 		}
 		slices.Reverse(records)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
@@ -26,15 +28,17 @@ type Backend struct {
 
 	mu    sync.Mutex
 	sizes map[string]int // the allocations of each group that libcni knows, as last listed
-	slots chan struct{}  // each DEL takes one
+
+	slots chan struct{}       // each DEL takes one
+	room  *semaphore.Weighted // each network that is being released takes one
 
 	containers sync.Map // a *sync.Mutex by container ID, for its DELs
 	hung       sync.Map // the paths of the plugins that did not end in time
 }
 
-// New returns the backend. It reads nothing yet, and makes one DEL at a time until Limit.
+// New returns the backend. It reads nothing yet.
 func New(s Settings) *Backend {
-	return &Backend{settings: s.withDefaults(), slots: make(chan struct{}, 1)}
+	return &Backend{settings: s.withDefaults(), slots: make(chan struct{}, delsAtOnce), room: semaphore.NewWeighted(delsAtOnce)}
 }
 
 // Name implements reaper.Backend.
@@ -59,13 +63,6 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // delsAtOnce is how many DELs run at the same time at most. The plugins of one may take 30 MiB,
 // and the systemd unit has 256.
 const delsAtOnce = 8
-
-// Limit implements reaper.Limiter. A request is a DEL.
-func (b *Backend) Limit(requests int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.slots = make(chan struct{}, min(max(1, requests), delsAtOnce))
-}
 
 // sizeOf returns how many allocations a group has, if libcni knows the attachment.
 func (b *Backend) sizeOf(group string) int {

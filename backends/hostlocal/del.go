@@ -76,12 +76,9 @@ func (b *Backend) turn(container string) (done func()) {
 	value, _ := b.containers.LoadOrStore(container, new(sync.Mutex))
 	one, _ := value.(*sync.Mutex)
 	one.Lock()
-	b.mu.Lock()
-	slots := b.slots
-	b.mu.Unlock()
-	slots <- struct{}{}
+	b.slots <- struct{}{}
 	return func() {
-		<-slots
+		<-b.slots
 		one.Unlock()
 	}
 }

@@ -140,7 +140,7 @@ func TestReleaseCallsDEL(t *testing.T) {
 			b := n.Backend()
 			ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
 			fails := tt.called && tt.remembered
-			for i, err := range b.Release(t.Context(), leaked[0].Pool, ws) {
+			for i, err := range b.Release(t.Context(), ws) {
 				if errors.Is(err, reaper.ErrUnfinished) != fails || !fails && err != nil {
 					t.Errorf("answer %d: %v, want ErrUnfinished: %v", i+1, err, fails)
 				}
@@ -176,9 +176,8 @@ func TestDELsRunSideBySide(t *testing.T) {
 		n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: of.id, Interface: of.ifname}))
 	}
 	b := New(n.settings())
-	b.Limit(4)
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations(keys...)...)
-	for i, err := range b.Release(t.Context(), n.path("networks/a"), ws) {
+	for i, err := range b.Release(t.Context(), ws) {
 		if err != nil {
 			t.Errorf("answer %d: %v", i+1, err)
 		}
@@ -193,7 +192,7 @@ func TestDELNeedsAWarrantForEachAddress(t *testing.T) {
 	leaked := n.leak(id)
 	b := n.Backend()
 	ws := backendtest.Warrants(t, b, n.cluster(), leaked[0])
-	if errs := b.Release(t.Context(), leaked[0].Pool, ws); errs[0] != nil {
+	if errs := b.Release(t.Context(), ws); errs[0] != nil {
 		t.Error(errs[0])
 	}
 	if _, err := os.Stat(n.path("called")); err == nil {
@@ -212,7 +211,7 @@ func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
 	b, pods := n.Backend(), &backendtest.Pods{}
 	ws := backendtest.Warrants(t, b, backendtest.OnNode(pods), leaked...)
 	pods.AddSandboxes(reaper.Sandbox{ID: id})
-	for i, err := range b.Release(t.Context(), leaked[0].Pool, ws) {
+	for i, err := range b.Release(t.Context(), ws) {
 		if !errors.Is(err, reaper.ErrReturned) {
 			t.Errorf("answer %d is %v, want ErrReturned", i+1, err)
 		}

@@ -24,7 +24,7 @@ type record struct {
 // than a lease.
 const maxMode fs.FileMode = 0o777
 
-// Record implements reaper.Recorder.
+// Record implements reaper.Backend.
 func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(as))
 	open := make(map[string]*folder) // nil for one that is gone

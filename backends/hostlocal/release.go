@@ -17,7 +17,7 @@ import (
 // for the write.
 const lockWait = reaper.Freshness / 2
 
-// A releasing is one call of Release.
+// A releasing is the release of leases of one network.
 type releasing struct {
 	*Backend
 	network string
@@ -27,11 +27,19 @@ type releasing struct {
 	errs    []error
 }
 
-// Release implements reaper.Backend. It first removes the files of the allocations whose
-// attachment libcni does not know, under the plugin's lock. Then it calls the DEL of the
-// plugins for each other attachment, as many at a time as Limit says. That also cleans what else
+// Release implements reaper.Backend. In each network, it first removes the files of the
+// allocations whose attachment libcni does not know, under the plugin's lock. Then it calls the
+// DEL of the plugins for each other attachment, several at a time. That also cleans what else
 // they made. It removes the file if DEL did not.
-func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
+	one := func(string) int64 { return 1 }
+	return reaper.EachPool(ctx, ws, b.room, one, func(pool string, ws []reaper.Warrant) []error {
+		return b.releaseNetwork(ctx, pool, ws)
+	})
+}
+
+// releaseNetwork releases leases of one network.
+func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []reaper.Warrant) []error {
 	r := &releasing{
 		Backend: b, network: path.Base(pool),
 		ws: slices.Clone(ws), as: make([]reaper.Allocation, len(ws)), errs: make([]error, len(ws)),
@@ -71,7 +79,7 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 	var order []string
 	for i, w := range r.ws {
 		a, err := w.Allocation()
-		if err == nil && (a.Pool != pool || !addressOf(a.Key).IsValid()) {
+		if err == nil && !addressOf(a.Key).IsValid() {
 			err = fmt.Errorf("%s is no lease of %s", a.Key, pool)
 		}
 		if r.as[i], r.errs[i] = a, err; err != nil {

@@ -47,21 +47,21 @@ func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.write("networks/a/10.97.0.1", id)
-			b, pool := n.Backend(), n.path("networks/a")
+			b := n.Backend()
 			unlock := take(n)
 			begun := time.Now()
-			errs := b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
+			errs := b.Release(t.Context(), backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
 			if !errors.Is(errs[0], reaper.ErrAgain) || time.Since(begun) < lockWait || len(n.left()) != 1 {
 				t.Errorf("the answer is %v, and left are %v", errs[0], n.left())
 			}
 			unlock()
-			errs = b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
+			errs = b.Release(t.Context(), backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
 			if errs[0] != nil || len(n.left()) != 0 {
 				t.Errorf("the answer is %v, and left are %v", errs[0], n.left())
 			}
 			n.write("networks/a/10.97.0.1", id)
 			defer take(n)()
-			errs = b.Release(t.Context(), pool, backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
+			errs = b.Release(t.Context(), backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
 			if !errors.Is(errs[0], reaper.ErrAgain) {
 				t.Errorf("the answer after a release is %v", errs[0])
 			}
@@ -75,12 +75,12 @@ func TestEmptyFileIsReadAgainUnderTheLock(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", "")
 	n.write("networks/a/10.97.0.2", "")
-	b, pool := n.Backend(), n.path("networks/a")
+	b := n.Backend()
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1", "10.97.0.2")...)
 	at := time.Now().Add(-n.since)
 	n.must(os.WriteFile(n.path("networks/a/10.97.0.2"), []byte(id), 0o600))
 	n.must(os.Chtimes(n.path("networks/a/10.97.0.2"), at, at))
-	if errs := b.Release(t.Context(), pool, ws); errs[0] != nil || !errors.Is(errs[1], reaper.ErrChanged) {
+	if errs := b.Release(t.Context(), ws); errs[0] != nil || !errors.Is(errs[1], reaper.ErrChanged) {
 		t.Errorf("the answers are %v, want nil and ErrChanged", errs)
 	}
 	if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
@@ -119,14 +119,11 @@ func TestFolderThatIsAnotherIsNotWritten(t *testing.T) {
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...)
 	n.must(os.Rename(n.path("networks/a"), n.path("moved")))
 	n.must(os.Symlink(n.path("moved"), n.path("networks/a")))
-	if errs := b.Release(t.Context(), n.path("networks/a"), ws); errs[0] == nil {
+	if errs := b.Release(t.Context(), ws); errs[0] == nil {
 		t.Error("the answer is nil")
 	}
 	if _, err := os.Stat(n.path("moved/10.97.0.1")); err != nil {
 		t.Errorf("the lease behind the symbolic link: %v", err)
-	}
-	if errs := b.Release(t.Context(), n.path("cache"), ws); errs[0] == nil {
-		t.Error("a folder beside the data folders was accepted")
 	}
 }
 
@@ -168,7 +165,7 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 				delete(want, key)
 			}
 		}
-		for i, err := range b.Release(t.Context(), n.path("networks/a"), ws) {
+		for i, err := range b.Release(t.Context(), ws) {
 			if !errors.Is(err, answers[i]) {
 				r.Errorf("the answer for %s is %v, want %v", due[i].Allocation().Key, err, answers[i])
 			}

@@ -21,7 +21,7 @@ type restoration struct {
 	groups [][]int // the indices of records that can be decoded, by attachment
 }
 
-// Compare implements reaper.Recorder. It takes no lock.
+// Compare implements reaper.Backend. It takes no lock.
 func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return b.restore(ctx, pool, rs, func(r *restoration) {
 		for _, group := range r.groups {
@@ -30,7 +30,7 @@ func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) 
 	})
 }
 
-// Restore implements reaper.Recorder. It puts back all leases of an attachment or none.
+// Restore implements reaper.Backend. It puts back all leases of an attachment or none.
 func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
 	return b.restore(ctx, pool, rs, func(r *restoration) {
 		unlock, err := r.d.lock(ctx, restoreWait)

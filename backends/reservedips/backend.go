@@ -47,14 +47,6 @@ type ReservedIP struct {
 	Stored json.RawMessage // the whole object
 }
 
-var (
-	_ reaper.Recorder  = (*Backend)(nil)
-	_ reaper.Protector = (*Backend)(nil)
-)
-
-// ProtectsOthers implements reaper.Protector.
-func (*Backend) ProtectsOthers() {}
-
 // Name implements reaper.Backend.
 func (*Backend) Name() string { return Name }
 
@@ -111,19 +103,19 @@ func (r ReservedIP) allocation() reaper.Allocation {
 }
 
 // Release implements reaper.Backend.
-func (b *Backend) Release(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		r, err := w.Allocation()
 		if err == nil {
-			err = b.Delete(ctx, ReservedIP{Pool: pool, Key: r.Key, Token: r.Token})
+			err = b.Delete(ctx, ReservedIP{Pool: r.Pool, Key: r.Key, Token: r.Token})
 		}
 		errs[i] = err
 	}
 	return errs
 }
 
-// Record implements reaper.Recorder. It reads the objects again.
+// Record implements reaper.Backend. It reads the objects again.
 func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	all, err := b.All(ctx)
 	if err != nil {

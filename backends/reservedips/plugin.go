@@ -13,6 +13,7 @@ func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name:     Name,
 		Summary:  "Objects of the resources in `backends.reservedIPs` that have `deleteExpired`, after the addresses that they reserve",
+		Protects: true,
 		Settings: func() any { return new(Settings) },
 		Access:   access,
 		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {

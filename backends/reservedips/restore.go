@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Restore implements reaper.Recorder. The restored object gets a new UID. If the
+// Restore implements reaper.Backend. The restored object gets a new UID. If the
 // API server ignores the status in a creation, a second write restores the status.
 // That write needs the right to update it; without it, an address in the status is
 // not protected.
@@ -32,7 +32,7 @@ func (b *Backend) Restore(ctx context.Context, pool string, records []reaper.Rec
 	return errs
 }
 
-// Compare implements reaper.Recorder. It reads the objects one by one.
+// Compare implements reaper.Backend. It reads the objects one by one.
 func (b *Backend) Compare(ctx context.Context, pool string, records []reaper.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {

@@ -28,18 +28,8 @@ type burial struct {
 // end ends the burial with an answer.
 func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 
-// Release implements reaper.Backend, for the one entry of its pool.
-func (b *Overlapping) Release(ctx context.Context, _ string, ws []reaper.Warrant) []error {
-	return b.ReleaseAcross(ctx, ws, 1)
-}
-
-// Prepare implements reaper.Preparer. It reads the IPPools for step 1 of the first batch.
-func (b *Overlapping) Prepare(ctx context.Context) {
-	_, _ = b.poolsSince(ctx, time.Now().Add(-poolsFresh)) // step 1 reports an error if it stays
-}
-
-// ReleaseAcross implements reaper.BatchReleaser. It makes each step for all entries before it
-// makes the next one:
+// Release implements reaper.Backend. It makes each step for all entries before it makes the
+// next one:
 //
 //  1. It keeps an object if a pool holds the address for this owner. Otherwise
 //     another range could take the address, and an ADD of the owner, if it came
@@ -53,7 +43,7 @@ func (b *Overlapping) Prepare(ctx context.Context) {
 //
 // If a crash interrupts this after step 2, the objects are listed as Interrupted, and
 // the next release continues. So it does for objects whose warrants expire before step 4.
-func (b *Overlapping) ReleaseAcross(ctx context.Context, ws []reaper.Warrant, concurrency int) []error {
+func (b *Overlapping) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	all := make([]*burial, len(ws))
 	for i, w := range ws {
 		all[i] = &burial{warrant: w}
@@ -63,9 +53,9 @@ func (b *Overlapping) ReleaseAcross(ctx context.Context, ws []reaper.Warrant, co
 		}
 	}
 	b.check(ctx, open(all))
-	each(ctx, concurrency, open(all), b.bury)
+	b.each(ctx, open(all), b.bury)
 	b.lookAgain(ctx, open(all))
-	each(ctx, concurrency, open(all), b.finish)
+	b.each(ctx, open(all), b.finish)
 	errs := make([]error, len(all))
 	for i, u := range all {
 		if errs[i] = u.answer; !errors.Is(u.answer, reaper.ErrAgain) {
@@ -86,11 +76,11 @@ func open(all []*burial) []*burial {
 	return some
 }
 
-// each does something for several burials, for so many of them at the same time. It begins
+// each does something for several burials, for some of them at the same time. It begins
 // nothing under a cancelled context.
-func each(ctx context.Context, concurrency int, some []*burial, do func(context.Context, *burial)) {
+func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.Context, *burial)) {
 	var g errgroup.Group
-	g.SetLimit(concurrency)
+	g.SetLimit(b.atOnce)
 	for _, u := range some {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {

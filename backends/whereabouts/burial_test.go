@@ -45,7 +45,7 @@ func leakyBatch(t *testing.T, n int, cluster reaper.Cluster, answers map[string]
 	}
 	all["GET overlappingrangeipreservations"] = items(stored...)
 	a, client := newAPI(t, all)
-	b := &Overlapping{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
+	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 	ws := warrants(t, b, cluster)
 	if len(ws) != n {
 		t.Fatalf("%d warrants, want %d", len(ws), n)
@@ -75,10 +75,11 @@ func phases(calls []string) []string {
 // Promise 4. All tombstones come before the pools are listed once, and that before the first
 // deletion. Each reservation is written twice.
 func TestBatchIsReleasedStepByStep(t *testing.T) {
-	for _, concurrency := range []int{1, 3, 32} {
+	for _, atOnce := range []int{1, 3, 32} {
 		a, b, ws := leakyBatch(t, 9, fakeCluster{}, nil)
-		if got := outcomes(b.ReleaseAcross(t.Context(), ws, concurrency)); got != strings.TrimSuffix(strings.Repeat("gone ", 9), " ") {
-			t.Errorf("ReleaseAcross = %s, want all gone", got)
+		b.atOnce = atOnce
+		if got := outcomes(b.Release(t.Context(), ws)); got != strings.TrimSuffix(strings.Repeat("gone ", 9), " ") {
+			t.Errorf("Release = %s, want all gone", got)
 		}
 		want := []string{"GET ippools"}
 		for n := range 9 {
@@ -89,26 +90,8 @@ func TestBatchIsReleasedStepByStep(t *testing.T) {
 			want = append(want, fmt.Sprint("DELETE "+at("10.0.0."), n+1))
 		}
 		if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
-			t.Errorf("requests with concurrency %d (-want +got):\n%s", concurrency, diff)
+			t.Errorf("requests with %d at once (-want +got):\n%s", atOnce, diff)
 		}
-	}
-}
-
-// The first batch of a run uses the pools that were listed before it had warrants. The look
-// after its tombstones lists them again.
-func TestFirstBatchUsesThePoolsThatWereListedBefore(t *testing.T) {
-	a, b, ws := leakyBatch(t, 2, fakeCluster{}, nil)
-	b.Prepare(t.Context())
-	if diff := cmp.Diff([]string{"GET ippools"}, a.calls()); diff != "" {
-		t.Errorf("requests of Prepare (-want +got):\n%s", diff)
-	}
-	a.answer("", nil)
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 4)); got != "gone gone" {
-		t.Errorf("ReleaseAcross = %s, want both gone", got)
-	}
-	want := []string{"PATCH " + at("10.0.0.1"), "PATCH " + at("10.0.0.2"), "GET ippools", "DELETE " + at("10.0.0.1"), "DELETE " + at("10.0.0.2")}
-	if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
@@ -116,10 +99,10 @@ func TestFirstBatchUsesThePoolsThatWereListedBefore(t *testing.T) {
 // its own.
 func TestNextBatchListsThePoolsOnce(t *testing.T) {
 	a, b, ws := leakyBatch(t, 4, fakeCluster{}, nil)
-	b.ReleaseAcross(t.Context(), ws[:2], 4)
+	b.Release(t.Context(), ws[:2])
 	a.answer("", nil)
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws[2:], 4)); got != "gone gone" {
-		t.Errorf("ReleaseAcross = %s, want both gone", got)
+	if got := outcomes(b.Release(t.Context(), ws[2:])); got != "gone gone" {
+		t.Errorf("Release = %s, want both gone", got)
 	}
 	if lists := len(a.bodies("GET ippools")); lists != 1 {
 		t.Errorf("%d lists of the pools, want 1, after the tombstones", lists)
@@ -164,8 +147,8 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 		"DELETE " + at("10.0.0.10"): missing(10),
 	})
 	const want = "gone kept changed kept returned again gone again final gone"
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 4)); got != want {
-		t.Errorf("ReleaseAcross = %s, want %s", got, want)
+	if got := outcomes(b.Release(t.Context(), ws)); got != want {
+		t.Errorf("Release = %s, want %s", got, want)
 	}
 	for n, want := range map[int][2]int{ // patches and deletions
 		1: {1, 1}, 2: {0, 0}, 3: {1, 0}, 4: {2, 0}, 5: {2, 0}, 6: {1, 0}, 7: {1, 0}, 8: {1, 1}, 9: {2, 1}, 10: {1, 1},
@@ -183,18 +166,18 @@ func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
 	_, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), items())),
 	})
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "final final final" {
-		t.Errorf("ReleaseAcross = %s, want that nothing is decided", got)
+	if got := outcomes(b.Release(t.Context(), ws)); got != "final final final" {
+		t.Errorf("Release = %s, want that nothing is decided", got)
 	}
 	a, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(plain(http.StatusNotFound), items())),
 	})
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "again again again" {
-		t.Errorf("ReleaseAcross = %s, want that nothing is decided", got)
+	if got := outcomes(b.Release(t.Context(), ws)); got != "again again again" {
+		t.Errorf("Release = %s, want that nothing is decided", got)
 	}
 	a.answer("", nil)
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 2)); got != "gone gone gone" {
-		t.Errorf("ReleaseAcross again = %s, want all gone", got)
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone gone gone" {
+		t.Errorf("Release again = %s, want all gone", got)
 	}
 	want := []string{"GET ippools", "DELETE " + at("10.0.0.1"), "DELETE " + at("10.0.0.2"), "DELETE " + at("10.0.0.3")}
 	if diff := cmp.Diff(want, phases(a.calls())); diff != "" {
@@ -210,8 +193,9 @@ func TestLateDeletionOfABatchIsNotMade(t *testing.T) {
 		say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)(w, r)
 	}
 	a, b, ws := leakyBatch(t, 2, fakeCluster{}, map[string]http.HandlerFunc{"DELETE " + at("10.0.0.1"): slow})
-	if got := outcomes(b.ReleaseAcross(t.Context(), ws, 1)); got != "gone again" {
-		t.Errorf("ReleaseAcross = %s, want the second one undecided", got)
+	b.atOnce = 1
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone again" {
+		t.Errorf("Release = %s, want the second one undecided", got)
 	}
 	if late := a.bodies("DELETE " + at("10.0.0.2")); len(late) > 0 {
 		t.Errorf("%d deletions by an expired warrant", len(late))

@@ -46,7 +46,7 @@ func TestWebhookMayDenyTheRelease(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, tt.answers)
-			errs := b.Release(t.Context(), anOverlapping, ws)
+			errs := b.Release(t.Context(), ws)
 			if got := outcomes(errs); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -73,7 +73,7 @@ func TestWebhookMayDenyThePatchOfAPool(t *testing.T) {
 		b := NewPools(client)
 		ws := warrants(t, b, fakeCluster{})
 		a.answer("", nil)
-		for _, err := range b.Release(t.Context(), aPool, ws) {
+		for _, err := range b.Release(t.Context(), ws) {
 			if err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), `"guard.example.com" refuses to write IPPool kube-system/10.0.0.0-24`) {
 				t.Errorf("Release, denied with %d = %v, want a final error that names the webhook and the pool", code, err)
 			}

@@ -34,6 +34,7 @@ const OverlappingName = "overlapping"
 type Overlapping struct {
 	client   rest.Interface
 	settings Settings
+	atOnce   int // writes that one call of Release makes at the same time
 
 	// begun has the objects, by pool, into which an earlier attempt may have put a
 	// tombstone: as they were with it, or the zero object if that is not known.
@@ -47,7 +48,15 @@ type Overlapping struct {
 
 // NewOverlapping returns the backend over a client of
 // whereabouts.cni.cncf.io/v1alpha1, with the default settings.
-func NewOverlapping(client rest.Interface) *Overlapping { return &Overlapping{client: client} }
+func NewOverlapping(client rest.Interface) *Overlapping {
+	return newOverlapping(client, Settings{}, defaultAtOnce)
+}
+
+// newOverlapping returns the backend with some settings, which makes at most so many writes at
+// the same time, in two calls of Release together.
+func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
+	return &Overlapping{client: client, settings: s, atOnce: max(1, atOnce/2)}
+}
 
 // Name implements reaper.Backend.
 func (*Overlapping) Name() string { return OverlappingName }

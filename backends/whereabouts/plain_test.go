@@ -49,7 +49,7 @@ func TestPlainRecordRestoresTheSame(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET overlappingrangeipreservations": items(tt.stored), "GET ippools": items(),
 			})
-			b := &Overlapping{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
+			b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 			var listed []reaper.Allocation
 			for pool, err := range b.List(t.Context()) {
 				if err != nil {

@@ -29,7 +29,7 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(func(client rest.Interface, s Settings) reaper.Backend { return &Pools{client: client, settings: s} }),
+			Open:    opener(func(client rest.Interface, s Settings, atOnce int) reaper.Backend { return newPools(client, s, atOnce) }),
 			Offline: OfflinePools,
 		},
 		{
@@ -42,8 +42,8 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
-			Open: opener(func(client rest.Interface, s Settings) reaper.Backend {
-				return &Overlapping{client: client, settings: s}
+			Open: opener(func(client rest.Interface, s Settings, atOnce int) reaper.Backend {
+				return newOverlapping(client, s, atOnce)
 			}),
 			Offline: OfflineOverlapping,
 		},
@@ -52,13 +52,13 @@ func Plugins() []plugin.Plugin {
 
 // opener returns the Open of a backend over a client of the group. Both backends have
 // the settings of Pools.
-func opener(over func(rest.Interface, Settings) reaper.Backend) func(context.Context, plugin.Env, any) (reaper.Backend, error) {
+func opener(over func(client rest.Interface, s Settings, atOnce int) reaper.Backend) func(context.Context, plugin.Env, any) (reaper.Backend, error) {
 	return func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
 		clients, err := versioned.NewForConfig(env.Config)
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
-		return over(kube.Remember(clients.WhereaboutsV1alpha1().RESTClient()), shared(env.Settings)), nil
+		return over(kube.Remember(clients.WhereaboutsV1alpha1().RESTClient()), shared(env.Settings), env.Concurrency), nil
 	}
 }
 

@@ -40,7 +40,7 @@ var alive = fakeCluster{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "defau
 func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
-	b := &Pools{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
+	b := newPools(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 	ws := warrants(t, b, alive)
 	if len(ws) != 2 {
 		t.Fatalf("%d warrants, want 2", len(ws))
@@ -51,7 +51,7 @@ func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
 func TestReleaseIsOnePatchOfTestsAndRemovals(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, say(leakyPool))
-	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "gone gone" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone gone" {
 		t.Errorf("Release = %s, want both gone", got)
 	}
 	if diff := cmp.Diff([]string{"PATCH " + poolAt}, a.calls()); diff != "" {
@@ -112,7 +112,7 @@ func TestReleaseAnswers(t *testing.T) {
 			a, b, ws := leaky(t)
 			a.answer("GET "+poolAt, tt.get)
 			a.answer("PATCH "+poolAt, tt.patch)
-			if got := outcomes(b.Release(t.Context(), aPool, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 			if n := len(a.bodies("PATCH " + poolAt)); n != 1 {
@@ -133,7 +133,7 @@ func tooMany(w http.ResponseWriter, _ *http.Request) {
 func TestReleaseDoesNotWaitInsideARequest(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, first(tooMany, say(leakyPool)))
-	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "again again" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "again again" {
 		t.Errorf("Release of a server that asks to wait = %s, want again", got)
 	}
 	if n := len(a.calls()); n != 1 {
@@ -144,7 +144,7 @@ func TestReleaseDoesNotWaitInsideARequest(t *testing.T) {
 func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
 	_, _, ws := leaky(t)
 	b := NewPools(clientOf(t, "http://127.0.0.1:1"))
-	if got := outcomes(b.Release(t.Context(), aPool, ws)); got != "again again" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "again again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 }
@@ -152,17 +152,17 @@ func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
 func TestNothingIsPatchedWithoutAWarrant(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, say(leakyPool))
-	if got := outcomes(b.Release(t.Context(), aPool, make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
+	if got := outcomes(b.Release(t.Context(), make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
 		t.Errorf("Release without warrants = %s", got)
 	}
-	if got := outcomes(b.Release(t.Context(), aPool, nil)); got != "" {
+	if got := outcomes(b.Release(t.Context(), nil)); got != "" {
 		t.Errorf("Release of nothing = %s", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {
 		t.Errorf("requests %s, want none", calls)
 	}
 
-	if got := outcomes(b.Release(t.Context(), aPool, []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
 		t.Errorf("Release with one warrant of three = %s", got)
 	}
 	want := leakyPatch[:1] + leakyPatch[strings.Index(leakyPatch, `{"op":"test","path":"/spec/allocations/5"`):]
@@ -176,8 +176,8 @@ func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
 	a.answer("PATCH "+poolAt, say(leakyPool))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := outcomes(b.Release(ctx, aPool, ws)); got != "lost lost" {
-		t.Errorf("Release = %s, want lost", got)
+	if got := outcomes(b.Release(ctx, ws)); got != "again again" {
+		t.Errorf("Release = %s, want that nothing is decided", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {
 		t.Errorf("requests %s, want none", calls)

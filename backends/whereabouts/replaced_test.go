@@ -68,7 +68,7 @@ func TestTombstoneKeepsTheWholeSpec(t *testing.T) {
 	stored := overlappingJSON("10.0.0.4", `{"podref": "default/web-0", "n": 9007199254740993, "containerid": "c1"}`, `{}`)
 	a, b, ws := leakyOverlapping(t, stored, comesBack(1), map[string]http.HandlerFunc{
 		patchAt: first(say(overlappingJSON("10.0.0.4", `{"podref": "_ip-reaper/_released", "n": 9007199254740993}`, `{}`)), say("{}"))})
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "returned" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "returned" {
 		t.Errorf("Release = %s, want returned", got)
 	}
 	var got []string

@@ -17,7 +17,7 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements reaper.Recorder. It reads again the objects that are not plain, because
+// Record implements reaper.Backend. It reads again the objects that are not plain, because
 // the token has only their version and spec.
 func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
@@ -89,7 +89,7 @@ func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]js
 	return items, nil
 }
 
-// Restore implements reaper.Recorder. It creates the object again, which fails if
+// Restore implements reaper.Backend. It creates the object again, which fails if
 // an object of its name exists. If the release was interrupted, the object still
 // exists with a tombstone: Restore puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
@@ -147,7 +147,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 	})
 }
 
-// Compare implements reaper.Recorder. It reads the objects one by one.
+// Compare implements reaper.Backend. It reads the objects one by one.
 func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	wanted := make(map[string]recorded, 1)
 	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {

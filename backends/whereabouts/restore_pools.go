@@ -19,7 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Record implements reaper.Recorder. It reads nothing: the token is the entry as it
+// Record implements reaper.Backend. It reads nothing: the token is the entry as it
 // is stored, and an entry that has changed is not released.
 func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
@@ -31,7 +31,7 @@ func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMes
 	return records, nil
 }
 
-// Restore implements reaper.Recorder with one JSON patch for up to reaper.MaxBatch
+// Restore implements reaper.Backend with one JSON patch for up to reaper.MaxBatch
 // entries. The patch is conditional on the pool as it was read. If another writer
 // changes the pool, Restore reads it again. It never creates a pool.
 func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
@@ -49,7 +49,7 @@ func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 	return errs
 }
 
-// Compare implements reaper.Recorder with one read of the pool. Without a good record, it
+// Compare implements reaper.Backend with one read of the pool. Without a good record, it
 // reads nothing.
 func (b *Pools) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
 	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })

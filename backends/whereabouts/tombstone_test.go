@@ -54,7 +54,7 @@ func leakyOverlapping(t *testing.T, stored string, cluster reaper.Cluster, answe
 		patchAt:                              say(withTombstone),
 		deleteAt:                             say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`),
 	})
-	b := &Overlapping{client: client, settings: Settings{UnknownFields: IgnoreUnknownFields}}
+	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 	ws := warrants(t, b, cluster)
 	if len(ws) != 1 {
 		t.Fatalf("%d warrants, want 1", len(ws))
@@ -79,7 +79,7 @@ func comesBack(looks int) fakeCluster {
 
 func TestOverlappingGetsATombstoneAndIsDeleted(t *testing.T) {
 	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, nil)
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "gone" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
 	if diff := cmp.Diff([]string{"GET ippools", patchAt, "GET ippools", deleteAt}, a.calls()); diff != "" {
@@ -109,7 +109,7 @@ func TestReturningOwnerIsPutBack(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, ws := leakyOverlapping(t, leaked, comesBack(1), map[string]http.HandlerFunc{patchAt: first(say(withTombstone), tt.restore)})
-			if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 			if diff := cmp.Diff([]string{"GET ippools", patchAt, "GET ippools", patchAt}, a.calls()); diff != "" {
@@ -130,7 +130,7 @@ func TestTombstoneStaysIfTheOwnerIsUnknown(t *testing.T) {
 		}
 		return reaper.Pod{}, reaper.Unknown, errors.New("timeout")
 	}}, nil)
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "again" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "again" {
 		t.Errorf("Release = %s, want again", got)
 	}
 	if diff := cmp.Diff([]string{"GET ippools", patchAt, "GET ippools"}, a.calls()); diff != "" {
@@ -178,7 +178,7 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": tt.pools})
-			if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 			if wrote := len(a.bodies(patchAt))+len(a.bodies(deleteAt)) > 0; wrote != tt.writes {
@@ -253,7 +253,7 @@ func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
 	_, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": first(held, items())})
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "kept" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "kept" {
 		t.Errorf("Release = %s, want kept", got)
 	}
 	for _, err := range b.List(t.Context()) {
@@ -261,7 +261,7 @@ func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "gone" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release after another listing = %s, want gone", got)
 	}
 }
@@ -271,7 +271,7 @@ func TestOwnerIsPutBackIfAPoolHoldsTheAddressAgain(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
 	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": first(items(), held)})
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "kept" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "kept" {
 		t.Errorf("Release = %s, want kept", got)
 	}
 	// All pools have changed, so the list of their versions is followed by one of the pools.
@@ -306,7 +306,7 @@ func TestTombstoneAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{patchAt: tt.patch, getAt: tt.get})
-			if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 			deletions := a.bodies(deleteAt)
@@ -334,7 +334,7 @@ func TestDeletionAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{deleteAt: tt.answer})
-			if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != tt.want {
+			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
 		})
@@ -343,7 +343,7 @@ func TestDeletionAnswers(t *testing.T) {
 
 func TestInterruptedReleaseIsTakenUp(t *testing.T) {
 	a, b, ws := leakyOverlapping(t, withTombstone, fakeCluster{}, map[string]http.HandlerFunc{getAt: say(withTombstone)})
-	if got := outcomes(b.Release(t.Context(), anOverlapping, ws)); got != "gone" {
+	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
 	if diff := cmp.Diff([]string{"GET ippools", getAt, "GET ippools", deleteAt}, a.calls()); diff != "" {
@@ -353,12 +353,12 @@ func TestInterruptedReleaseIsTakenUp(t *testing.T) {
 
 func TestOverlappingWithoutWarrantStays(t *testing.T) {
 	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, nil)
-	if got := outcomes(b.Release(t.Context(), anOverlapping, []reaper.Warrant{{}})); got != "no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release without a warrant = %s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := outcomes(b.Release(ctx, anOverlapping, ws)); got != "again" {
+	if got := outcomes(b.Release(ctx, ws)); got != "again" {
 		t.Errorf("Release under a cancelled context = %s, want again", got)
 	}
 	if calls := a.calls(); len(calls) != 0 {

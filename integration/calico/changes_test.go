@@ -164,7 +164,7 @@ func TestReleaseComparesWithWhatWasListed(t *testing.T) {
 			warrants := s.warrants(b, leaked)
 			c.happen(s, leaked)
 			before := s.state()
-			errs := b.Release(s.Context(), s.blockOf(leaked[0]).String(), warrants)
+			errs := b.Release(s.Context(), warrants)
 			for i, err := range errs {
 				if !errors.Is(err, c.want[i]) {
 					s.Errorf("%s: the answer for %s is %v, want %v", c.name, leaked[i], err, c.want[i])
@@ -203,7 +203,7 @@ func TestAddressesThatShareAnAttribute(t *testing.T) {
 			{release: []netip.Addr{leaked[2], leaked[0]}},
 		} {
 			before := s.state()
-			for i, err := range b.Release(s.Context(), cidr.String(), s.warrants(b, tt.release)) {
+			for i, err := range b.Release(s.Context(), s.warrants(b, tt.release)) {
 				if !errors.Is(err, tt.want) {
 					s.Errorf("the answer for %s of %v is %v, want %v", tt.release[i], tt.release, err, tt.want)
 				}

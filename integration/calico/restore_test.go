@@ -22,7 +22,7 @@ import (
 )
 
 // records has the addresses recorded, as they are listed now, by block.
-func (s *fixture) records(b reaper.Recorder, ips ...netip.Addr) map[string][]reaper.Record {
+func (s *fixture) records(b reaper.Backend, ips ...netip.Addr) map[string][]reaper.Record {
 	s.Helper()
 	var rs []reaper.Allocation
 	for u, err := range b.List(s.Context()) {
@@ -48,7 +48,7 @@ func (s *fixture) records(b reaper.Recorder, ips ...netip.Addr) map[string][]rea
 }
 
 // restore puts back what was recorded, which has to be answered so.
-func (s *fixture) restore(b reaper.Recorder, all map[string][]reaper.Record, want error) {
+func (s *fixture) restore(b reaper.Backend, all map[string][]reaper.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
 		for i, err := range b.Restore(s.Context(), pool, records) {
@@ -219,7 +219,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 }
 
 // overtaken is a backend before whose first write of a block something happens.
-func (s *fixture) overtaken(do func()) reaper.Recorder {
+func (s *fixture) overtaken(do func()) reaper.Backend {
 	s.Helper()
 	if s.Etcd != nil {
 		b, err := s.intercepted(func(t engine.Transaction) error {
@@ -322,7 +322,7 @@ func TestEveryCutOfARestore(t *testing.T) {
 }
 
 // answersOf are the answers to a restoration.
-func answersOf(s *fixture, b reaper.Recorder, all map[string][]reaper.Record) (errs []error) {
+func answersOf(s *fixture, b reaper.Backend, all map[string][]reaper.Record) (errs []error) {
 	for pool, records := range all {
 		errs = append(errs, b.Restore(s.Context(), pool, records)...)
 	}

@@ -16,14 +16,14 @@ import (
 
 // recorders are the backends in the order in which they restore: a reservation
 // that is back keeps other ranges from the address of the entry that follows.
-func (f *fixture) recorders(config *rest.Config) []reaper.Recorder {
+func (f *fixture) recorders(config *rest.Config) []reaper.Backend {
 	f.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	clients, err := versioned.NewForConfig(config)
 	f.must(err)
 	client := clients.WhereaboutsV1alpha1().RESTClient()
-	return []reaper.Recorder{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
+	return []reaper.Backend{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
 }
 
 // records are what Record returns of all that is listed, in the form that the

@@ -46,7 +46,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 		return connection{}, err
 	}
 	c := connection{address: config.Host, context: contextName, clockSkew: clock.Skew, close: func() {}}
-	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p); err != nil {
+	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p, cmp.Or(of.concurrency, defaultConcurrency)); err != nil {
 		return connection{}, err
 	}
 	var self reaper.PodRef

@@ -104,7 +104,7 @@ func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options
 		return nil, err
 	}
 	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
-	o.ID, o.Version, o.Policy, o.Backends = newID(), buildVersion(), p, stores
+	o.ID, o.Version, o.Policy, o.Backends, o.Protectors = newID(), buildVersion(), p, stores, plugin.Protectors(w.backends)
 	o.Now, o.Logger = time.Now, slog.New(slog.DiscardHandler)
 	if pods != "" {
 		o.Cluster = &read.Cluster

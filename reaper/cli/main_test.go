@@ -21,15 +21,13 @@ import (
 )
 
 // A desert has no pods, no ledger, and a store that cannot be listed.
-type desert struct{}
+type desert struct{ reaper.Excerpt }
 
 func (desert) Name() string { return "whereabouts" }
 
 func (desert) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, errors.New("list pools: forbidden")) }
 }
-
-func (desert) Release(context.Context, string, []reaper.Warrant) []error { return nil }
 
 func (desert) Pods(context.Context) ([]reaper.Pod, error) { return nil, nil }
 
@@ -54,7 +52,7 @@ func partialRun(t *testing.T) error {
 	t.Helper()
 	_, err := reaper.Run(t.Context(), reaper.Options{
 		Policy: policy.Default(), Backends: []reaper.Backend{desert{}}, Cluster: desert{}, Ledgers: desert{},
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler), Concurrency: 1,
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err == nil {
 		t.Fatal("the run had no failure")

@@ -40,7 +40,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 		return c, nil
 	}
 	var err error
-	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p); err != nil {
+	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p, cmp.Or(of.concurrency, defaultConcurrency)); err != nil {
 		return connection{}, err
 	}
 	var pods reaper.Cluster

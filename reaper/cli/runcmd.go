@@ -55,7 +55,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	if at.scope() == plugin.Cluster {
-		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the API server at the same time, beside the writes of as many pools")
+		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the stores and the API server at the same time")
 	} else {
 		f.addEvery(flags)
 	}
@@ -222,6 +222,7 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		PolicyFile:     f.policy,
 		Policy:         p,
 		Backends:       conn.backends,
+		Protectors:     plugin.Protectors(w.backends),
 		Cluster:        conn.cluster,
 		Ledgers:        conn.ledgers,
 		Lock:           conn.lock,
@@ -230,7 +231,6 @@ func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *
 		ClockSkew:      conn.clockSkew,
 		Now:            time.Now,
 		Logger:         logger,
-		Concurrency:    f.concurrency,
 		Timeout:        f.timeout,
 		IgnoreLimits:   f.ignoreLimits,
 		Remember:       f.remember,

@@ -48,7 +48,7 @@ func Missing(ctx context.Context, raw rest.Interface, needs []Need) ([]Need, err
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	allowed := make([]bool, len(needs))
-	g, ctx := errgroup.WithContext(unhurried(ctx))
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(reviewsAtOnce)
 	for i, need := range needs {
 		g.Go(func() (err error) {

@@ -34,10 +34,11 @@ func Transient(err error) error {
 
 // Unsure makes the error of a write that releases wrap reaper.ErrLost too, if it wraps
 // reaper.ErrAgain and the write may have been carried out. An answer of the API server below 500
-// says that it was not, and so does a connection that was refused.
+// says that it was not, and so do a connection that was refused and a request that was not sent.
 func Unsure(err error) error {
 	var status apierrors.APIStatus
-	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError || utilnet.IsConnectionRefused(err)
+	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError ||
+		utilnet.IsConnectionRefused(err) || errors.Is(err, errUnsent)
 	if refused || !errors.Is(err, reaper.ErrAgain) {
 		return err
 	}

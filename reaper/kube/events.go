@@ -183,7 +183,7 @@ func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.
 	instance := cmp.Or(h.self.Name, r.Run.ID)
 	e.ReportingInstance = instance[:min(len(instance), maxInstance)]
 	e.Note = printable.Shorten(printable.Line(e.Note), maxNote)
-	err := Patiently(unhurried(ctx), func(ctx context.Context) error {
+	err := Patiently(ctx, func(ctx context.Context) error {
 		_, err := h.events.Events(e.Namespace).Create(ctx, &e, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // the answer to an earlier try was lost
 			return nil

@@ -2,32 +2,34 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// An InFlight limits how many requests there are at the same time, so that the API server
-// has room for its other clients. A request ends when its answer is read. It is safe for
-// concurrent use.
+// An InFlight limits how many requests there are at the same time, reads and writes alike, so
+// that the API server has room for its other clients. A request ends when its answer is read. It
+// is safe for concurrent use.
 //
-// A read waits as long as there are as many requests as the limit, and so does a write with a
-// context of unhurried. Any other write does not wait, because its warrant would expire meanwhile,
-// and the lock too. A run makes no more such writes at the same time than the limit.
-type InFlight struct{ places *semaphore.Weighted }
-
-// unhurriedKey marks a context of unhurried.
-type unhurriedKey struct{}
-
-// unhurried returns a context for writes that may wait, since no warrant permits them.
-func unhurried(ctx context.Context) context.Context {
-	return context.WithValue(ctx, unhurriedKey{}, true)
+// If an answer says when to try again, the requests after it wait until then. A request of
+// reaper.Unqueued does not wait, and takes a place only if there is one.
+type InFlight struct {
+	places *semaphore.Weighted
+	gate   *gate
 }
 
 // NewInFlight returns a limit of so many requests.
-func NewInFlight(most int) InFlight { return InFlight{semaphore.NewWeighted(int64(most))} }
+func NewInFlight(most int) InFlight {
+	return InFlight{semaphore.NewWeighted(int64(most)), new(gate)}
+}
 
 // Wrap returns a transport whose requests wait until there are fewer than the limit.
 func (l InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
@@ -40,30 +42,97 @@ type limited struct {
 
 // RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	leave, err := l.enter(request)
+	leave, err := l.enter(request.Context())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	response, err := l.next.RoundTrip(request)
-	if err != nil || response.Body == nil {
+	if err != nil {
 		leave()
 		return response, err
+	}
+	l.gate.shutBy(response)
+	if response.Body == nil {
+		leave()
+		return response, nil
 	}
 	response.Body = leaving{response.Body, leave}
 	return response, nil
 }
 
-// enter waits until the request may be sent, and takes its place. A write that need not wait
-// takes one if there is one. The error is that of the request's context.
-func (l InFlight) enter(request *http.Request) (leave func(), err error) {
-	if request.Method != http.MethodGet && request.Context().Value(unhurriedKey{}) == nil {
+// errUnsent is the error of a request that was given up while it waited.
+var errUnsent = errors.New("the request was not sent")
+
+// enter waits until a request may be sent, and takes its place. The error is that of the
+// context, or says that the request is too late.
+func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
+	turn := reaper.TurnOf(ctx)
+	if turn.Unqueued {
 		if !l.places.TryAcquire(1) {
 			return func() {}, nil
 		}
-	} else if err := l.places.Acquire(request.Context(), 1); err != nil {
+		return l.leave(), nil
+	}
+	if !turn.SendBy.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, turn.SendBy)
+		defer cancel()
+	}
+	if err := l.gate.wait(ctx); err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { l.places.Release(1) }), nil
+	if err := l.places.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	// The timer of a context stops while the machine sleeps, and the wall clock does not.
+	if by := turn.SendBy; !by.IsZero() && !time.Now().Round(0).Before(by.Round(0)) {
+		l.places.Release(1)
+		return nil, context.DeadlineExceeded
+	}
+	return l.leave(), nil
+}
+
+// leave returns a function that gives a place back, once.
+func (l InFlight) leave() func() { return sync.OnceFunc(func() { l.places.Release(1) }) }
+
+// maxShut is how long one answer shuts the gate at most.
+const maxShut = 30 * time.Second
+
+// A gate is shut for as long as the API server asks its clients to wait.
+type gate struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+// shutBy shuts the gate if an answer says when to try again.
+func (g *gate) shutBy(response *http.Response) {
+	busy := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError
+	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if !busy || err != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until := time.Now().Add(min(time.Duration(seconds)*time.Second, maxShut)); until.After(g.until) {
+		g.until = until
+	}
+}
+
+// wait waits until the gate is open. The error is that of ctx.
+func (g *gate) wait(ctx context.Context) error {
+	for {
+		g.mu.Lock()
+		shut := time.Until(g.until)
+		g.mu.Unlock()
+		if shut <= 0 {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(shut):
+		}
+	}
 }
 
 // leaving is the body of an answer whose request ends when it is read or closed.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // counting is a transport that notes the most requests at the same time, each of which
@@ -63,24 +65,27 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return err
 }
 
+// Reads and writes share the limit, until their answers are read. What may not wait does not.
 func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
 		transport := NewInFlight(3).Wrap(server)
-		for range 9 {
-			go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Second) }()
+		for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost} {
+			for range 3 {
+				go func() { _ = send(t.Context(), t, transport, method, "/api/v1/pods", time.Second) }()
+			}
 		}
 		time.Sleep(time.Millisecond) // the first three are sent
 		began := time.Now()
-		if err := send(t.Context(), t, transport, http.MethodPatch, "/apis/a/b", 0); err != nil {
+		if err := send(reaper.Unqueued(t.Context()), t, transport, http.MethodPatch, "/apis/a/b", 0); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("the write took %v, want 1s: it does not wait for the reads", took)
+			t.Errorf("the write took %v, want 1s: it does not wait for the others", took)
 		}
 		time.Sleep(time.Minute)
 		if most := server.most.Load(); most != 4 {
-			t.Errorf("%d requests at the same time, want three reads and the write", most)
+			t.Errorf("%d requests at the same time, want three and the one that does not wait", most)
 		}
 		if n := len(server.order); n != 10 {
 			t.Errorf("%d requests, want 10", n)
@@ -88,22 +93,47 @@ func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	})
 }
 
-// A write that no warrant permits waits as a read does.
-func TestUnhurriedWritesAreLimited(t *testing.T) {
+// Promise 4. A write that waits until its warrant has expired is not sent, and so is not lost.
+func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
-		transport := NewInFlight(3).Wrap(server)
-		for range 9 {
-			go func() {
-				_ = send(unhurried(t.Context()), t, transport, http.MethodPost, "/api/v1/configmaps", time.Second)
-			}()
+		transport := NewInFlight(1).Wrap(server)
+		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Minute) }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := send(reaper.SendBy(t.Context(), began.Add(20*time.Second)), t, transport, http.MethodPut, "/apis/a/b", 0)
+		if !errors.Is(err, errUnsent) || time.Since(began) != 20*time.Second {
+			t.Errorf("%v after %v, want that it is given up after 20s", err, time.Since(began))
 		}
-		time.Sleep(time.Minute)
-		if most := server.most.Load(); most != 3 {
-			t.Errorf("%d requests at the same time, want 3", most)
+		if err = Unsure(Transient(err)); !errors.Is(err, reaper.ErrAgain) || errors.Is(err, reaper.ErrLost) {
+			t.Errorf("%v, want that nothing was decided", err)
 		}
-		if n := len(server.order); n != 9 {
-			t.Errorf("%d requests, want 9", n)
+		if n := len(server.order); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+		time.Sleep(time.Minute) // the first one ends
+	})
+}
+
+// When the API server asks one request to wait, the others wait too, but for those that may not.
+func TestRequestsWaitForAsLongAsTheServerAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status := http.StatusTooManyRequests
+		transport := NewInFlight(3).Wrap(answering(func() (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"5"}}, Body: http.NoBody}, nil
+		}))
+		if err := send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil {
+			t.Fatal(err)
+		}
+		status = http.StatusOK
+		began := time.Now()
+		for _, tt := range []struct {
+			ctx  context.Context
+			want time.Duration
+		}{{reaper.Unqueued(t.Context()), 0}, {t.Context(), 5 * time.Second}, {t.Context(), 5 * time.Second}} {
+			if err := send(tt.ctx, t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil || time.Since(began) != tt.want {
+				t.Errorf("%v after %v, want it sent after %v", err, time.Since(began), tt.want)
+			}
 		}
 	})
 }

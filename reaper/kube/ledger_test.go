@@ -3,7 +3,6 @@ package kube
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -215,25 +214,6 @@ func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
 			wantStored(t, tt.client, before)
 			wantParts(t, tt.client, 0)
 		})
-	}
-}
-
-// Writes of the ledger wait while there are many requests.
-func TestWritesOfTheLedgerWaitForTheirTurn(t *testing.T) {
-	client := largely(t)
-	l, _, err := load(t, client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turns := &interrupted{ConfigMapInterface: l.maps, before: func(ctx context.Context, n int) error {
-		if ctx.Value(unhurriedKey{}) == nil {
-			t.Errorf("write %d does not wait", n)
-		}
-		return nil
-	}}
-	l.maps = turns
-	if err := l.Save(t.Context(), ledgerOf(t, 0, large)); err != nil || turns.writes != 3 {
-		t.Errorf("Save = %v, with %d writes, want 3", err, turns.writes)
 	}
 }
 

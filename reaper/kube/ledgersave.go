@@ -19,7 +19,6 @@ import (
 // nothing else: parts count when the first ConfigMap names them. Save keeps the data that other
 // clients put there under keys of their own. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
-	ctx = unhurried(ctx)
 	plain := ledger.Encode()
 	if len(plain) > l.Capacity() {
 		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, it has room for %d", LedgerName, len(plain), l.Capacity())

@@ -61,6 +61,7 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	if holder == "" {
 		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
 	}
+	ctx = reaper.Unqueued(ctx) // the lease would run out meanwhile
 	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
 	var locked *reaper.LockedError
 	err = Patiently(ctx, func(ctx context.Context) error {

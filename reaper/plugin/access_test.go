@@ -21,7 +21,7 @@ func (o outside) OutsideAPIServer() bool { return o.is }
 
 func TestNeedsAreThoseOfTheOpenedBackends(t *testing.T) {
 	with := func(name string) plugin.Plugin {
-		p := opens(name, store{name}, nil)
+		p := opens(name, store{name: name}, nil)
 		p.Access = func(any) plugin.Access {
 			return plugin.Access{
 				plugin.Plan:    {plugin.Rule("", name, "list")},
@@ -30,8 +30,8 @@ func TestNeedsAreThoseOfTheOpenedBackends(t *testing.T) {
 		}
 		return p
 	}
-	plugins := []plugin.Plugin{with("a"), with("b"), with("c"), with("closed"), opens("needless", store{"needless"}, nil)}
-	opened := []reaper.Backend{store{"a"}, outside{store{"b"}, true}, outside{store{"c"}, false}, store{"needless"}}
+	plugins := []plugin.Plugin{with("a"), with("b"), with("c"), with("closed"), opens("needless", store{name: "needless"}, nil)}
+	opened := []reaper.Backend{store{name: "a"}, outside{store{name: "b"}, true}, outside{store{name: "c"}, false}, store{name: "needless"}}
 	got := plugin.Needs(plugins, opened, policy.Default(), plugin.Release)
 	want := map[string][]rbacv1.PolicyRule{"a": {plugin.Rule("", "a", "patch")}, "c": {plugin.Rule("", "c", "patch")}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -48,25 +48,35 @@ func Known(plugins []Plugin) []policy.Known {
 	return known
 }
 
+// Protectors returns the names of the plugins whose allocations protect those of others.
+func Protectors(plugins []Plugin) []string {
+	var names []string
+	for _, p := range plugins {
+		if p.Protects {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // Open opens the backends with the settings of a policy, in the order of the
-// plugins, with every reaper.Protector after the others. It leaves out those that
+// plugins, with those that protect others after them. It leaves out those that
 // the policy gives nothing to do. The error is that of the first which cannot be
 // opened.
-func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy) ([]reaper.Backend, error) {
+func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy, concurrency int) ([]reaper.Backend, error) {
 	var opened, protectors []reaper.Backend
 	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
 		env := Env{
-			Config: config, Getenv: getenv, Settings: settings,
+			Config: config, Getenv: getenv, Settings: settings, Concurrency: max(1, concurrency),
 			On: p.Backends[one.Name].Enabled == policy.On, Off: p.Backends[one.Name].Enabled == policy.Off,
 		}
 		b, err := one.Open(ctx, env, settings(one.Name))
-		_, protects := b.(reaper.Protector)
 		switch {
 		case errors.Is(err, ErrUnused):
 		case err != nil:
 			return nil, err
-		case protects:
+		case one.Protects:
 			protectors = append(protectors, b)
 		default:
 			opened = append(opened, b)

@@ -3,7 +3,6 @@ package plugin_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -17,20 +16,12 @@ import (
 )
 
 // A store is a backend with a name and nothing else.
-type store struct{ name string }
-
-func (s store) Name() string { return s.name }
-
-func (store) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(func(reaper.Pool, error) bool) {}
+type store struct {
+	reaper.Backend
+	name string
 }
 
-func (store) Release(context.Context, string, []reaper.Warrant) []error { return nil }
-
-// A guard is a store that protects others.
-type guard struct{ store }
-
-func (guard) ProtectsOthers() {}
+func (s store) Name() string { return s.name }
 
 type settings struct{ Size int }
 
@@ -50,14 +41,14 @@ func names(backends []reaper.Backend) []string {
 }
 
 func TestCheck(t *testing.T) {
-	good := opens("a", store{"a"}, nil)
+	good := opens("a", store{name: "a"}, nil)
 	for _, tt := range []struct {
 		name    string
 		plugins []plugin.Plugin
 		want    string // of the error; none if empty
 	}{
 		{"none", nil, ""},
-		{"two", []plugin.Plugin{good, opens("b", store{"b"}, nil)}, ""},
+		{"two", []plugin.Plugin{good, opens("b", store{name: "b"}, nil)}, ""},
 		{"no name", []plugin.Plugin{opens("", store{}, nil)}, "Name, Summary and Open are required"},
 		{"no summary", []plugin.Plugin{{Name: "a", Open: good.Open}}, "Name, Summary and Open are required"},
 		{"nothing to open", []plugin.Plugin{{Name: "a", Summary: "Something"}}, "Name, Summary and Open are required"},
@@ -77,10 +68,14 @@ func TestCheck(t *testing.T) {
 // Promise 2. An address is released before the object that protects it, also
 // if the plugin of the protector is listed first.
 func TestProtectorsAreLast(t *testing.T) {
+	guard := func(name string) plugin.Plugin {
+		p := opens(name, store{name: name}, nil)
+		p.Protects = true
+		return p
+	}
 	got, err := plugin.Open(t.Context(), []plugin.Plugin{
-		opens("a", guard{store{"a"}}, nil), opens("b", store{"b"}, nil), opens("unused", nil, plugin.ErrUnused),
-		opens("c", guard{store{"c"}}, nil), opens("d", store{"d"}, nil),
-	}, &rest.Config{}, nil, policy.Default())
+		guard("a"), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), guard("c"), opens("d", store{name: "d"}, nil),
+	}, &rest.Config{}, nil, policy.Default(), 1)
 	if want := []string{"b", "d", "a", "c"}; err != nil || !slices.Equal(names(got), want) {
 		t.Errorf("Open = %v, %v, want %v", names(got), err, want)
 	}
@@ -88,8 +83,8 @@ func TestProtectorsAreLast(t *testing.T) {
 
 func TestOpenEndsAtAnError(t *testing.T) {
 	refused := reaper.BadInput(errors.New("wrong"), "")
-	got, err := plugin.Open(t.Context(), []plugin.Plugin{opens("a", store{"a"}, nil), opens("b", nil, refused)},
-		&rest.Config{}, nil, policy.Default())
+	got, err := plugin.Open(t.Context(), []plugin.Plugin{opens("a", store{name: "a"}, nil), opens("b", nil, refused)},
+		&rest.Config{}, nil, policy.Default(), 1)
 	if !errors.Is(err, refused) || got != nil {
 		t.Errorf("Open = %v, %v, want the error as it is", got, err)
 	}
@@ -123,11 +118,11 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 					t.Errorf("the config is %v", env.Config)
 				}
 				got = opened{env.Off, env.Getenv("A"), settings}
-				return store{"x"}, nil
+				return store{name: "x"}, nil
 			}}
 			in := policy.Default()
 			in.Backends = tt.policy
-			if _, err := plugin.Open(t.Context(), []plugin.Plugin{p}, config, getenv, in); err != nil {
+			if _, err := plugin.Open(t.Context(), []plugin.Plugin{p}, config, getenv, in, 1); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"
@@ -154,16 +149,16 @@ func TestBackendsSeeEachOthersSettings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got any
-			first := opens("y", store{"y"}, nil)
+			first := opens("y", store{name: "y"}, nil)
 			first.Open = func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
 				got = env.Settings(tt.of)
-				return store{"y"}, nil
+				return store{name: "y"}, nil
 			}
-			second := opens("x", store{"x"}, nil)
+			second := opens("x", store{name: "x"}, nil)
 			second.Settings = func() any { return new(settings) }
 			in := policy.Default()
 			in.Backends = tt.policy
-			if _, err := plugin.Open(t.Context(), []plugin.Plugin{first, second}, &rest.Config{}, nil, in); err != nil {
+			if _, err := plugin.Open(t.Context(), []plugin.Plugin{first, second}, &rest.Config{}, nil, in, 1); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -184,7 +179,7 @@ func of(name string, kinds ...string) plugin.Plugin {
 				rest = append(rest, d)
 			}
 			if d.Kind == kinds[0] {
-				found = store{name}
+				found = store{name: name}
 			}
 		}
 		return found, rest

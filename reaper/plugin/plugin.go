@@ -20,8 +20,8 @@ import (
 //
 // The order of a list of plugins is the order in which their backends list and
 // release; restore goes the other way. If a release of one backend rests on a
-// release of another, it comes after that one. The place of a reaper.Protector does
-// not matter: Open puts it after the others.
+// release of another, it comes after that one. The place of one that protects others does
+// not matter: Open puts it after them.
 type Plugin struct {
 	// Name is the name of the backend in policies, logs and reports, the same as
 	// the opened backend's. No two plugins have the same.
@@ -33,6 +33,13 @@ type Plugin struct {
 
 	// Scope says where the store is. The zero value is Cluster.
 	Scope Scope
+
+	// Protects says that the allocations of the backend protect those of others
+	// (reaper.Allocation.Protects). While it cannot be listed, or a pool of it cannot be
+	// read, no allocation is released, because any may be protected. It lists an object that
+	// cannot be decoded as an unreadable allocation that protects all that the object may
+	// name, and yields a *reaper.ObjectError beside. It releases after the others.
+	Protects bool
 
 	// Settings returns what policy's backends.<Name> decodes into: see
 	// policy.Known. Nil means that there is nothing beside enabled.
@@ -78,6 +85,11 @@ type Env struct {
 	// the stores of one program may share the settings of one of them, so that an
 	// operator writes them once. They are shared: do not change them.
 	Settings func(backend string) any
+
+	// Concurrency is how many requests a run makes at the same time, at least 1. Those over
+	// Config keep to it by themselves. A backend bounds the others, and the requests whose
+	// context is of reaper.Unqueued.
+	Concurrency int
 
 	// On says that the policy has enabled: true for the backend. One that may do harm where
 	// it was not asked for returns ErrUnused without it, unless it is Off.

@@ -69,7 +69,7 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 func (e Engine) options(terms string) (reaper.Options, error) {
 	o := reaper.Options{
 		ID: cmp.Or(e.ID, rand.Text()), Version: "test",
-		Now: e.Now, Logger: slog.New(slog.DiscardHandler), Concurrency: 32,
+		Now: e.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -105,13 +105,14 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	o.Cluster = kube.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = kube.NewLedgers(core, namespace)
+	o.Protectors = backendplugin.Protectors(backends.All())
 	o.Journals = kube.NewJournals(core, namespace, kube.Retention{Runs: 10})
 	return o, nil
 }
 
 // backends are those of Only, with the client that Blocks makes for Calico's.
 func (e Engine) backends(config *rest.Config, p policy.Policy) ([]reaper.Backend, error) {
-	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p)
+	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p, 32)
 	if err != nil {
 		return nil, err
 	}
