@@ -62,6 +62,7 @@ func TestBackendThatIsOffOpens(t *testing.T) {
 	}
 }
 
+// A user reads in the README which stores there are.
 func TestREADMEHasTheTableOfStores(t *testing.T) {
 	table := "| store | backend |\n|---|---|\n"
 	for _, p := range backends.All() {

@@ -12,13 +12,14 @@ var known = plugin.Known(backends.All())
 const fullPolicy = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n" + `
 dryRun: false
 gracePeriod: 1h30m
-minAge: 0
+minAge: 1m
 namespaces: {include: [team-*], exclude: [team-a]}
 rules:
 - match: {namespaces: ["db-*"], pods: ["pg-[0-9]"], backends: [whereabouts, "over*"]}
   gracePeriod: 24h
   minAge: 1.5s
   hold: true
+  restored: release
 backends:
   azurecns:
     enabled: true
@@ -45,11 +46,12 @@ backends:
       ttl: .spec.ttl
       deletedAt: .status.deletedAt
       deleteExpired: true
-  whereabouts: {enabled: true}
-pods: {finished: release, superseded: hold, unnamed: release}
-nodes: {unreachable: release}
+  whereabouts: {enabled: true, unknownFields: ignore}
+evidence: {annotations: own}
+pods: {finished: release, stuck: release, superseded: hold, unnamed: release}
+nodes: {unreachable: release, unknown: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:
   statefulSets: ignore
-journal: {keep: 3}
+journal: {keep: 3, keepFor: 36h, restoreHold: 2h}
 `

@@ -3,16 +3,11 @@ package ship_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // An exception is a kind of command that wants what is not here, and what is done
-// in its stead.
+// in its stead: nothing where that is nil.
 type exception struct {
 	begins  string
 	needs   string
@@ -22,20 +17,20 @@ type exception struct {
 // elsewhere are all commands of the pages that are not run. The first that fits
 // counts.
 var elsewhere = []exception{
-	{"make ", "minutes, a registry or Docker; and it is what runs this test", targetExists},
-	{"docker push ", "a registry", unchecked},
-	{"helm ", "helm: integration/ship/chart renders and applies the chart", chartExists},
-	{"etcdctl ", "Calico's data in etcd: integration/calico has that", flagsExist},
-	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", flagsExist},
+	{"make ", "minutes, a registry or Docker; and it is what runs this test", nil},
+	{"docker push ", "a registry", nil},
+	{"helm ", "helm: integration/ship/chart renders and applies the chart", nil},
+	{"etcdctl ", "Calico's data in etcd: integration/calico has that", nil},
+	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", nil},
 	{"kubectl -n ip-reaper logs ", "a kubelet", logs},
 	{"calicoctl ", "a calicoctl that knows its version", mismatched},
-	{"kubectl -n ip-reaper-node logs ", "a kubelet", unchecked},
-	{"kubectl debug ", "a kubelet", unchecked},
-	{"kubectl cp ", "a kubelet", unchecked},
-	{"kubectl exec ", "a kubelet", unchecked},
-	{"sudo ", "systemd: deploy verifies the units", unchecked},
-	{"journalctl ", "systemd", unchecked},
-	{"curl ", "a Pushgateway: integration/run has a real one", unchecked},
+	{"kubectl -n ip-reaper-node logs ", "a kubelet", nil},
+	{"kubectl debug ", "a kubelet", nil},
+	{"kubectl cp ", "a kubelet", nil},
+	{"kubectl exec ", "a kubelet", nil},
+	{"sudo ", "systemd: deploy verifies the units", nil},
+	{"journalctl ", "systemd", nil},
+	{"curl ", "a Pushgateway: integration/run has a real one", nil},
 }
 
 // cannotRun returns the exception that a command is.
@@ -52,90 +47,6 @@ func cannotRun(typed string) (exception, bool) {
 // none.
 func mismatched(o *operator, typed string) (string, error) {
 	return o.bash(typed + " --allow-version-mismatch")
-}
-
-// unchecked does nothing.
-func unchecked(*operator, string) (string, error) { return "", nil }
-
-// targetExists fails unless the Makefile, or what it includes, has the target.
-func targetExists(o *operator, typed string) (string, error) {
-	target := strings.Fields(typed)[1]
-	files, err := filepath.Glob(filepath.Join(root(o), "integration", "*", "*.mk"))
-	if err != nil {
-		return "", err
-	}
-	for _, file := range append(files, filepath.Join(root(o), "Makefile")) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		if regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:.* ## `).Match(text) {
-			return "", nil
-		}
-	}
-	return "", fmt.Errorf("there is no target %s with a word on what it does", target)
-}
-
-// chartExists fails unless the chart that is named exists, and has the values that
-// are set.
-func chartExists(o *operator, typed string) (string, error) {
-	words := strings.Fields(typed)
-	for i, word := range words {
-		switch {
-		case strings.HasPrefix(word, "deploy/"):
-			if _, err := os.Stat(o.path(word, "Chart.yaml")); err != nil {
-				return "", err
-			}
-		case word == "--set":
-			key, _, _ := strings.Cut(words[i+1], "=")
-			if err := valueExists(o.path("deploy", "helm", "ip-reaper", "values.yaml"), key); err != nil {
-				return "", err
-			}
-		}
-	}
-	return "", nil
-}
-
-func valueExists(file, key string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	var at any
-	if err := yaml.Unmarshal(text, &at); err != nil {
-		return err
-	}
-	for part := range strings.SplitSeq(key, ".") {
-		values, _ := at.(map[string]any)
-		next, ok := values[part]
-		if !ok {
-			return fmt.Errorf("%s has no value %s", file, key)
-		}
-		at = next
-	}
-	return nil
-}
-
-// flagsExist fails unless ip-reaper, where the command calls it, knows its flags and
-// its subcommand.
-func flagsExist(o *operator, typed string) (string, error) {
-	_, called, ok := strings.Cut(typed, "ip-reaper ")
-	if !ok {
-		return "", errors.New("it does not call ip-reaper")
-	}
-	words := strings.Fields(called)
-	help := "ip-reaper --help"
-	if !strings.HasPrefix(words[0], "-") {
-		help = "ip-reaper " + words[0] + " --help"
-	}
-	text, err := o.bash(help)
-	for _, word := range words {
-		flag, _, _ := strings.Cut(word, "=")
-		if strings.HasPrefix(flag, "--") && !strings.Contains(text, flag+" ") {
-			return text, fmt.Errorf("there is no flag %s", flag)
-		}
-	}
-	return text, err
 }
 
 // logs returns what the Job printed that the command names.

@@ -2,7 +2,6 @@ package ship_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,7 +32,6 @@ type operator struct {
 	calico  *calico.Datastore
 	dir     string            // a checkout, as far as the pages need one
 	logs    map[string]string // of the Jobs that ran, by name
-	audited int64             // bytes of the audit log that are not about this operator
 }
 
 // installs reports whether the reader of the page has nothing installed yet.
@@ -48,9 +46,7 @@ const release = "kubectl taint nodes worker-2 node.kubernetes.io/out-of-service=
 func newOperator(t *testing.T, p page) *operator {
 	t.Helper()
 	d := calico.KubernetesT(t)
-	log, err := os.Stat(auditLog)
-	must(t, err)
-	o := &operator{T: t, cluster: d.Cluster, calico: d, dir: t.TempDir(), logs: map[string]string{}, audited: log.Size()}
+	o := &operator{T: t, cluster: d.Cluster, calico: d, dir: t.TempDir(), logs: map[string]string{}}
 	o.checkout(!p.installs())
 	o.outage()
 	if !p.installs() {
@@ -129,19 +125,4 @@ func (o *operator) lastRun() string {
 		last = max(last, cm.Labels["ip-reaper/run"]) // which begins with the time
 	}
 	return last
-}
-
-// Without this a page whose commands all failed to be found would pass.
-func TestPagesHaveCommands(t *testing.T) {
-	found := map[string]int{}
-	for _, p := range pages(t) {
-		found[p.path] = len(p.commands())
-	}
-	var err error
-	for _, path := range []string{"README.md", "SECURITY.md", "docs/inspect.md", "docs/install.md", "docs/outage.md", "docs/policy.md", "docs/report.md", "docs/undo.md", "docs/upgrade.md"} {
-		if found[path] == 0 {
-			err = errors.Join(err, fmt.Errorf("%s has no command", path))
-		}
-	}
-	must(t, err)
 }

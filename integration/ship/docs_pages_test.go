@@ -198,35 +198,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// chapter returns the text below a heading, up to the next one of the same level: of the
-// only page that has it.
-func chapter(t testing.TB, title string) string {
-	t.Helper()
-	found := ""
-	for _, p := range pages(t) {
-		marks := ""
-		for line := range strings.Lines(p.text) {
-			level, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			switch {
-			case strings.Trim(level, "#") != "" || level == "":
-			case text == title && found != "":
-				t.Fatalf("%s has a second chapter %q", p.path, title)
-			case text == title:
-				marks = level
-			case len(level) <= len(marks):
-				marks = ""
-			}
-			if marks != "" {
-				found += line
-			}
-		}
-	}
-	if found == "" {
-		t.Fatalf("no page has the chapter %q", title)
-	}
-	return found
-}
-
 // tables returns the cells of the page's tables, that of the headings first.
 func (p page) tables() [][][]string {
 	var all [][][]string

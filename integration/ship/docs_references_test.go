@@ -1,6 +1,7 @@
 package ship_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
+// A link of a page leads to a page, and to a heading there.
 func TestLinksLeadSomewhere(t *testing.T) {
 	dir := root(t)
 	for _, p := range pages(t) {
@@ -54,6 +56,7 @@ func anchors(text string) []string {
 
 var inRepository = regexp.MustCompile(`^(deploy|docs|integration|backends|policy|reaper)/[\w./*<>-]*$`)
 
+// A page names files that there are.
 func TestPathsThatAreNamedExist(t *testing.T) {
 	dir := root(t)
 	for _, p := range pages(t) {
@@ -74,6 +77,7 @@ var othersFlags = []string{"--api-versions", "--create-namespace", "--data-dir",
 
 var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
 
+// A page names flags that the program has.
 func TestFlagsThatAreNamedExist(t *testing.T) {
 	var help string
 	for _, args := range [][]string{
@@ -118,14 +122,18 @@ var constant = regexp.MustCompile(`(?m)^\t\w+ +(Reason|Outcome) += "(\w+)"`)
 // The pages tell of each reason and each outcome, and their tables have no other.
 func TestPagesHaveEachWordOfTheReport(t *testing.T) {
 	want := map[string][]string{}
-	files, err := filepath.Glob(filepath.Join(root(t), "reaper", "*.go"))
-	must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+	must(t, filepath.WalkDir(filepath.Join(root(t), "reaper"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
 		for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
 			want[m[1]] = append(want[m[1]], m[2])
 		}
+		return err
+	}))
+	if len(want["Reason"]) == 0 || len(want["Outcome"]) == 0 {
+		t.Fatal("the words of the report are not where they were")
 	}
 	var told []string
 	for _, p := range pages(t) {

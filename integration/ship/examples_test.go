@@ -28,7 +28,7 @@ func TestExamplesOfGitOpsAreValid(t *testing.T) {
 			kubectl(t, config, "apply", "--server-side", "-f", path)
 			t.Cleanup(func() {
 				// The test's own context has ended by now.
-				if out, err := exec.Command(kubectlPath(t), config, "delete", "-f", path).CombinedOutput(); err != nil {
+				if out, err := exec.Command(program(t, "kubectl"), config, "delete", "-f", path).CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
 			})
@@ -44,7 +44,7 @@ func TestExamplesOfGitOpsAreValid(t *testing.T) {
 	}
 	for _, example := range examples {
 		cluster.AwaitT(t, example, func() bool {
-			return exec.CommandContext(t.Context(), kubectlPath(t), config, "apply", "--dry-run=server", "--validate=ignore", "-f", example).Run() == nil
+			return exec.CommandContext(t.Context(), program(t, "kubectl"), config, "apply", "--dry-run=server", "--validate=ignore", "-f", example).Run() == nil
 		})
 		kubectl(t, config, "apply", "--validate=strict", "--warnings-as-errors", "-f", example)
 	}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 )
 
@@ -26,24 +25,6 @@ func TestAllIsTheCronJobAndTheOutageJobs(t *testing.T) {
 	maps.Copy(want, render(t, shipped(t, "job")))
 	if diff := cmp.Diff(want, render(t, shipped(t, "all"))); diff != "" {
 		t.Errorf("objects (-cronjob and job +all):\n%s", diff)
-	}
-}
-
-// An operator who has applied the two folders changes to the one, and back, without a
-// change of any object.
-func TestAllTakesOverFromTheTwoFoldersAndBack(t *testing.T) {
-	c := fresh(t)
-	for _, folder := range []string{"cronjob", "job"} {
-		apply(t, c, shipped(t, folder))
-	}
-	written := jobs.WriteLedger(t, c, home)
-	for _, folder := range []string{"all", "cronjob", "job", "all"} {
-		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
-	}
-	// As the tools for GitOps do.
-	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts")
-	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
-		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
 }
 
@@ -66,6 +47,11 @@ func TestComponentsReachEveryPodOfAll(t *testing.T) {
 	}
 	for name, c := range cronJobs {
 		spec := podSpec(c)
+		// A Service of the name ip-reaper must not set variables IP_REAPER_…, which the program
+		// would read.
+		if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
+			t.Errorf("%s: enableServiceLinks is not false", name)
+		}
 		var names []string
 		for _, e := range spec.Containers[0].Env {
 			names = append(names, e.Name)
@@ -85,23 +71,13 @@ func TestComponentsReachEveryPodOfAll(t *testing.T) {
 	apply(t, c, overlay{Resources: []string{"all"}, Components: components}.write(t))
 }
 
-// A Service of the name ip-reaper must not set variables IP_REAPER_…, which the program
-// would read.
-func TestNoPodGetsVariablesOfServices(t *testing.T) {
-	for name, c := range every[*batchv1.CronJob](t, render(t, shipped(t, "all"))) {
-		if links := podSpec(c).EnableServiceLinks; links == nil || *links {
-			t.Errorf("%s: enableServiceLinks is not false", name)
-		}
-	}
-}
-
 // Pruning deletes what a folder has no more, and nothing that runs have written: neither
 // ledger, journals and lock, nor Jobs.
 func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 	c := fresh(t)
 	const set = "--applyset=configmap/gitops"
 	prune := func(folder string) string {
-		cmd := exec.CommandContext(t.Context(), kubectlPath(t), "--kubeconfig="+c.Kubeconfig,
+		cmd := exec.CommandContext(t.Context(), program(t, "kubectl"), "--kubeconfig="+c.Kubeconfig,
 			"apply", "--namespace="+home, "--prune", set, "-k", folder)
 		cmd.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
 		out, err := cmd.CombinedOutput()
@@ -138,14 +114,4 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 	for _, object := range []string{"job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper"} {
 		kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", object)
 	}
-}
-
-// kubectlPath is where the real kubectl is.
-func kubectlPath(t *testing.T) string {
-	t.Helper()
-	path, err := assets.Path("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -32,15 +32,8 @@ func shipped(t *testing.T, folder string) string {
 type overlay struct {
 	Resources  []string          `json:"resources"`            // folders of deploy/kustomize
 	Components []string          `json:"components,omitempty"` // below its components
-	Images     []image           `json:"images,omitempty"`
 	Maps       []configMap       `json:"configMapGenerator,omitempty"`
 	Files      map[string]string `json:"-"`
-}
-
-type image struct {
-	Name    string `json:"name"`
-	NewName string `json:"newName"`
-	NewTag  string `json:"newTag"`
 }
 
 type configMap struct {
@@ -69,7 +62,7 @@ func (o overlay) write(t *testing.T) string {
 		}
 		return path
 	}
-	written := overlay{Images: o.Images, Maps: o.Maps}
+	written := overlay{Maps: o.Maps}
 	for _, folder := range o.Resources {
 		written.Resources = append(written.Resources, relative(folder))
 	}
@@ -96,12 +89,8 @@ func (o overlay) write(t *testing.T) string {
 // prints.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	program, err := assets.Path("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(t.Context(), program(t, "kubectl"), args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, &stderr)

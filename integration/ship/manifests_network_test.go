@@ -2,16 +2,12 @@ package ship_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // The network policy lets the pods reach the API server, and etcd, the Pushgateway and DNS
@@ -51,27 +47,6 @@ func TestNetworkPolicyLetsThePodsReachWhatTheyUse(t *testing.T) {
 		types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
 		if !slices.Equal(policy.Spec.PolicyTypes, types) || len(policy.Spec.Ingress) > 0 {
 			t.Errorf("%v: it is for %v, with the ingress %v", components, policy.Spec.PolicyTypes, policy.Spec.Ingress)
-		}
-	}
-}
-
-// One network policy is for the pods of the CronJob and for those of an outage, which have
-// a folder of their own.
-func TestNetworkPolicyIsForEveryPod(t *testing.T) {
-	all := render(t, overlay{Resources: []string{"cronjob"}, Components: []string{"network-policy"}}.write(t))
-	policy := every[*networkingv1.NetworkPolicy](t, all)[home]
-	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs := every[*batchv1.CronJob](t, all)
-	maps.Copy(jobs, every[*batchv1.CronJob](t, render(t, shipped(t, "job"))))
-	if len(jobs) != 5 {
-		t.Errorf("%d CronJobs, want 5", len(jobs))
-	}
-	for name, job := range jobs {
-		if job.Namespace != policy.Namespace || !selector.Matches(labels.Set(job.Spec.JobTemplate.Spec.Template.Labels)) {
-			t.Errorf("it is not for the pods of %s", name)
 		}
 	}
 }

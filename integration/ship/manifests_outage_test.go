@@ -1,6 +1,7 @@
 package ship_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +37,10 @@ func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
 	jobs.HoldsInAnOutage(t, c, home, outageJobs(t))
 }
 
-// A Job is not killed while its run looks or waits.
-func TestOutageJobsEndBeforeTheirDeadline(t *testing.T) {
+// A Job is not killed while its run looks or waits, and fails at once where another try would
+// fail too. Templates for outages run only when an operator makes a Job of them, and a Job
+// tries again when the lock is taken, which the next start of a CronJob makes up for.
+func TestJobsEndAndTryAgain(t *testing.T) {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -45,18 +48,30 @@ func TestOutageJobsEndBeforeTheirDeadline(t *testing.T) {
 		}
 		return d
 	}
-	for name, job := range every[*batchv1.CronJob](t, render(t, shipped(t, "job"))) {
-		args := podSpec(job).Containers[0].Args
-		longest := 2 * duration(argument(args, "--timeout"))
+	for name, c := range every[*batchv1.CronJob](t, render(t, shipped(t, "all"))) {
+		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
+		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
+		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
+			t.Errorf("%s: suspended %t, concurrency %s", name, suspended, c.Spec.ConcurrencyPolicy)
+		}
+		args := podSpec(c).Containers[0].Args
+		longest := duration(argument(args, "--timeout"))
 		if wait := argument(args, "--wait"); wait != "" {
-			longest += duration(wait)
+			longest += duration(argument(args, "--timeout")) + duration(wait)
 			if grace := duration(argument(args, "--grace-period")); grace >= duration(wait) {
 				t.Errorf("%s waits for %s, and the grace period is %v", name, wait, grace)
 			}
 		}
-		deadline := time.Duration(*job.Spec.JobTemplate.Spec.ActiveDeadlineSeconds) * time.Second
-		if deadline <= longest {
+		if deadline := time.Duration(*spec.ActiveDeadlineSeconds) * time.Second; deadline <= longest {
 			t.Errorf("%s is killed after %v, and may take %v", name, deadline, longest)
+		}
+		want := []int32{2, 4, 5}
+		if outage {
+			want = []int32{2, 4}
+		}
+		last := spec.PodFailurePolicy.Rules[len(spec.PodFailurePolicy.Rules)-1]
+		if last.Action != batchv1.PodFailurePolicyActionFailJob || !slices.Equal(last.OnExitCodes.Values, want) {
+			t.Errorf("%s: %s on exit codes %v, want FailJob on %v", name, last.Action, last.OnExitCodes.Values, want)
 		}
 	}
 }

@@ -2,19 +2,12 @@ package ship_test
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // What is shipped, and what an operator makes of it, renders to these objects.
@@ -79,46 +72,6 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	}
 }
 
-// Each thing that an object names is there: accounts, roles, the policy that a pod reads. The
-// Jobs of an outage read that of the CronJob.
-func TestWhatIsNamedIsThere(t *testing.T) {
-	policies := every[*corev1.ConfigMap](t, render(t, shipped(t, "cronjob")))
-	for _, folder := range []string{"cronjob", "job"} {
-		all := render(t, shipped(t, folder))
-		accounts := every[*corev1.ServiceAccount](t, all)
-		check := func(name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
-			if _, ok := all[role.Kind+" "+role.Name]; !ok {
-				t.Errorf("%s: %s is for %s %s, which is not there", folder, name, role.Kind, role.Name)
-			}
-			for _, s := range subjects {
-				if s.Kind != "ServiceAccount" || s.Namespace != home || accounts[s.Name] == nil {
-					t.Errorf("%s: %s binds %v, which is not there", folder, name, s)
-				}
-			}
-		}
-		for name, b := range every[*rbacv1.ClusterRoleBinding](t, all) {
-			check(name, b.RoleRef, b.Subjects)
-		}
-		for name, b := range every[*rbacv1.RoleBinding](t, all) {
-			check(name, b.RoleRef, b.Subjects)
-		}
-		for name, c := range every[*batchv1.CronJob](t, all) {
-			spec := podSpec(c)
-			if accounts[spec.ServiceAccountName] == nil {
-				t.Errorf("%s: the account %s of %s is not there", folder, spec.ServiceAccountName, name)
-			}
-			mounted := policies[spec.Volumes[0].ConfigMap.Name]
-			if mounted == nil {
-				t.Fatalf("%s: the ConfigMap %s of %s is not there", folder, spec.Volumes[0].ConfigMap.Name, name)
-			}
-			file := filepath.Base(argument(spec.Containers[0].Args, "--policy"))
-			if _, err := policy.Load([]byte(mounted.Data[file]), plugin.Known(backends.All())); err != nil {
-				t.Errorf("%s: the policy %s of %s: %v", folder, file, name, err)
-			}
-		}
-	}
-}
-
 // The account for outages may what one may that releases, no more and no less.
 func TestOutageRightsAreThoseOfARelease(t *testing.T) {
 	release, outage := render(t, of("release").write(t)), render(t, shipped(t, "job"))
@@ -138,25 +91,6 @@ func TestOutageRightsAreThoseOfARelease(t *testing.T) {
 	}
 	if diff := cmp.Diff(roles, got); diff != "" {
 		t.Errorf("rules (-release +outage):\n%s", diff)
-	}
-}
-
-// An operator's overlay gives another image, and another policy under the same name.
-func TestOverlayReplacesImageAndPolicy(t *testing.T) {
-	const text = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: true\ngracePeriod: 1h\n"
-	all := render(t, overlay{
-		Resources: []string{"cronjob"},
-		Images:    []image{{"ghcr.io/ip-reaper/ip-reaper", "registry.example.com/ip-reaper", "e2e"}},
-		Maps:      []configMap{{"ip-reaper-policy", home, "replace", []string{"policy.yaml"}}},
-		Files:     map[string]string{"policy.yaml": text},
-	}.write(t))
-	got := every[*corev1.ConfigMap](t, all)["ip-reaper-policy"]
-	if got == nil || got.Data["policy.yaml"] != text {
-		t.Errorf("the ConfigMap is %v, want that of the overlay", got)
-	}
-	c := every[*batchv1.CronJob](t, all)["ip-reaper"]
-	if got, want := podSpec(c).Containers[0].Image, "registry.example.com/ip-reaper:e2e"; got != want {
-		t.Errorf("image %s, want %s", got, want)
 	}
 }
 

@@ -106,6 +106,7 @@ func Own(spec corev1.PodSpec) (violations []string) {
 		for _, mount := range c.VolumeMounts {
 			check(mount.ReadOnly, "%s can write %s", c.Name, mount.MountPath)
 		}
+		check(c.Resources.Limits.Cpu().IsZero(), "%s has a limit of CPU, and its second looks would expire", c.Name)
 		for _, resource := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 			request, limit := c.Resources.Requests[resource], c.Resources.Limits[resource]
 			check(!request.IsZero() && !limit.IsZero() && request.Cmp(limit) <= 0, "%s has no request and limit of %s", c.Name, resource)

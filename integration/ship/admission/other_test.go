@@ -3,8 +3,6 @@ package admission_test
 import (
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -62,27 +60,6 @@ const (
 	reserved = `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"namespace":"kube-system","name":"new"},"spec":{"pod":"shop/two"}}`
 	status   = `[{"op":"add","path":"/status","value":{"ips":["10.0.0.1"]}}]`
 )
-
-// An account can ask who it is and what it may do: every client does.
-func TestAccountsMayAskAboutThemselves(t *testing.T) {
-	f := newFixture(t)
-	for _, account := range []string{admission.Reaper, admission.Restore} {
-		config, err := admission.As(f.Cluster, account)
-		f.must(err)
-		kube, err := kubernetes.NewForConfig(config)
-		f.must(err)
-		_, err = kube.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"}},
-		}, metav1.CreateOptions{})
-		f.must(err)
-		_, err = kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
-			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: admission.Home},
-		}, metav1.CreateOptions{})
-		f.must(err)
-		_, err = kube.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		f.must(err)
-	}
-}
 
 // A connection is no write of an object, and is refused too.
 func TestNoConnectionIsMade(t *testing.T) {

@@ -47,46 +47,6 @@ func checkSBOM(t *testing.T, text string) []string {
 	return linked
 }
 
-// checkSPDX looks whether both documents name the same modules, and whether each module of
-// this one has a licence and comes from the program.
-func checkSPDX(t *testing.T, text string, linked []string) {
-	t.Helper()
-	var doc struct {
-		SPDXVersion  string
-		CreationInfo struct{ Created string }
-		Packages     []struct {
-			SPDXID, Name, VersionInfo, LicenseDeclared string
-		}
-		Relationships []struct{ SPDXElementID, RelationshipType, RelatedSPDXElement string }
-	}
-	parse(t, text, &doc)
-	if doc.SPDXVersion != "SPDX-2.3" || doc.CreationInfo.Created != committed || len(doc.Packages) == 0 {
-		t.Fatalf("%s of %s with %d packages", doc.SPDXVersion, doc.CreationInfo.Created, len(doc.Packages))
-	}
-	if doc.Packages[0].Name != program || doc.Packages[0].VersionInfo != version {
-		t.Errorf("SPDX: it is of %+v", doc.Packages[0])
-	}
-	related := map[string]bool{}
-	for _, r := range doc.Relationships {
-		related[r.SPDXElementID+" "+r.RelationshipType+" "+r.RelatedSPDXElement] = true
-	}
-	root := doc.Packages[0].SPDXID
-	if !related["SPDXRef-DOCUMENT DESCRIBES "+root] {
-		t.Errorf("SPDX: it does not describe %s", root)
-	}
-	var got []string
-	for _, p := range doc.Packages[1:] {
-		got = append(got, p.Name+" "+p.VersionInfo)
-		if p.LicenseDeclared == "" || !related[root+" DEPENDS_ON "+p.SPDXID] {
-			t.Errorf("SPDX: %s has the licence %q, and the program depends on it: %t", p.Name, p.LicenseDeclared, related[root+" DEPENDS_ON "+p.SPDXID])
-		}
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(linked, got); diff != "" {
-		t.Errorf("modules (-CycloneDX +SPDX):\n%s", diff)
-	}
-}
-
 // checkNotices looks whether each module has its licence, and the texts are there.
 func checkNotices(t *testing.T, text string, linked []string) {
 	t.Helper()

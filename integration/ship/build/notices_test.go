@@ -60,7 +60,7 @@ func TestNoticesAreOfAllThatIsLinked(t *testing.T) {
 			if out, err := c.run("go", "build", "-o", "program", "."); err != nil {
 				t.Fatalf("go build: %v\n%s", err, out)
 			}
-			out, err := c.run(notices, "notices.txt", "licences.json", "program")
+			out, err := c.run(notices, "notices.txt", "program")
 			if (err != nil) != tt.fails {
 				t.Errorf("notices: %v\n%s", err, out)
 			}

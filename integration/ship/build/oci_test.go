@@ -2,14 +2,10 @@ package build_test
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -49,24 +45,17 @@ func (l layout) blob(t *testing.T, d descriptor) string {
 	return text
 }
 
-func decode(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-}
-
 // checkImage looks whether the image of a release has the program and the notices of the
 // archive, and the configuration of the Dockerfile. It returns the digest of the index.
 func checkImage(t *testing.T, archive string, program, notices, commit string) string {
 	t.Helper()
 	l := readLayout(t, archive)
 	var top, index struct{ Manifests []descriptor }
-	decode(t, l["index.json"], &top)
+	parse(t, l["index.json"], &top)
 	if len(top.Manifests) != 1 {
 		t.Fatalf("the layout has %d images, want one for all platforms", len(top.Manifests))
 	}
-	decode(t, l.blob(t, top.Manifests[0]), &index)
+	parse(t, l.blob(t, top.Manifests[0]), &index)
 	if len(index.Manifests) != 1 {
 		t.Fatalf("the image is for %d platforms, want the one of the release", len(index.Manifests))
 	}
@@ -74,9 +63,9 @@ func checkImage(t *testing.T, archive string, program, notices, commit string) s
 		Config descriptor
 		Layers []descriptor
 	}
-	decode(t, l.blob(t, index.Manifests[0]), &manifest)
+	parse(t, l.blob(t, index.Manifests[0]), &manifest)
 	var config struct{ Config imageConfig }
-	decode(t, l.blob(t, manifest.Config), &config)
+	parse(t, l.blob(t, manifest.Config), &config)
 	if diff := cmp.Diff(configOf(version, commit), config.Config); diff != "" {
 		t.Errorf("the configuration is not that of the Dockerfile (-want +got):\n%s", diff)
 	}
@@ -96,56 +85,7 @@ func checkImage(t *testing.T, archive string, program, notices, commit string) s
 	if texts["ip-reaper"] != program || texts["licenses/THIRD_PARTY_NOTICES"] != notices {
 		t.Error("the image has another program, or other notices, than the archive")
 	}
-	t.Run("Docker runs the image", func(t *testing.T) {
-		needImage(t)
-		name := fmt.Sprintf("ip-reaper:test-release-%d", os.Getpid())
-		defer docker(t, "image", "rm", "--force", name)
-		l.load(t, name, manifest.Config, manifest.Layers)
-		if diff := cmp.Diff(configOf(version, commit), inspect(t, name).Config); diff != "" {
-			t.Errorf("configuration (-want +got):\n%s", diff)
-		}
-		want := "ip-reaper " + version + " (commit " + commit + ")\n"
-		if got := must(t, append(locked, name, "version")...); got != want {
-			t.Errorf("the program says %q, want %q", got, want)
-		}
-	})
 	return top.Manifests[0].Digest
-}
-
-// load loads an image into Docker, in the form that also old versions of Docker read.
-func (l layout) load(t *testing.T, name string, config descriptor, layers []descriptor) {
-	t.Helper()
-	path := func(d descriptor) string { return "blobs/sha256/" + strings.TrimPrefix(d.Digest, "sha256:") }
-	var paths []string
-	for _, d := range layers {
-		paths = append(paths, path(d))
-	}
-	manifest, err := json.Marshal([]any{map[string]any{"Config": path(config), "RepoTags": []string{name}, "Layers": paths}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	files := map[string]string{"manifest.json": string(manifest), path(config): l[path(config)]}
-	for _, path := range paths {
-		files[path] = l[path]
-	}
-	for name, text := range files {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "docker", "load", "--quiet")
-	cmd.Stdin = &archive
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("docker load: %v\n%s", err, out)
-	}
 }
 
 // checkManifests looks whether manifests, chart and notes name the image of the release by

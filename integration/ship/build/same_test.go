@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 // A release has the same bytes in whichever folder, for whichever user, and in whichever
@@ -86,30 +84,4 @@ func hostile(t *testing.T) []string {
 		env = append(env, []string{"GOPROXY", "GOSUMDB", "GOCACHE", "GOMODCACHE"}[i]+"="+value)
 	}
 	return env
-}
-
-// The modules and the image are built by one and the same Go.
-func TestOneGoBuildsAll(t *testing.T) {
-	root, err := assets.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	_, after, _ := strings.Cut(read("../go.mod"), "\ntoolchain go")
-	toolchain, _, _ := strings.Cut(after, "\n")
-	if toolchain == "" {
-		t.Fatal("go.mod names no toolchain")
-	}
-	if !strings.Contains(read("go.mod"), "\ntoolchain go"+toolchain+"\n") {
-		t.Errorf("integration/go.mod does not name toolchain go%s", toolchain)
-	}
-	if !strings.Contains(read("../Dockerfile"), "FROM golang:"+toolchain) {
-		t.Errorf("the Dockerfile does not build from golang:%s", toolchain)
-	}
 }

@@ -2,19 +2,12 @@ package chart_test
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 )
 
 func TestMain(m *testing.M) {
@@ -43,6 +36,7 @@ func apply(t *testing.T, c *cluster.Cluster, manifests string) {
 // longest is as long as helm lets the name of a release be.
 var longest = strings.Repeat("a-very-long-name.", 4)[:52] + "z"
 
+// The API server takes what the chart makes, also of the longest names.
 func TestAPIServerAcceptsTheObjects(t *testing.T) {
 	c := cluster.StartT(t)
 	for _, tt := range []struct{ name, release, values string }{
@@ -64,6 +58,7 @@ func TestAPIServerAcceptsTheObjects(t *testing.T) {
 	}
 }
 
+// Two releases in a cluster do not take each other's objects.
 func TestNamesBeginWithTheRelease(t *testing.T) {
 	for _, tt := range []struct{ release, prefix string }{
 		{"ip-reaper", "ip-reaper"},
@@ -86,62 +81,5 @@ func TestNamesBeginWithTheRelease(t *testing.T) {
 				t.Errorf("release %s: there is no %q", tt.release, fixed)
 			}
 		}
-	}
-}
-
-// What runs remember stays, also if the mode changes.
-func TestUpgradeKeepsTheLedger(t *testing.T) {
-	c := cluster.StartT(t)
-	to := target{"remembers", c.Namespace(t)}
-	apply(t, c, to.manifests(t, ""))
-	written := jobs.WriteLedger(t, c, to.namespace)
-	for _, text := range []string{"", "mode: release", ""} {
-		apply(t, c, to.manifests(t, text))
-		if diff := cmp.Diff(written, jobs.Ledger(t, c, to.namespace)); diff != "" {
-			t.Errorf("the ledger after an upgrade to %q (-written +got):\n%s", text, diff)
-		}
-	}
-}
-
-// An upgrade from release to plan takes the rights away.
-func TestUpgradeToPlanLowersTheRights(t *testing.T) {
-	c := cluster.StartT(t)
-	to := target{"lowered", c.Namespace(t)}
-	const part = "whereabouts"
-	role := fmt.Sprintf("lowered-ip-reaper-%s", part)
-	verbs := func() (all []string) {
-		live, err := c.Kube.RbacV1().ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, rule := range live.Rules {
-			all = append(all, rule.Verbs...)
-		}
-		return all
-	}
-	apply(t, c, to.manifests(t, "mode: release"))
-	if diff := cmp.Diff([]string{"get", "list", "patch", "list", "list", "list"}, verbs()); diff != "" {
-		t.Errorf("verbs of %s with mode: release (-want +got):\n%s", role, diff)
-	}
-
-	apply(t, c, to.manifests(t, ""))
-	for key, object := range to.objects(t, "") {
-		if object.GetKind() != "ClusterRole" {
-			continue
-		}
-		var want rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &want); err != nil {
-			t.Fatal(err)
-		}
-		live, err := c.Kube.RbacV1().ClusterRoles().Get(t.Context(), object.GetName(), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want.Rules, live.Rules); diff != "" {
-			t.Errorf("rules of %s (-want +got):\n%s", key, diff)
-		}
-	}
-	if diff := cmp.Diff([]string{"list", "list", "list", "list"}, verbs()); diff != "" {
-		t.Errorf("verbs of %s with mode: plan (-want +got):\n%s", role, diff)
 	}
 }

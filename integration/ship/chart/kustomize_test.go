@@ -31,6 +31,8 @@ const metricsValues = `
 metrics: {pushURL: "http://pushgateway.monitoring.svc:9091"}
 `
 
+// The chart makes the objects of Kustomize. So what integration/ship proves of these holds of
+// the chart, too.
 func TestRendersTheObjectsOfKustomize(t *testing.T) {
 	base := []string{"base", "template"}
 	for _, tt := range []struct {

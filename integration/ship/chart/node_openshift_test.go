@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A constraints is a SecurityContextConstraints of OpenShift, as far as it is used here.
@@ -48,37 +47,25 @@ type strategy struct {
 
 // OpenShift allows the account of the DaemonSet what its pod has, and nothing else.
 func TestOpenShiftAllowsWhatThePodOfTheDaemonSetHas(t *testing.T) {
-	kustomize := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-openshift"}}.build(t))
-	chart := home.objects(t, "node: {enabled: true}", openShift)
-	for name, objects := range map[string]map[string]unstructured.Unstructured{"kustomize": kustomize, "chart": chart} {
-		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
-		c := pod.Containers[0].SecurityContext
-		if diff := cmp.Diff(&corev1.SELinuxOptions{Type: "spc_t"}, pod.SecurityContext.SELinuxOptions); diff != "" {
-			t.Errorf("%s: SELinux (-want +got):\n%s", name, diff)
-		}
-		got := convert[constraints](t, objects["SecurityContextConstraints /ip-reaper-node"])
-		got.TypeMeta, got.ObjectMeta = metav1.TypeMeta{}, metav1.ObjectMeta{}
-		want := constraints{
-			AllowHostDirVolumePlugin: true, AllowHostNetwork: pod.HostNetwork, AllowHostIPC: pod.HostIPC, AllowHostPID: pod.HostPID,
-			AllowPrivilegeEscalation: *c.AllowPrivilegeEscalation, ReadOnlyRootFilesystem: *c.ReadOnlyRootFilesystem,
-			AllowedCapabilities: []corev1.Capability{}, DefaultAddCapabilities: []corev1.Capability{}, RequiredDropCapabilities: c.Capabilities.Drop,
-			RunAsUser: strategy{"MustRunAs", pod.SecurityContext.RunAsUser}, SELinuxContext: strategy{Type: "RunAsAny"},
-			FSGroup: strategy{Type: "RunAsAny"}, SupplementalGroups: strategy{Type: "RunAsAny"},
-			SeccompProfiles: []string{"runtime/default"},                    // RuntimeDefault
-			Volumes:         []string{"configMap", "hostPath", "projected"}, // projected: a token, with node.apiServer
-			Users:           []string{"system:serviceaccount:ip-reaper-node:" + pod.ServiceAccountName}, Groups: []string{},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: constraints (-want +got):\n%s", name, diff)
-		}
-		namespace := objects["Namespace /ip-reaper-node"]
-		if selector, ok := namespace.GetAnnotations()["openshift.io/node-selector"]; !ok || selector != "" {
-			t.Errorf("%s: the namespace has the annotations %v", name, namespace.GetAnnotations())
-		}
+	objects := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-openshift"}}.build(t))
+	pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+	c := pod.Containers[0].SecurityContext
+	if diff := cmp.Diff(&corev1.SELinuxOptions{Type: "spc_t"}, pod.SecurityContext.SELinuxOptions); diff != "" {
+		t.Errorf("SELinux (-want +got):\n%s", diff)
 	}
-	for key := range home.objects(t, "node: {enabled: true}") {
-		if key == "SecurityContextConstraints /ip-reaper-node" {
-			t.Error("the chart has constraints elsewhere too")
-		}
+	got := convert[constraints](t, objects["SecurityContextConstraints /ip-reaper-node"])
+	got.TypeMeta, got.ObjectMeta = metav1.TypeMeta{}, metav1.ObjectMeta{}
+	want := constraints{
+		AllowHostDirVolumePlugin: true, AllowHostNetwork: pod.HostNetwork, AllowHostIPC: pod.HostIPC, AllowHostPID: pod.HostPID,
+		AllowPrivilegeEscalation: *c.AllowPrivilegeEscalation, ReadOnlyRootFilesystem: *c.ReadOnlyRootFilesystem,
+		AllowedCapabilities: []corev1.Capability{}, DefaultAddCapabilities: []corev1.Capability{}, RequiredDropCapabilities: c.Capabilities.Drop,
+		RunAsUser: strategy{"MustRunAs", pod.SecurityContext.RunAsUser}, SELinuxContext: strategy{Type: "RunAsAny"},
+		FSGroup: strategy{Type: "RunAsAny"}, SupplementalGroups: strategy{Type: "RunAsAny"},
+		SeccompProfiles: []string{"runtime/default"},                    // RuntimeDefault
+		Volumes:         []string{"configMap", "hostPath", "projected"}, // projected: a token, with node.apiServer
+		Users:           []string{"system:serviceaccount:ip-reaper-node:" + pod.ServiceAccountName}, Groups: []string{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("constraints (-want +got):\n%s", diff)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,78 +29,58 @@ func nodeOnly(t *testing.T, objects map[string]unstructured.Unstructured) map[st
 	return all
 }
 
+// In Kustomize and in the chart, the runtime of a platform takes the place of containerd.
 func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 	for _, tt := range []struct {
-		name, values string
-		components   []string
+		component, values string
+		apis              []string
 	}{
-		{"plan", "", nil},
-		{"release", "mode: release", []string{"node-release"}},
-		{"pods", "apiServer: true", []string{"node-api-server"}},
-		{"kindnet", "dataDirs: [/run/cni-ipam-state]", []string{"node-kindnet"}},
+		{"node", "", nil},
+		{"node-release", "mode: release", nil},
+		{"node-api-server", "apiServer: true", nil},
+		{"node-kindnet", "dataDirs: [/run/cni-ipam-state]", nil},
+		{"node-crio", "runtimeSocket: /run/crio/crio.sock", nil},
+		{"node-rke2", "runtimeSocket: /run/k3s/containerd/containerd.sock", nil},
+		{"node-k3s", "runtimeSocket: /run/k3s/containerd/containerd.sock, confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d", nil},
+		{"node-k0s", "runtimeSocket: /run/k0s/containerd.sock", nil},
+		{"node-openshift", "runtimeSocket: /run/crio/crio.sock, confDir: /etc/kubernetes/cni/net.d", []string{openShift}},
+		{"node-microk8s", "runtimeSocket: /var/snap/microk8s/common/run/containerd.sock, confDir: /var/snap/microk8s/current/args/cni-network", nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			k := kustomization{[]string{"cronjob"}, append([]string{"node"}, tt.components...)}
-			want := nodeOnly(t, decode(t, k.build(t)))
-			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
-			if diff := cmp.Diff(want, got); diff != "" || len(got) < 5 {
+		t.Run(tt.component, func(t *testing.T) {
+			components := slices.Compact([]string{"node", tt.component})
+			want := nodeOnly(t, decode(t, kustomization{[]string{"cronjob"}, components}.build(t)))
+			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}", tt.apis...))
+			// Variables, mounts and volumes may be in any order.
+			byText := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+			if diff := cmp.Diff(want, got, byText); diff != "" || len(got) < 5 {
 				t.Errorf("%d objects (-kustomize +helm):\n%s", len(got), diff)
 			}
 		})
 	}
 }
 
-// In Kustomize and in the chart, the runtime of a platform takes the place of containerd, and
-// its network configurations are where the program looks. The pod gets the folder of the socket,
-// and never all of /run.
-func TestDaemonSetHasTheRuntimeThatIsNamed(t *testing.T) {
-	for _, tt := range []struct{ component, socket, confDir string }{
-		{"node-crio", "/run/crio/crio.sock", "/etc/cni/net.d"},
-		{"node-rke2", "/run/k3s/containerd/containerd.sock", "/etc/cni/net.d"},
-		{"node-k3s", "/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
-		{"node-k0s", "/run/k0s/containerd.sock", "/etc/cni/net.d"},
-		{"node-openshift", "/run/crio/crio.sock", "/etc/kubernetes/cni/net.d"},
-		{"", "/var/run/cri-dockerd.sock", "/etc/cni/net.d"}, // of the chart only
-		{"node-microk8s", "/var/snap/microk8s/common/run/containerd.sock", "/var/snap/microk8s/current/args/cni-network"},
+// The pod gets the folder of the runtime's socket, or the socket alone where its folder is
+// that of all runtimes: never all of /run.
+func TestDaemonSetHasTheSocketThatIsNamed(t *testing.T) {
+	for socket, want := range map[string]string{
+		"/run/crio/crio.sock":       "Directory /run/crio",
+		"/var/run/cri-dockerd.sock": "Socket /var/run/cri-dockerd.sock",
 	} {
-		rendered := map[string]map[string]unstructured.Unstructured{
-			"chart": home.objects(t, fmt.Sprintf("node: {enabled: true, runtimeSocket: %s, confDir: %s}", tt.socket, tt.confDir)),
+		objects := home.objects(t, "node: {enabled: true, runtimeSocket: "+socket+"}")
+		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+		endpoint := corev1.EnvVar{Name: "CONTAINER_RUNTIME_ENDPOINT", Value: "unix://" + socket}
+		if !slices.Contains(pod.Containers[0].Env, endpoint) {
+			t.Errorf("there is no %v", endpoint)
 		}
-		folder, kind := path.Dir(tt.socket), "Directory"
-		if tt.component == "" {
-			folder, kind = tt.socket, "Socket"
-		} else {
-			rendered[tt.component] = decode(t, kustomization{[]string{"cronjob"}, []string{"node", tt.component}}.build(t))
-		}
-		for name, objects := range rendered {
-			pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
-			got := make(map[string]string)
-			for _, v := range pod.Volumes {
-				if v.Name == "runtime" || v.Name == "conf" {
-					got[v.HostPath.Path] = string(*v.HostPath.Type)
-				}
-			}
-			for _, m := range pod.Containers[0].VolumeMounts {
-				if m.Name == "runtime" || m.Name == "conf" {
-					got[m.Name] += m.MountPath
-				}
-			}
-			for _, e := range pod.Containers[0].Env {
-				if e.Name == "CONTAINER_RUNTIME_ENDPOINT" {
-					got[e.Name] = e.Value
-				}
-			}
-			want := map[string]string{
-				folder: kind, tt.confDir: "DirectoryOrCreate",
-				"runtime": folder, "conf": "/etc/cni/net.d", "CONTAINER_RUNTIME_ENDPOINT": "unix://" + tt.socket,
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s with %s (-want +got):\n%s", name, tt.socket, diff)
+		for _, v := range pod.Volumes {
+			if v.Name == "runtime" && fmt.Sprint(*v.HostPath.Type, " ", v.HostPath.Path) != want {
+				t.Errorf("the pod gets %v, want %s", v.HostPath, want)
 			}
 		}
 	}
 }
 
+// Each value for the DaemonSet has its effect.
 func TestNodeValuesArriveInTheDaemonSet(t *testing.T) {
 	const text = `
 node:
@@ -152,6 +133,7 @@ podLabels: {team: net}
 	}
 }
 
+// A mistake in the values is refused by helm, and not found on each node.
 func TestWrongNodeValuesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy: {grace: 15m}":         "at '/node/policy': additional properties 'grace' not allowed",

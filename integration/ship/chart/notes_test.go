@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/strvals"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
@@ -60,41 +58,5 @@ func TestCommandsOfTheNotesWork(t *testing.T) {
 				t.Errorf("%d commands of kubectl, want %d", got, tt.want)
 			}
 		})
-	}
-}
-
-// What the notes have helm set is what they say it is.
-func TestUpgradesOfTheNotesDoWhatTheySay(t *testing.T) {
-	const prefix = "helm upgrade prod CHART -n net --reset-then-reuse-values --set "
-	to := target{"prod", "net"}
-	for _, tt := range []struct {
-		values string
-		want   []string
-	}{
-		{"", []string{"mode=release", "outage.enabled=true"}},
-		{"mode: release", []string{"mode=plan", "outage.enabled=true"}},
-		{"outage: {enabled: true}", []string{"mode=release"}},
-	} {
-		var got []string
-		for _, command := range commands(to.notes(t, tt.values)) {
-			if !strings.HasPrefix(command, "helm ") {
-				continue
-			}
-			set, ok := strings.CutPrefix(command, prefix)
-			if !ok {
-				t.Errorf("values %q: %q, want %q", tt.values, command, prefix)
-			}
-			got = append(got, set)
-			upgraded := values(t, tt.values)
-			if err := strvals.ParseInto(set, upgraded); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := to.render(t, upgraded); err != nil {
-				t.Errorf("values %q, %s: %v", tt.values, command, err)
-			}
-		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("values %q: the notes set %v, want %v", tt.values, got, tt.want)
-		}
 	}
 }

@@ -1,19 +1,15 @@
 package chart_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -33,6 +29,7 @@ policy:
 backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}
 `
 
+// The templates change no value of a policy, such as a zero or a large number.
 func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	p := loadPolicies(t, home.objects(t, everyField)["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
 	want := policy.Default()
@@ -63,37 +60,13 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	}
 }
 
-// The operator's policy holds in an outage as well, also if its runs only plan.
-func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
-	c := cluster.StartT(t)
-	to := target{"held", c.Namespace(t)}
-	text := "outage: {enabled: true}\npolicy: {rules: " + jobs.HoldRules + "}\n"
-	apply(t, c, to.manifests(t, text))
-	pods := map[string]corev1.PodSpec{}
-	for _, object := range to.objects(t, text) {
-		if object.GetKind() != "CronJob" {
-			continue
-		}
-		var job batchv1.CronJob
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &job, true); err != nil {
-			t.Fatal(err)
-		}
-		pods[strings.TrimPrefix(job.Name, "held-ip-reaper-outage-")] = job.Spec.JobTemplate.Spec.Template.Spec
-	}
-	jobs.HoldsInAnOutage(t, c, to.namespace, pods)
-}
-
 // cronJob returns the rendered CronJob, of known fields only.
 func cronJob(t *testing.T, text string) batchv1.CronJob {
 	t.Helper()
-	var job batchv1.CronJob
-	object := home.objects(t, text)["CronJob ip-reaper/ip-reaper"].Object
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
-		t.Fatal(err)
-	}
-	return job
+	return convert[batchv1.CronJob](t, home.objects(t, text)["CronJob ip-reaper/ip-reaper"])
 }
 
+// Each value for the pods has its effect.
 func TestValuesArriveInThePod(t *testing.T) {
 	const text = `
 image: {repository: registry.example.com/ip-reaper, tag: v9, pullPolicy: Always}

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// helm refuses a mistake in the values, and says where it is. It shows no password.
 func TestWrongValuesAreRefused(t *testing.T) {
 	const etcd = "backends: {calico: {datastore: etcdv3, etcd: {endpoints: ["
 	for _, tt := range []struct {

@@ -1,12 +1,10 @@
 package chart_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/robfig/cron/v3"
-	"pgregory.net/rapid"
 )
 
 // accepts says why the chart refuses a value, or nil.
@@ -40,43 +38,6 @@ func TestBrokenSchedulesAreRefused(t *testing.T) {
 		if err := accepts(t, "schedule", schedule); err == nil || !strings.Contains(err.Error(), "schedule") {
 			t.Errorf("%q: %v, want that schedule is wrong", schedule, err)
 		}
-	}
-}
-
-// The API server accepts each schedule that the chart accepts.
-func TestSchedulesOfTheChartAreThoseOfTheAPIServer(t *testing.T) {
-	word := rapid.OneOf(
-		// The limits of the fields and their neighbours are among these.
-		rapid.Map(rapid.IntRange(0, 8), func(n int) string { return fmt.Sprint(n) }),
-		rapid.SampledFrom([]string{"-1", "00", "01", "07", "10", "11", "12", "13", "22", "23", "24", "30", "31", "32", "58", "59", "60"}),
-		rapid.SampledFrom([]string{"jan", "DEC", "Sun", "sat", "fri", "MON", "*", "?", "x", ""}),
-	)
-	element := rapid.Custom(func(t *rapid.T) string {
-		text := word.Draw(t, "word")
-		if rapid.Bool().Draw(t, "range") {
-			text += "-" + word.Draw(t, "end")
-		}
-		if rapid.IntRange(0, 3).Draw(t, "step") == 0 {
-			text += fmt.Sprintf("/%d", rapid.IntRange(0, 70).Draw(t, "by"))
-		}
-		return text
-	})
-	accepted := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		// One field is drawn and the others are right, or few schedules would be.
-		fields := []string{"*", "*/2", "1-5", "*", "?"}
-		fields[rapid.IntRange(0, 4).Draw(rt, "field")] = strings.Join(rapid.SliceOfN(element, 1, 2).Draw(rt, "elements"), ",")
-		schedule := strings.Join(fields, " ")
-		if accepts(t, "schedule", schedule) != nil {
-			return
-		}
-		accepted++
-		if _, err := cron.ParseStandard(schedule); err != nil {
-			rt.Fatalf("the chart accepts %q: %v", schedule, err)
-		}
-	})
-	if accepted == 0 {
-		t.Error("no schedule was accepted")
 	}
 }
 

@@ -2,15 +2,9 @@ package chart_test
 
 import (
 	"encoding/json"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 
@@ -70,59 +64,7 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 	}
 }
 
-// Every value is explained where it is set, and known to the schema; and the schema
-// knows no value that is not there to be found.
-func TestValuesAreCommentedAndInTheSchema(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file yaml.Node
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
-	schema := parseSchema(t, loadChart(t).Schema)
-	compareValues(t, "", schema, file.Content[0], schema)
-}
-
-// compareValues compares a mapping of values.yaml with its schema.
-func compareValues(t *testing.T, at string, root node, mapping *yaml.Node, s node) {
-	t.Helper()
-	if ref, ok := s["$ref"].(string); ok {
-		s = root
-		for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-			s = s[part].(node)
-		}
-	}
-	properties, _ := s["properties"].(node)
-	var names []string
-	for i := 0; i < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], mapping.Content[i+1]
-		names = append(names, key.Value)
-		if key.HeadComment == "" {
-			t.Errorf("values.yaml: no comment above %s%s", at, key.Value)
-		}
-		property, _ := properties[key.Value].(node)
-		if property["description"] == nil {
-			t.Errorf("values.schema.json: no description of %s%s", at, key.Value)
-		}
-		if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
-			compareValues(t, at+key.Value+".", root, value, property)
-		}
-	}
-	// What is not set there has the program's default, or is not limited.
-	if of := strings.TrimPrefix(at, "node."); strings.HasPrefix(of, "policy.") || strings.HasPrefix(of, "resources.") {
-		return
-	}
-	if at == "" {
-		names = append(names, "global") // Helm's own
-	}
-	slices.Sort(names)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(properties)), names); diff != "" {
-		t.Errorf("values below %q (-schema +values.yaml):\n%s", at, diff)
-	}
-}
-
+// helm lint finds nothing to warn of.
 func TestChartLints(t *testing.T) {
 	for _, text := range []string{"", everything, everything + etcdValues + metricsValues} {
 		result := lint.RunAll(chartDir(), values(t, text), home.namespace)

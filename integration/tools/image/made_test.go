@@ -1,9 +1,6 @@
 package main
 
 import (
-	"archive/tar"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,25 +102,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// eachFile visits the files of an archive.
-func eachFile(t *testing.T, archive io.Reader, visit func(*tar.Header, []byte)) {
-	t.Helper()
-	for r := tar.NewReader(archive); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		visit(h, text)
-	}
-}
-
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -140,13 +118,6 @@ func write(t *testing.T, dir, name, text string) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func remove(t *testing.T, dir, name string) {
-	t.Helper()
-	if err := os.Remove(filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
 }

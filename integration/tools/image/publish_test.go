@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
+// What is published is the archive, and a version that is published stays what it is.
 func TestThePublishedImageHasTheDigestOfTheArchive(t *testing.T) {
 	crane := filepath.Join(t.TempDir(), "crane")
 	if out, err := exec.Command("go", "build", "-o", crane, "github.com/google/go-containerregistry/cmd/crane").CombinedOutput(); err != nil {

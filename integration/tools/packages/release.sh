@@ -4,6 +4,6 @@
 set -eu
 cd integration/tools/packages
 export GOFLAGS="$GOFLAGS -trimpath" # as the program is built, so that compiled packages serve again
-go run . manifests "$version" "$dist"
+go run . "$version" "$dist"
 go tool validate-krew-manifest -skip-install -manifest "$dist/ip-reaper.yaml"
 ! command -v ruby >/dev/null || ruby -c "$dist/ip-reaper.rb"

@@ -1,5 +1,5 @@
 #!/bin/sh
 # Gathers the licences and notices of all that the programs link, and fails where one may
-# not be linked: $stage/THIRD_PARTY_NOTICES, $stage/licences.json.
+# not be linked: $stage/THIRD_PARTY_NOTICES.
 set -eu
-"$tools/notices" "$stage/THIRD_PARTY_NOTICES" "$stage/licences.json" "$stage"/bin/*/ip-reaper
+"$tools/notices" "$stage/THIRD_PARTY_NOTICES" "$stage"/bin/*/ip-reaper

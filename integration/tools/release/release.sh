@@ -72,7 +72,6 @@ step packages/completions.sh
 step release/build.sh
 step release/notices.sh
 step image/release.sh
-step packages/chart.sh
 step release/archives.sh
 step release/sbom.sh
 step packages/release.sh

@@ -1,14 +1,12 @@
 // Command notices gathers the licences and notices of what programs link:
-// notices NOTICES LICENCES PROGRAM...
+// notices NOTICES PROGRAM...
 //
-// NOTICES becomes the text that is handed on with the programs. LICENCES becomes a JSON
-// object with the SPDX expression of each module, by "path version". The working directory
-// has the sources of the programs. A module whose licence is missing, unknown or not allowed
-// is an error.
+// NOTICES becomes the text that is handed on with the programs. The working directory has the
+// sources of the programs. A module whose licence is missing, unknown or not allowed is an
+// error.
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -26,10 +24,10 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 3 {
-		return errors.New("usage: notices NOTICES LICENCES PROGRAM [PROGRAM ...]")
+	if len(args) < 2 {
+		return errors.New("usage: notices NOTICES PROGRAM [PROGRAM ...]")
 	}
-	modules, err := all(args[2:])
+	modules, err := all(args[1:])
 	if err != nil {
 		return err
 	}
@@ -37,21 +35,14 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	page, licences := newPage(), map[string]string{}
+	page := newPage()
 	var errs []error
 	for _, m := range modules {
 		texts, err := m.texts(known)
 		errs = append(errs, err)
-		licences[m.path+" "+m.version] = page.add(m, texts)
+		page.add(m, texts)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	ids, err := json.MarshalIndent(licences, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(args[1], append(ids, '\n'), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(args[0], []byte(page.String()), 0o644)
@@ -65,15 +56,14 @@ type page struct {
 
 func newPage() *page { return &page{numbers: map[string]int{}} }
 
-// add adds a module, and returns its SPDX expression.
-func (p *page) add(m *module, texts []text) string {
+// add adds a module with its licences and notices.
+func (p *page) add(m *module, texts []text) {
 	var ids []string
 	for _, t := range texts {
 		ids = append(ids, t.ids...)
 	}
 	slices.Sort(ids)
-	licence := strings.Join(slices.Compact(ids), " AND ")
-	fmt.Fprintf(&p.modules, "%s %s: %s\n", m.path, m.version, licence)
+	fmt.Fprintf(&p.modules, "%s %s: %s\n", m.path, m.version, strings.Join(slices.Compact(ids), " AND "))
 	for _, t := range texts {
 		number, known := p.numbers[t.content]
 		if !known {
@@ -83,7 +73,6 @@ func (p *page) add(m *module, texts []text) string {
 		}
 		fmt.Fprintf(&p.modules, "    %s: text %d\n", t.name, number)
 	}
-	return licence
 }
 
 func (p *page) String() string {
