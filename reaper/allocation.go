@@ -118,31 +118,34 @@ type Allocation struct {
 	Interrupted bool
 }
 
-// id is the identity that the ledger remembers. It contains the token, so an
+// ID is the identity that the ledger remembers. It contains the token, so an
 // allocation that changed hands is a new one.
-func (a *Allocation) id() string {
+func (a *Allocation) ID() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
 }
 
-// namesPod reports whether the allocation names a pod by namespace and name.
-func (a *Allocation) namesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
+// NamesPod reports whether the allocation names a pod by namespace and name.
+func (a *Allocation) NamesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
 
-// provesOwner reports whether the store itself says that the named pod has the
+// ProvesOwner reports whether the store itself says that the named pod has the
 // address. Decisions on other allocations may rest on that.
-func (a *Allocation) provesOwner() bool {
-	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.holdsAddress()
+func (a *Allocation) ProvesOwner() bool {
+	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.HoldsAddress()
 }
 
-// holdsAddress reports whether the allocation takes an address of a store.
-func (a *Allocation) holdsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
+// HoldsAddress reports whether the allocation takes an address of a store.
+func (a *Allocation) HoldsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
 
-// name names an allocation that has no address, such as an object that protects others.
-func (a *Allocation) name() string { return a.Pool + " " + a.Key }
+// Name names an allocation that has no address, such as an object that protects others.
+func (a *Allocation) Name() string { return a.Pool + " " + a.Key }
 
-// label names the allocation for people: by its address if it has one.
-func (a *Allocation) label() string {
+// Label names the allocation for people: by its address if it has one.
+func (a *Allocation) Label() string {
 	if a.IP.IsValid() {
 		return a.IP.String()
 	}
 	return a.Key
 }
+
+// Shown returns an address in the form in which pods show it.
+func Shown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }

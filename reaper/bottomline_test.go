@@ -44,7 +44,7 @@ func TestListedStoresAreThoseThatWereListed(t *testing.T) {
 		"0 of 1 store (c failed: list blocks: forbidden)":             {failed},
 		"0 stores": nil,
 	} {
-		if got := (Inventory{Listings: listings}).stores(); got != want {
+		if got := (Inventory{Listings: listings}).Stores(); got != want {
 			t.Errorf("listed %s, want %s", got, want)
 		}
 	}

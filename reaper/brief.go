@@ -2,23 +2,23 @@ package reaper
 
 import "slices"
 
-// An omitted has the allocations that are in use and have no entry in the report, because there
+// An Omitted has the allocations that are in use and have no entry in the report, because there
 // is nothing to say of them. The report counts them.
-type omitted struct {
-	selected []*Allocation
-	others   []*Allocation // the selection leaves them out
+type Omitted struct {
+	Selected []*Allocation
+	Others   []*Allocation // the selection leaves them out
 }
 
-// all returns every one of them.
-func (c omitted) all() []*Allocation { return slices.Concat(c.selected, c.others) }
+// All returns every one of them.
+func (c Omitted) All() []*Allocation { return slices.Concat(c.Selected, c.Others) }
 
-// brief returns the decisions that get an entry, and which of them are selected; nil if
+// Brief returns the decisions that get an entry, and which of them are selected; nil if
 // all are. A release may wait for one of them, or mend it, so these stay.
-func brief(decisions []Decision, selected []bool) ([]Decision, []bool, omitted) {
-	var left omitted
+func Brief(decisions []Decision, selected []bool) ([]Decision, []bool, Omitted) {
+	var left Omitted
 	first := make(map[int]int) // the new indices of those that others come after
 	for i := range decisions {
-		for _, before := range decisions[i].after {
+		for _, before := range decisions[i].After {
 			first[before] = 0
 		}
 	}
@@ -32,9 +32,9 @@ func brief(decisions []Decision, selected []bool) ([]Decision, []bool, omitted) 
 		_, awaited := first[i]
 		if d.plain() && !awaited && !d.Allocation.Interrupted {
 			if selected == nil || selected[i] {
-				left.selected = append(left.selected, d.Allocation)
+				left.Selected = append(left.Selected, d.Allocation)
 			} else {
-				left.others = append(left.others, d.Allocation)
+				left.Others = append(left.Others, d.Allocation)
 			}
 			continue
 		}
@@ -47,13 +47,13 @@ func brief(decisions []Decision, selected []bool) ([]Decision, []bool, omitted) 
 		}
 	}
 	for i := range kept {
-		if len(kept[i].after) == 0 {
+		if len(kept[i].After) == 0 {
 			continue
 		}
-		d := kept[i].revised()
-		d.after = make([]int, len(kept[i].after))
-		for n, before := range kept[i].after {
-			d.after[n] = first[before]
+		d := kept[i].Revised()
+		d.After = make([]int, len(kept[i].After))
+		for n, before := range kept[i].After {
+			d.After[n] = first[before]
 		}
 		kept[i] = d
 	}
@@ -64,7 +64,7 @@ func brief(decisions []Decision, selected []bool) ([]Decision, []bool, omitted) 
 func addressesIn(allocations []*Allocation) int {
 	n := 0
 	for _, a := range allocations {
-		if a.holdsAddress() {
+		if a.HoldsAddress() {
 			n++
 		}
 	}

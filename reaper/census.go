@@ -47,13 +47,19 @@ func NewCensus(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) C
 	}
 	for _, n := range c.nodes {
 		switch {
-		case c.unreachable(n.Name):
+		case c.Unreachable(n.Name):
 			c.away = append(c.away, n)
 		case n.Ready && n.Since.Sub(n.Created) > rejoinAge && n.Since.After(c.back.Since):
 			c.back = n
 		}
 	}
 	slices.SortFunc(c.away, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return c
+}
+
+// WithSandboxes returns the census with these sandboxes of a node, which are all that it has.
+func (c Census) WithSandboxes(ids ...string) Census {
+	c.sandboxes = newSandboxList(ids)
 	return c
 }
 
@@ -69,7 +75,7 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
 		}
 		for _, ip := range m.Addresses {
-			c.machines[asShown(ip)] = m
+			c.machines[Shown(ip)] = m
 		}
 	}
 	return c
@@ -89,9 +95,9 @@ func launchers(machine string) string {
 	return name[:min(len(name), maxGenerated)]
 }
 
-// launched returns the virtual machine that may be of a pod of that name, and that does not report
+// Launched returns the virtual machine that may be of a pod of that name, and that does not report
 // all addresses of its guest.
-func (c Census) launched(pod PodRef) (VirtualMachine, bool) {
+func (c Census) Launched(pod PodRef) (VirtualMachine, bool) {
 	m, ok := c.silent[PodRef{pod.Namespace, pod.Name[:max(0, len(pod.Name)-randomSuffix)]}]
 	return m, ok
 }

@@ -11,51 +11,55 @@ import (
 // Size returns the number of pods.
 func (c Census) Size() int { return len(c.listed.pods) }
 
-// figures returns the numbers of pods that are not finished, and of nodes. Finished pods
+// Figures are the numbers of a census: of pods that are not finished, and of nodes. They
+// are 0 for a list that was not read.
+type Figures struct{ Pods, Nodes int }
+
+// Figures returns the numbers of pods that are not finished, and of nodes. Finished pods
 // are removed many at a time, and no list is incomplete then. On a node, the sandboxes
 // count in place of the pods.
-func (c Census) figures() figures {
+func (c Census) Figures() Figures {
 	if c.sandboxes.read {
-		return figures{Pods: len(c.sandboxes.ids)}
+		return Figures{Pods: len(c.sandboxes.ids)}
 	}
-	return figures{c.unfinished, len(c.nodes)}
+	return Figures{c.unfinished, len(c.nodes)}
 }
 
-// censusWords name a census for people.
-type censusWords struct {
-	counted string // what the first of its figures counts
-	subject string // what it is of
-	source  string // who was asked
-	empty   string // the limit of a plan whose census has none of them
+// Words name a census for people.
+type Words struct {
+	Counted string // what the first of its figures counts
+	Subject string // what it is of
+	Source  string // who was asked
+	Empty   string // the limit of a plan whose census has none of them
 }
 
-// words returns what to call the census.
-func (c Census) words() censusWords {
+// Words returns what to call the census.
+func (c Census) Words() Words {
 	if c.sandboxes.read {
-		return censusWords{"sandboxes", "the container runtime", "the container runtime", noSandboxes}
+		return Words{"sandboxes", "the container runtime", "the container runtime", NoSandboxes}
 	}
-	return censusWords{"unfinished pods", "the cluster", "the API server", noPods}
+	return Words{"unfinished pods", "the cluster", "the API server", NoPods}
 }
 
-// isEmpty reports whether the census has none of what every decision rests on.
-func (c Census) isEmpty() bool {
+// IsEmpty reports whether the census has none of what every decision rests on.
+func (c Census) IsEmpty() bool {
 	if c.sandboxes.read {
 		return len(c.sandboxes.ids) == 0
 	}
 	return c.Size() == 0
 }
 
-// found says how much the census has, for people.
-func (c Census) found() string {
+// Found says how much the census has, for people.
+func (c Census) Found() string {
 	if c.sandboxes.read {
 		return fmt.Sprintf("%d sandboxes and %d pods", len(c.sandboxes.ids), c.Size())
 	}
 	return fmt.Sprintf("%d pods", c.Size())
 }
 
-// pod returns the named pod, and whether it exists. A second look at the pod counts
+// Pod returns the named pod, and whether it exists. A second look at the pod counts
 // more than the list.
-func (c Census) pod(ref PodRef) (Pod, Presence) {
+func (c Census) Pod(ref PodRef) (Pod, Presence) {
 	if c.began.IsZero() {
 		return Pod{}, Unknown
 	}
@@ -68,8 +72,8 @@ func (c Census) pod(ref PodRef) (Pod, Presence) {
 	return Pod{}, Absent
 }
 
-// showing yields the pods that show the address.
-func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
+// Showing yields the pods that show the address.
+func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
 		for ref := range c.listed.showing(ip) {
 			if c.fresh[ref].presence != Unknown {
@@ -80,25 +84,25 @@ func (c Census) showing(ip netip.Addr) iter.Seq[Pod] {
 			}
 		}
 		for _, l := range c.fresh {
-			if l.presence == Present && l.pod.shows(ip) && !yield(l.pod) {
+			if l.presence == Present && l.pod.Shows(ip) && !yield(l.pod) {
 				return
 			}
 		}
 	}
 }
 
-// showsIt returns the pod of that name, and whether it is among those that show the address.
-func (c Census) showsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
+// ShowsIt returns the pod of that name, and whether it is among those that show the address.
+func (c Census) ShowsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
 	pod, exists := c.listed.named(ref)
 	if l := c.fresh[ref]; l.presence != Unknown {
 		pod, exists = l.pod, l.presence == Present
 	}
-	return pod, exists && pod.shows(ip)
+	return pod, exists && pod.Shows(ip)
 }
 
-// hiding returns how many pods may have an address that they do not show. A pod that is
+// Hiding returns how many pods may have an address that they do not show. A pod that is
 // starting on a ready node is not among them: it shows its address as soon as it has one.
-func (c Census) hiding() int {
+func (c Census) Hiding() int {
 	hiding := c.hidden
 	for node, pods := range c.starting {
 		if !c.nodes[node].Ready {
@@ -108,9 +112,9 @@ func (c Census) hiding() int {
 	return hiding
 }
 
-// wants returns the StatefulSet that the name of a pod belongs to. It reports whether
+// Wants returns the StatefulSet that the name of a pod belongs to. It reports whether
 // the StatefulSet wants a pod of that ordinal, so that the pod comes back.
-func (c Census) wants(ref PodRef) (StatefulSet, bool) {
+func (c Census) Wants(ref PodRef) (StatefulSet, bool) {
 	dash := strings.LastIndexByte(ref.Name, '-')
 	if dash < 0 {
 		return StatefulSet{}, false
@@ -124,26 +128,26 @@ func (c Census) wants(ref PodRef) (StatefulSet, bool) {
 	return set, ordinal >= set.Start && ordinal < set.Start+set.Replicas
 }
 
-// unreachable reports whether the node exists and is not ready, so that its
+// Unreachable reports whether the node exists and is not ready, so that its
 // sandboxes may still be running.
-func (c Census) unreachable(node string) bool {
+func (c Census) Unreachable(node string) bool {
 	n, ok := c.nodes[node]
 	return ok && !n.Ready && !n.OutOfService
 }
 
-// fenced reports whether an administrator states that nothing runs on the node any more.
-func (c Census) fenced(node string) bool { return c.nodes[node].OutOfService }
+// Fenced reports whether an administrator states that nothing runs on the node any more.
+func (c Census) Fenced(node string) bool { return c.nodes[node].OutOfService }
 
-// off reports whether nothing that the store can tell runs on the node any more: it is fenced,
+// Off reports whether nothing that the store can tell runs on the node any more: it is fenced,
 // or does not exist.
-func (c Census) off(node string) bool {
+func (c Census) Off(node string) bool {
 	_, exists := c.nodes[node]
-	return c.fenced(node) || !exists && node != "" && c.nodes != nil
+	return c.Fenced(node) || !exists && node != "" && c.nodes != nil
 }
 
-// readyAgain returns the node if it is ready. For a node that is not known, it returns the
+// ReadyAgain returns the node if it is ready. For a node that is not known, it returns the
 // node that came back last, since the sandbox may be there.
-func (c Census) readyAgain(node string) Node {
+func (c Census) ReadyAgain(node string) Node {
 	if node == "" {
 		return c.back
 	}
@@ -155,8 +159,8 @@ func (c Census) readyAgain(node string) Node {
 
 // The limits of a plan whose census is empty: it has no pods, or on a node no sandboxes.
 const (
-	noPods      = "the cluster has no pods"
-	noSandboxes = "the container runtime has no sandboxes"
+	NoPods      = "the cluster has no pods"
+	NoSandboxes = "the container runtime has no sandboxes"
 )
 
 // emptied returns an error if a later list has nothing, and this census something. The limit
@@ -165,9 +169,9 @@ const (
 func (c Census) emptied(pods, sandboxes int) error {
 	switch {
 	case sandboxes == 0 && len(c.sandboxes.ids) > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noSandboxes, len(c.sandboxes.ids))
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoSandboxes, len(c.sandboxes.ids))
 	case pods == 0 && c.Size() > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, noPods, c.Size())
+		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoPods, c.Size())
 	}
 	return nil
 }

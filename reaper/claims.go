@@ -64,10 +64,10 @@ func claimsOf(decisions []Decision) (claims []claim, hidden claim) {
 // add adds an allocation to those that the claim keeps.
 func (c *claim) add(a *Allocation) {
 	if c.allocations == 0 {
-		c.example = a.label()
+		c.example = a.Label()
 	}
 	c.allocations++
-	c.named = c.named || a.namesPod() && !a.Inferred
+	c.named = c.named || a.NamesPod() && !a.Inferred
 }
 
 // claimants returns the pods that show what may be the only reason of the decision. It
@@ -78,8 +78,8 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	case a.EmptyHandle:
 		return nil, false
 	case d.Verdict == Held && d.Reason == OwnerUnknown:
-		return nil, len(f.census.veiled) > 0
-	case d.Verdict != InUse || d.Reason != AddressInUse && a.namesPod():
+		return nil, len(f.census.Veiled()) > 0
+	case d.Verdict != InUse || d.Reason != AddressInUse && a.NamesPod():
 		return nil, false
 	}
 	ips := []netip.Addr{a.IP}
@@ -88,7 +88,7 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	}
 	refs := make(map[PodRef]bool)
 	for _, ip := range ips {
-		for pod := range f.census.showing(ip) {
+		for pod := range f.census.Showing(ip) {
 			if pod.Ref != a.Owner.Pod {
 				refs[pod.Ref] = true
 			}
@@ -100,9 +100,9 @@ func (d *Decision) claimants() (pods []PodRef, hides bool) {
 	return slices.Collect(maps.Keys(refs)), false
 }
 
-// claimWarnings names the pods whose annotations alone keep what others leaked, and says what
+// ClaimWarnings names the pods whose annotations alone keep what others leaked, and says what
 // to do if they are false.
-func claimWarnings(c Census, decisions []Decision) (warnings []string) {
+func ClaimWarnings(c Census, decisions []Decision) (warnings []string) {
 	claims, hidden := claimsOf(decisions)
 	if len(claims) > 0 {
 		var pods []string
@@ -118,7 +118,7 @@ func claimWarnings(c Census, decisions []Decision) (warnings []string) {
 	}
 	if hidden.allocations > 0 {
 		var pods []string
-		for _, pod := range c.veiled {
+		for _, pod := range c.Veiled() {
 			pods = append(pods, pod.String())
 		}
 		slices.Sort(pods)

@@ -67,15 +67,15 @@ type Interface struct {
 	Addresses []netip.Addr
 }
 
-// shows reports whether the pod shows the address.
-func (p Pod) shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
+// Shows reports whether the pod shows the address.
+func (p Pod) Shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
 
-// status returns the addresses of the pod's status. The kubelet writes the status. The
+// Status returns the addresses of the pod's status. The kubelet writes the status. The
 // owner of a pod may write any annotation on it, so the other addresses are claims.
-func (p Pod) status() []netip.Addr { return p.Addresses[:p.InStatus] }
+func (p Pod) Status() []netip.Addr { return p.Addresses[:p.InStatus] }
 
-// proves reports whether the status of the pod has the address.
-func (p Pod) proves(ip netip.Addr) bool { return slices.Contains(p.status(), ip) }
+// Proves reports whether the status of the pod has the address.
+func (p Pod) Proves(ip netip.Addr) bool { return slices.Contains(p.Status(), ip) }
 
 // hides reports whether the pod may have an address that it does not show.
 func (p Pod) hides() bool { return p.AddressUnknown || p.LeavesOut }

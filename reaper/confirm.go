@@ -36,7 +36,7 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 		cluster: cluster,
 		census:  census,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
-		took:    census.took,
+		took:    census.Took(),
 		lists:   map[time.Duration]*lists{Freshness: {}, FreshnessNeverAdopted: {}},
 	}
 }
@@ -80,7 +80,7 @@ func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
 	for _, sibling := range o.group {
 		at, err := second.stillOrphaned(sibling)
 		if err != nil {
-			return Warrant{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.label())
+			return Warrant{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.Label())
 		}
 		if at.Before(looked) {
 			looked = at

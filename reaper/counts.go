@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// tally counts the report's entries, and the allocations in use that have none. It also sets
+// Tally counts the report's entries, and the allocations in use that have none. It also sets
 // the status of the backends whose releases failed.
-func (r *Report) tally(left []*Allocation) {
+func (r *Report) Tally(left []*Allocation) {
 	r.count(left)
 	gone := make(map[[2]string]int, len(r.Pools))
 	unfinished := make(map[string]int)
@@ -82,9 +82,9 @@ func (c *Counts) add(e *Entry) {
 	}
 }
 
-// narrow leaves the wanted entries in the report, by index, with their pools and backends,
+// Narrow leaves the wanted entries in the report, by index, with their pools and backends,
 // and with those of the selected allocations in use that have no entry.
-func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
+func (r *Report) Narrow(s Selection, wanted []bool, left []*Allocation) {
 	some := make([]Entry, 0, len(r.Entries))
 	backends, pools := make(map[string]bool), make(map[[2]string]bool)
 	for i, e := range r.Entries {
@@ -99,7 +99,7 @@ func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
 	}
 	r.Pools = slices.DeleteFunc(r.Pools, func(p PoolReport) bool {
 		id := [2]string{p.Backend, p.Name}
-		pools[id] = pools[id] || !s.byOwner() && s.matchesPool(p.Backend, p.Name)
+		pools[id] = pools[id] || !s.ByOwner() && s.MatchesPool(p.Backend, p.Name)
 		return !pools[id]
 	})
 	r.Networks = slices.DeleteFunc(r.Networks, func(n NetworkReport) bool {
@@ -107,7 +107,7 @@ func (r *Report) narrow(s Selection, wanted []bool, left []*Allocation) {
 	})
 	r.Backends = slices.DeleteFunc(r.Backends, func(b BackendReport) bool {
 		fine := b.Status == StatusOK || b.Status == StatusSkipped
-		return fine && !backends[b.Name] && !anyOf(s.Backends, b.Name)
+		return fine && !backends[b.Name] && !s.NamesBackend(b.Name)
 	})
 	r.count(left)
 	r.Leaked = leakedOf(*r)

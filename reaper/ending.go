@@ -32,7 +32,7 @@ const mostOfGone = time.Hour
 // 120449). A kubelet that was cut off learns of the deletion when its node is ready
 // again.
 func (f *Facts) ended(a *Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
-	if !a.holdsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
+	if !a.HoldsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
 		return time.Time{}, Evidence{}
 	}
 	grace := f.grace(a, f.siblings(a))
@@ -46,17 +46,17 @@ func (f *Facts) ended(a *Allocation, firstSeen time.Time) (until time.Time, why 
 
 // endedOn is ended for a pod on this node, which may take that long to end; 0 is the default.
 func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (until time.Time, why Evidence) {
-	if f.census.fenced(name) {
+	if f.census.Fenced(name) {
 		return time.Time{}, Evidence{}
 	}
-	if f.census.off(name) {
+	if f.census.Off(name) {
 		grace = min(grace, mostOfGone)
 	}
 	if grace > 0 {
 		until = firstSeen.Add(grace + endMargin)
 		why = Evidence{fromLedger, fmt.Sprintf("the pod may take %v to end", grace)}
 	}
-	node := f.census.readyAgain(name)
+	node := f.census.ReadyAgain(name)
 	if node.Since.IsZero() || f.now.Sub(node.Since).Abs() > lateNews {
 		return until, why
 	}
@@ -67,7 +67,7 @@ func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (
 	}
 	if at.After(until) {
 		until = at
-		why = Evidence{"node " + node.Name, "it is ready since " + stamp(node.Since) + ", and its kubelet may still end the pod"}
+		why = Evidence{"node " + node.Name, "it is ready since " + Stamp(node.Since) + ", and its kubelet may still end the pod"}
 	}
 	return until, why
 }

@@ -27,11 +27,11 @@ const (
 	fromLedger        = "ledger"
 )
 
-// stamp formats a time for people.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// Stamp formats a time for people.
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// source returns the place in the pod where it shows the address.
-func (p Pod) source(ip netip.Addr) string {
+// sourceOf returns the place in the pod where it shows the address.
+func sourceOf(p Pod, ip netip.Addr) string {
 	if i := slices.Index(p.Addresses, ip); i >= 0 && i < p.InStatus {
 		return fromPodStatus
 	}
@@ -43,33 +43,33 @@ func (p Pod) source(ip netip.Addr) string {
 	return fromCalico
 }
 
-// evidence says why the pod does not have the allocation any more: it has ended, or is
+// lostBy says why the pod does not have the allocation any more: it has ended, or is
 // another pod of the same name.
-func (p Pod) evidence() Evidence {
+func lostBy(p Pod) Evidence {
 	if p.Finished {
 		return Evidence{fromPodStatus, "the pod has ended"}
 	}
 	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }
 
-// evidence says which ordinals the StatefulSet wants.
-func (s StatefulSet) evidence() Evidence {
+// wantedBy says which ordinals the StatefulSet wants.
+func wantedBy(s StatefulSet) Evidence {
 	return Evidence{
 		"StatefulSet " + s.Namespace + "/" + s.Name,
 		fmt.Sprintf("it wants the ordinals %d to %d", s.Start, s.Start+s.Replicas-1),
 	}
 }
 
-// evidence says that the node is not ready, and since when.
-func (n Node) evidence() Evidence {
+// notReady says that the node is not ready, and since when.
+func notReady(n Node) Evidence {
 	says := "it is not ready"
 	if !n.Since.IsZero() {
-		says += " since " + stamp(n.Since)
+		says += " since " + Stamp(n.Since)
 	}
 	return Evidence{"node " + n.Name, says}
 }
 
-// hidingEvidence says how many pods may have an address that they do not show.
-func (c Census) hidingEvidence() Evidence {
-	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.hiding())}
+// hidden says how many pods may have an address that they do not show.
+func hidden(c Census) Evidence {
+	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.Hiding())}
 }

@@ -78,14 +78,6 @@ type Explained struct {
 	Remedies []Remedy    `json:"remedies"`
 }
 
-// An AskedRule is a rule that was asked. Only the last one can have matched.
-type AskedRule struct {
-	Number  int    `json:"number"` // as docs/verdicts.md counts
-	Reason  Reason `json:"reason"`
-	Doc     string `json:"doc"`
-	Matched bool   `json:"matched"`
-}
-
 // Explain explains the allocations of a report that the question is about. The command is
 // that of a run on the same cluster. The error is an *InputError if a name is that of a
 // pod and of a node.
@@ -110,7 +102,11 @@ func Explain(r Report, q Question, command []string) (Explanation, error) {
 			x.Others++
 			continue
 		}
-		x.Found = append(x.Found, Explained{e, askedUntil(e.Rule), subject{e, r.Result.Refused, command}.remedies()})
+		subject := Subject{
+			Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
+			Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command,
+		}
+		x.Found = append(x.Found, Explained{e, AskedUntil(e.Rule), subject.Remedies()})
 	}
 	if r.Leaked != nil {
 		x.Leaked = leakedOf(part)
@@ -176,29 +172,12 @@ func (q Question) poolsOf(r Report) []string {
 	return names
 }
 
-// askedUntil returns the rules of the table that were asked until the one with this number
-// matched. If none did, all rules of pods were asked.
-func askedUntil(number int) []AskedRule {
-	first, end := 0, number
-	switch {
-	case number > firstNode:
-		first = firstNode
-	case number == 0:
-		end = firstNode
-	}
-	asked := make([]AskedRule, 0, end-first)
-	for i := first; i < end; i++ {
-		asked = append(asked, AskedRule{Number: i + 1, Reason: table[i].Reason, Doc: table[i].Doc, Matched: i+1 == number})
-	}
-	return asked
-}
-
 // ParseQuestion returns the question of an argument: an address, namespace/name or pod/name
 // for a pod, node/name for a node, or a bare name. The namespace is that of the pod, if the
 // argument does not say it. The error is an *InputError.
 func ParseQuestion(text, namespace string) (Question, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
-		return Question{Address: asShown(ip).String()}, nil
+		return Question{Address: Shown(ip).String()}, nil
 	}
 	kind, name, whole := strings.Cut(text, "/")
 	switch {

@@ -12,7 +12,7 @@ import (
 //
 // The second look takes the Facts of the first one and replaces only the census
 // (again). So it asks the same table about the same facts. Facts do not change after
-// newFacts, and are safe for concurrent use.
+// NewFacts, and are safe for concurrent use.
 type Facts struct {
 	now    time.Time
 	policy policy.Policy
@@ -38,15 +38,15 @@ type store struct {
 	renames bool
 }
 
-// newFacts indexes the inventory. A census that began before the listing was complete
+// NewFacts indexes the inventory. A census that began before the listing was complete
 // may lack the pod of an allocation. Such a census is not believed: the Facts get the
 // zero Census.
-func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) *Facts {
-	if inv.ended.IsZero() || c.began.Before(inv.ended) {
+func NewFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) *Facts {
+	if inv.Ended().IsZero() || c.Began().Before(inv.Ended()) {
 		c = Census{}
 	}
 	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[PodRef]*Allocation)}
-	owned := make([]*Allocation, 0, inv.size())
+	owned := make([]*Allocation, 0, inv.Size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*Pool, len(l.Pools)), nodes: make(map[string]bool)}
 		for i := range l.Pools {
@@ -54,14 +54,14 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 			s.pools[pool.Name] = pool
 			for n := range pool.Allocations {
 				a := &pool.Allocations[n]
-				if !a.provesOwner() {
+				if !a.ProvesOwner() {
 					continue
 				}
 				owned = append(owned, a)
-				if _, exists := c.nodes[a.Owner.Node]; exists {
+				if c.HasNode(a.Owner.Node) {
 					s.nodes[a.Owner.Node] = true
 				}
-				pod, _ := c.listed.named(a.Owner.Pod)
+				pod, _ := c.Pod(a.Owner.Pod)
 				s.renames = s.renames || a.Owner.Node != "" && pod.isElsewhere(a)
 				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
 					f.newest[pod.Ref] = a
@@ -77,7 +77,7 @@ func newFacts(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger)
 // isElsewhere reports whether the pod shows the address of the allocation, and is on another
 // node than the store says.
 func (p Pod) isElsewhere(a *Allocation) bool {
-	return p.Node != "" && p.Node != a.Owner.Node && p.shows(a.IP)
+	return p.Node != "" && p.Node != a.Owner.Node && p.Shows(a.IP)
 }
 
 // again returns the same facts with another census.
@@ -99,7 +99,7 @@ func (f *Facts) pool(a *Allocation) *Pool {
 // address and names no pod, or that was never given away, they come from the rules that match by
 // backend alone: rules that match by name would keep it for ever.
 func (f *Facts) terms(a *Allocation) policy.Terms {
-	if (!a.holdsAddress() || a.Blank) && a.Owner.Pod == (PodRef{}) {
+	if (!a.HoldsAddress() || a.Blank) && a.Owner.Pod == (PodRef{}) {
 		return f.policy.BackendTerms(a.Backend)
 	}
 	return f.policy.Terms(a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Backend)
@@ -108,7 +108,7 @@ func (f *Facts) terms(a *Allocation) policy.Terms {
 // ownWitness returns the pod that the allocation names, if the pod shows the address
 // and so keeps it. A finished pod is no witness for its own allocation.
 func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
-	pod, shown := f.census.showsIt(a.Owner.Pod, a.IP)
+	pod, shown := f.census.ShowsIt(a.Owner.Pod, a.IP)
 	return pod, shown && !pod.Finished
 }
 
@@ -118,20 +118,20 @@ func (f *Facts) ownWitness(a *Allocation) (Pod, bool) {
 // decides.
 func (f *Facts) believes(a *Allocation, pod Pod, ip netip.Addr) bool {
 	switch {
-	case pod.Ref == a.Owner.Pod || pod.proves(ip):
+	case pod.Ref == a.Owner.Pod || pod.Proves(ip):
 		return true
 	case f.unclaimed:
 		return false
 	}
-	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.namesPod() || a.Inferred
+	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod() || a.Inferred
 }
 
-// hiding returns how many pods may have an address that they do not show.
+// Hiding returns how many pods may have an address that they do not show.
 func (f *Facts) hiding() int {
 	if f.unclaimed {
-		return f.census.hiding() - len(f.census.veiled)
+		return f.census.Hiding() - len(f.census.Veiled())
 	}
-	return f.census.hiding()
+	return f.census.Hiding()
 }
 
 // otherWitness returns a pod that the allocation does not name, and that shows the
@@ -141,20 +141,20 @@ func (f *Facts) hiding() int {
 // for an allocation that names no pod, which may be its own, unless the policy releases
 // the addresses of finished pods, or the container runtime tells of the sandbox.
 func (f *Facts) otherWitness(a *Allocation) (Pod, bool) {
-	for pod := range f.othersShowing(a) {
-		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && (!a.namesPod() || a.Inferred) {
+	for pod := range f.OthersShowing(a) {
+		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && (!a.NamesPod() || a.Inferred) {
 			return pod, true
 		}
 	}
 	return Pod{}, false
 }
 
-// othersShowing yields the pods that the allocation does not name, and that show the
+// OthersShowing yields the pods that the allocation does not name, and that show the
 // address, if they are believed. A pod to which the same backend gives the same address in
 // another network is not among them: it shows that other allocation.
-func (f *Facts) othersShowing(a *Allocation) iter.Seq[Pod] {
+func (f *Facts) OthersShowing(a *Allocation) iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
-		for pod := range f.census.showing(a.IP) {
+		for pod := range f.census.Showing(a.IP) {
 			another := pod.Ref != a.Owner.Pod && !f.hasItElsewhere(a, pod.Ref)
 			if another && f.believes(a, pod, a.IP) && !yield(pod) {
 				return
@@ -167,7 +167,7 @@ func (f *Facts) othersShowing(a *Allocation) iter.Seq[Pod] {
 // another network.
 func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
 	here := f.pool(a).Network
-	for o := range f.owned.of(a.IP, pod) {
+	for _, o := range f.owned.of(a.IP, pod) {
 		if o.Backend != a.Backend || o.Pool == a.Pool {
 			continue
 		}

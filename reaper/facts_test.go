@@ -17,7 +17,7 @@ func someFacts() *Facts {
 		Node{Name: "n1"}, Node{Name: "n2", Ready: true, Since: now}).
 		withMachines([]VirtualMachine{{Namespace: "default", Name: "vm", TooMuch: true}})
 	ledger := Ledger{seen: ledgerTable[int64]{{value: now.Unix()}}}
-	return newFacts(now, policy.Default(), inv, census, ledger)
+	return NewFacts(now, policy.Default(), inv, census, ledger)
 }
 
 // Promise 4. The second look must get every field of Facts and of Census. The test

@@ -6,35 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
-
-// A PartialError has the failures of a run that did not stop it: some backend, pool or
-// release failed, and the rest is done.
-type PartialError struct{ failures *multierror.Error }
-
-// maxKinds is how many different failures one line tells.
-const maxKinds = 5
-
-// Error tells the failures on one line. It counts equal ones, and tells the first of them.
-func (e *PartialError) Error() string {
-	groups := alike(e.failures.Errors)
-	var lines []string
-	for _, group := range groups[:min(len(groups), maxKinds)] {
-		lines = append(lines, group.Error())
-	}
-	if left := len(groups) - len(lines); left > 0 {
-		lines = append(lines, fmt.Sprintf("and %s other kinds of failures: -o json names each", printable.Thousands(left)))
-	}
-	return strings.Join(lines, "; ")
-}
-
-// Unwrap returns the failures.
-func (e *PartialError) Unwrap() []error { return e.failures.Errors }
 
 // fail keeps a failure that does not stop the run for the run's error, and logs it. The
 // log has the first of equal failures as an error; failed logs how many there are.
@@ -42,7 +18,7 @@ func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = multierror.Append(r.failures, err)
-	like := likeness(err)
+	like := Likeness(err)
 	if r.logged[like] {
 		r.Logger.Debug("failed", "err", printable.Error(err))
 		return
@@ -77,18 +53,18 @@ func (r *run) failListing(err error) {
 func (r *run) failed() error {
 	for _, e := range r.earlier {
 		if e.Error != "" {
-			r.failures = multierror.Append(r.failures, &poolFailure{e.Backend, e.Pool, e.Key, errors.New(e.Error)})
+			r.failures = multierror.Append(r.failures, &PoolFailure{e.Backend, e.Pool, e.Key, errors.New(e.Error)})
 		}
 	}
 	if r.failures.ErrorOrNil() == nil {
 		return nil
 	}
-	for _, group := range alike(r.failures.Errors) {
-		if group.count > 1 {
-			r.Logger.Error("equal failures", "count", group.count, "first", printable.Error(group.first))
+	for _, group := range Alike(r.failures.Errors) {
+		if group.Count > 1 {
+			r.Logger.Error("equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
-	return &PartialError{r.failures}
+	return Partial(r.failures.Errors)
 }
 
 // warn adds a sentence to the log and to the report.
@@ -107,13 +83,13 @@ func (r *run) warnAll(sentences []string) {
 // warnOfKept warns of what is kept in spite of its leaks: pools of which every address is
 // protected, which the report notes too, and what annotations alone keep.
 func (r *run) warnOfKept(inv Inventory, c Census, decisions []Decision) {
-	protected, warnings := protectedPools(inv, decisions)
+	protected, warnings := ProtectedPools(inv, decisions)
 	for i := range r.report.Pools {
 		p := &r.report.Pools[i]
 		p.ProtectedBy = protected[[2]string{p.Backend, p.Name}]
 	}
 	r.warnAll(warnings)
-	r.warnAll(claimWarnings(c, decisions))
+	r.warnAll(ClaimWarnings(c, decisions))
 }
 
 // addWarning adds a sentence to the report, unless an earlier round has added it.

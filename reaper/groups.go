@@ -45,7 +45,7 @@ func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
 		if d.Verdict == verdict && d.Due.Equal(due) {
 			continue
 		}
-		d = d.revised()
+		d = d.Revised()
 		d.Verdict, d.Due, d.ChangedBy = verdict, due, byGroup
 		by[i] = d
 	}
@@ -60,13 +60,13 @@ func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int
 		if !d.waits() {
 			continue
 		}
-		d = d.revised()
-		d.Verdict, d.Reason, d.remember, d.keepSeen = Held, SiblingKept, kept.remember, kept.keepSeen
+		d = d.Revised()
+		d.Verdict, d.Reason, d.remembered, d.keepSeen = Held, SiblingKept, kept.remembered, kept.keepSeen
 		d.ChangedBy = byGroup
-		d.Note = "its sibling " + kept.Allocation.label() + " is kept: " + string(kept.Reason)
+		d.Note = "its sibling " + kept.Allocation.Label() + " is kept: " + string(kept.Reason)
 		d.Evidence = append([]Evidence{{fromSiblings, d.Note}}, kept.Evidence...)
 		d.Due = time.Time{}
-		if !d.remember {
+		if !d.remembered {
 			d.FirstSeen = time.Time{}
 		}
 		by[i] = d

@@ -99,7 +99,7 @@ func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
 	inv := inventory(t, fixedStore(s.pools))
 	census := reaper.NewCensus(time.Now(), s.pods, s.sets, s.nodes...)
 	if s.sandboxes != nil {
-		census = census.OnNode(s.sandboxes...)
+		census = census.WithSandboxes(s.sandboxes...)
 	}
 	decisions := reaper.Judge(now, s.terms(), inv, census, s.ledger)
 	for _, d := range decisions {

@@ -56,14 +56,14 @@ type RecordedEntry struct {
 // not be read, damage says why: it becomes a warning, and AddJournal returns a
 // *PartialError.
 func (h *History) AddJournal(j Journal, damage error) error {
-	h.Runs = append(h.Runs, j.past())
+	h.Runs = append(h.Runs, pastRun(j))
 	if damage == nil {
 		return nil
 	}
 	for line := range strings.Lines(damage.Error()) {
 		h.Warnings = append(h.Warnings, "some allocations are missing: "+printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
 	}
-	return partial([]error{damage})
+	return Partial([]error{damage})
 }
 
 // NewHistory returns a history without runs.
@@ -86,9 +86,9 @@ func NewPastRun(run JournalRun, pools []PoolRecord) PastRun {
 	return past
 }
 
-// past returns the run of a journal with its allocations. An allocation that the journal has
+// pastRun returns the run of a journal with its allocations. An allocation that the journal has
 // twice is listed once.
-func (j Journal) past() PastRun {
+func pastRun(j Journal) PastRun {
 	entries := []RecordedEntry{}
 	seen := make(map[[3]string]bool)
 	counts := make(map[[2]string]int)

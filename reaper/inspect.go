@@ -25,7 +25,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	now := o.Now().UTC()
 	inv := r.list(ctx)
 	warnings := r.report.Warnings
-	r.report = newReport(o.info(true), inv)
+	r.report = New(o.info(true), inv)
 	r.report.Warnings = warnings
 	r.survey(ctx, inv)
 	census, err := r.offlineCensus(ctx, inv)
@@ -36,7 +36,7 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
 	for i := range decisions {
 		if d := &decisions[i]; !d.FirstSeen.IsZero() || !d.Due.IsZero() {
-			*d = d.revised()
+			*d = d.Revised()
 			d.FirstSeen, d.Due = time.Time{}, time.Time{}
 		}
 	}
@@ -52,8 +52,8 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	for _, i := range plan.due {
 		r.report.Entries[i].Outcome = Planned
 	}
-	if limit := joined(plan.Check(o.Policy.Limits, census)); limit != nil {
-		r.report.refused(plan, limit)
+	if limit := Joined(plan.Check(o.Policy.Limits, census)); limit != nil {
+		r.report.Refuse(plan.due, limit.Refusals())
 		for _, refusal := range r.report.Result.Refused {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}
@@ -77,11 +77,11 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 	if err != nil {
 		return Census{}, err
 	}
-	r.warnAll(excessWarnings(r.Policy, census))
-	if scope.StatefulSets && len(census.sets) == 0 {
+	r.warnAll(ExcessWarnings(r.Policy, census))
+	if scope.StatefulSets && !census.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}
-	if inv.namesNodes() && len(census.nodes) == 0 {
+	if inv.NamesNodes() && !census.HasNodes() {
 		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
 	}
 	return census, nil
@@ -89,14 +89,14 @@ func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) 
 
 // elapsed returns a ledger by which the grace period of every decision is over.
 func elapsed(decisions []Decision, inv Inventory) Ledger {
-	return Ledger{}.next(decisions, Census{}, inv).longAgo()
+	return NextLedger(Ledger{}, decisions, Census{}, inv).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod
 // at all. A dump of one namespace looks like that.
 func (r *run) warnOfMissingNamespaces(plan Plan, c Census) {
 	populated := make(map[string]bool)
-	for _, pod := range c.listed.pods {
+	for _, pod := range c.Pods() {
 		populated[pod.Ref.Namespace] = true
 	}
 	var missing []string

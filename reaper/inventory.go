@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -50,11 +49,11 @@ type Listing struct {
 
 	Pools []Pool
 
-	// whole is set if every allocation of the store was listed. An object that could
+	// Whole is set if every allocation of the store was listed. An object that could
 	// not be decoded makes the status StatusPartial, and the listing is whole.
-	whole bool
+	Whole bool
 
-	errs []error
+	Errors []error // the pools and objects that could not be read, or the cause of the failure
 }
 
 // An Inventory has the listings of all backends, read before the census. Judge
@@ -96,8 +95,11 @@ func TakeInventory(ctx context.Context, backends []Backend, required func(name s
 	return inv
 }
 
-// stores says how many stores were listed, and why the others were not.
-func (inv Inventory) stores() string {
+// Ended returns when the last listing was complete; zero for the zero Inventory.
+func (inv Inventory) Ended() time.Time { return inv.ended }
+
+// Stores says how many stores were listed, and why the others were not.
+func (inv Inventory) Stores() string {
 	const room = 200 // bytes of a line for the cause of one failure
 	listed := 0
 	var others []string
@@ -121,8 +123,8 @@ func (inv Inventory) stores() string {
 	return fmt.Sprintf("%d of %s (%s)", listed, total, strings.Join(others, "; "))
 }
 
-// size returns the number of allocations.
-func (inv Inventory) size() int {
+// Size returns the number of allocations.
+func (inv Inventory) Size() int {
 	n := 0
 	for _, l := range inv.Listings {
 		for _, pool := range l.Pools {
@@ -132,16 +134,16 @@ func (inv Inventory) size() int {
 	return n
 }
 
-// complete reports whether every backend that was not skipped listed all of its
+// Complete reports whether every backend that was not skipped listed all of its
 // allocations.
-func (inv Inventory) complete() bool {
+func (inv Inventory) Complete() bool {
 	return !slices.ContainsFunc(inv.Listings, func(l Listing) bool {
-		return !l.whole && l.Status != StatusSkipped
+		return !l.Whole && l.Status != StatusSkipped
 	})
 }
 
-// namesNodes reports whether the owner of any allocation has a node.
-func (inv Inventory) namesNodes() bool {
+// NamesNodes reports whether the owner of any allocation has a node.
+func (inv Inventory) NamesNodes() bool {
 	for _, l := range inv.Listings {
 		for _, pool := range l.Pools {
 			if slices.ContainsFunc(pool.Allocations, func(a Allocation) bool { return a.Owner.Node != "" }) {
@@ -155,7 +157,7 @@ func (inv Inventory) namesNodes() bool {
 // list returns the listing with all pools of its backend.
 func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	none := l
-	l.Status, l.whole = StatusOK, true
+	l.Status, l.Whole = StatusOK, true
 	var pools poolList
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
@@ -167,31 +169,31 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			}
 			pools.add(pool)
 		case errors.As(err, &unreadable):
-			l.Status, l.whole = StatusPartial, false
-			l.errs = append(l.errs, err)
+			l.Status, l.Whole = StatusPartial, false
+			l.Errors = append(l.Errors, err)
 		case errors.As(err, &undecoded):
 			l.Status = StatusPartial
-			l.errs = append(l.errs, err)
-		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.errs) == 0:
+			l.Errors = append(l.Errors, err)
+		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.Errors) == 0:
 			none.Status, none.Message = StatusSkipped, printable.Error(err)
 			return none
 		default:
-			none.Status, none.Message, none.errs = StatusFailed, printable.Error(err), append(l.errs, err)
+			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
 			return none
 		}
 	}
 	l.Pools = pools.all()
-	if len(l.errs) > 0 {
-		l.Message = printable.Error(l.errs[0])
+	if len(l.Errors) > 0 {
+		l.Message = printable.Error(l.Errors[0])
 	}
-	l.whole = l.whole && l.boundsObjects()
+	l.Whole = l.Whole && l.boundsObjects()
 	return l
 }
 
-// failures returns the errors of the listing for a report.
-func (l Listing) failures() []string {
+// FailureTexts returns the errors of the listing for a report.
+func (l Listing) FailureTexts() []string {
 	var all []string
-	for _, err := range l.errs {
+	for _, err := range l.Errors {
 		all = append(all, printable.Error(err))
 	}
 	return all
@@ -208,27 +210,36 @@ func (l Listing) boundsObjects() bool {
 			}
 		}
 	}
-	return !l.Protects || bounded >= len(l.errs)
+	return !l.Protects || bounded >= len(l.Errors)
 }
 
 // listedIn sets the backend and the pool of the allocation, and brings its addresses
 // into the form in which pods show them.
 func (a *Allocation) listedIn(backend, pool string) {
 	a.Backend, a.Pool = backend, pool
-	a.IP = asShown(a.IP)
+	a.IP = Shown(a.IP)
 	if a.Protects == nil {
 		return
 	}
 	protects := *a.Protects // the backend may keep its own
 	protects.IPs = slices.Clone(protects.IPs)
 	for i, ip := range protects.IPs {
-		protects.IPs[i] = asShown(ip)
+		protects.IPs[i] = Shown(ip)
 	}
 	a.Protects = &protects
 }
 
-// asShown returns an address in the form in which pods show it.
-func asShown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // MarshalJSON writes the status as its word.
 func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Listed returns the names of the backends that were listed completely.
+func (inv Inventory) Listed() []string {
+	var names []string
+	for _, l := range inv.Listings {
+		if l.Whole {
+			names = append(names, l.Backend)
+		}
+	}
+	return names
+}

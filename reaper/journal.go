@@ -38,8 +38,8 @@ type Journal struct {
 	Writes  []int    // the number of records in each write; nil if there was one write
 }
 
-// writeOf returns the index of the write that had a record, from 0.
-func (j Journal) writeOf(record int) int {
+// WriteOf returns the index of the write that had a record, from 0.
+func (j Journal) WriteOf(record int) int {
 	for n, size := range j.Writes {
 		if record < size {
 			return n

@@ -38,7 +38,7 @@ func (v Verdict) String() string {
 // A Decision is a ruling on one allocation.
 type Decision struct {
 	// Allocation is the allocation with what the rules knew of it beside its store. One in
-	// use is as it was listed, but for its pod: see completed.
+	// use is as it was listed, but for its pod: see Completed.
 	Allocation *Allocation
 
 	*Ruling
@@ -48,7 +48,7 @@ type Decision struct {
 
 // A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
 // Decisions share equal rulings, so a Ruling never changes. A step that decides anew gives
-// its decision another one (revised).
+// its decision another one (Revised).
 type Ruling struct {
 	Verdict Verdict
 	Reason  Reason
@@ -78,10 +78,10 @@ type Ruling struct {
 	FirstSeen time.Time
 	Due       time.Time
 
-	ownerless bool  // the allocation has no owner, whether it is kept or not
-	remember  bool  // the ledger keeps FirstSeen
-	keepSeen  bool  // the ledger keeps the time that it has, if it has one
-	after     []int // the decisions whose allocations must be released first
+	Ownerless  bool  // the allocation has no owner, whether it is kept or not
+	remembered bool  // the ledger keeps FirstSeen
+	keepSeen   bool  // the ledger keeps the time that it has, if it has one
+	After      []int // the decisions whose allocations must be released first
 }
 
 // Judge makes one decision for every allocation of the inventory, in the order of the
@@ -93,8 +93,8 @@ type Ruling struct {
 // allocations of a group are kept together. Third, an allocation that protects others
 // waits until they are released.
 func Judge(now time.Time, p policy.Policy, inv Inventory, c Census, l Ledger) []Decision {
-	f := newFacts(now, p, inv, c, l)
-	decisions := make([]Decision, 0, inv.size())
+	f := NewFacts(now, p, inv, c, l)
+	decisions := make([]Decision, 0, inv.Size())
 	equal := newSharing()
 	for _, listing := range inv.Listings {
 		for _, pool := range listing.Pools {
@@ -130,7 +130,7 @@ func (f *Facts) decide(a *Allocation, equal *sharing) Decision {
 	known.last = f.hung(located, ruling.Verdict == InUse, known.last)
 	switch {
 	case ruling.plain() && located.Owner.Pod == a.Owner.Pod:
-		located = a // completed finds the rest again
+		located = a // Completed finds the rest again
 	case located != a:
 		own := *located // equal.located is for the next one
 		located = &own
@@ -147,7 +147,7 @@ func (f *Facts) ask(a *Allocation) Ruling {
 	for i := first; i < end; i++ {
 		rule := &table[i]
 		if r, ok := rule.Match(f, a); ok {
-			r.Reason, r.ownerless = rule.Reason, rule.Ownerless
+			r.Reason, r.Ownerless = rule.Reason, rule.Ownerless
 			if rule.Gives != Orphaned { // else Match has set it, by the grace period
 				r.Verdict = rule.Gives
 			}
@@ -179,7 +179,7 @@ func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidenc
 		grace, other = r.FirstSeen, r.FirstSeen
 	}
 	r.Evidence, r.Due = evidence, latest(grace, other)
-	r.remember = r.Due.After(r.FirstSeen)
+	r.remembered = r.Due.After(r.FirstSeen)
 	if !f.now.Before(other) && !f.now.Add(jitter(terms.Grace)).Before(grace) {
 		r.Verdict = Orphaned
 		return r, true
@@ -192,12 +192,12 @@ func (f *Facts) ripen(a *Allocation, atLeast time.Duration, note string, evidenc
 // named pod exists, another time counts than after it is gone: an allocation that only
 // looked replaced was still the pod's.
 func (f *Facts) since(a *Allocation) time.Time {
-	return f.ledger.since(a, f.present(a), f.now)
+	return f.ledger.Since(a, f.present(a), f.now)
 }
 
 // present reports whether the pod that the allocation names exists, if that matters.
 func (f *Facts) present(a *Allocation) bool {
-	_, presence := f.census.pod(a.Owner.Pod)
+	_, presence := f.census.Pod(a.Owner.Pod)
 	return presence == Present && !a.ByRuntime
 }
 
@@ -229,8 +229,8 @@ func changed(decisions []Decision, by map[int]Decision) []Decision {
 	return next
 }
 
-// revised returns the decision with a ruling of its own, which may be changed.
-func (d Decision) revised() Decision {
+// Revised returns the decision with a ruling of its own, which may be changed.
+func (d Decision) Revised() Decision {
 	own := *d.Ruling
 	d.Ruling = &own
 	return d

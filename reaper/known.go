@@ -2,38 +2,14 @@ package reaper
 
 import (
 	"iter"
-	"strings"
 	"time"
 )
 
 // knowledge is what the ledger remembers of an allocation.
 type knowledge struct {
-	last     place         // of its pod; the zero place if the store names the node, or if it is not known
+	last     Place         // of its pod; the zero place if the store names the node, or if it is not known
 	grace    time.Duration // of its pod; 0 for the default
 	restored time.Time     // when a restore put it back; zero if none did
-}
-
-// A place is where a run last saw a pod. The zero place is not known.
-type place struct {
-	node string
-
-	// boot is set if the pod hung there: it is the boot of the node then, or "?" if the node
-	// does not tell it.
-	boot string
-}
-
-// String returns the stored form: no name of a node has a slash.
-func (p place) String() string {
-	if p.boot == "" {
-		return p.node
-	}
-	return p.node + "/" + p.boot
-}
-
-// placeOf returns the place of a stored form.
-func placeOf(stored string) place {
-	node, boot, _ := strings.Cut(stored, "/")
-	return place{node, boot}
 }
 
 // locate completes an allocation by what other allocations, the pods and the ledger know
@@ -41,8 +17,8 @@ func placeOf(stored string) place {
 // and so do those of a group. It returns the argument if nothing is missing, or else learned,
 // with what it has set there.
 func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
-	if !a.provesOwner() {
-		return a, knowledge{last: f.ledger.last(a), restored: f.restoredAt(a)}
+	if !a.ProvesOwner() {
+		return a, knowledge{last: f.ledger.Last(a), restored: f.restoredAt(a)}
 	}
 	located, siblings := *a, f.siblings(a)
 	if a.Owner.Pod == (PodRef{}) {
@@ -61,11 +37,11 @@ func (f *Facts) locate(a, learned *Allocation) (*Allocation, knowledge) {
 	} else {
 		seen = f.seenOn(a)
 	}
-	if known.last = f.ledger.last(a); known.last.boot == "" { // else its pod hung there
-		known.last = place{node: seen}
+	if known.last = f.ledger.Last(a); known.last.Boot == "" { // else its pod hung there
+		known.last = Place{Node: seen}
 	}
-	if known.last.node == a.Owner.Node && known.last.boot == "" {
-		known.last = place{} // the store says the same
+	if known.last.Node == a.Owner.Node && known.last.Boot == "" {
+		known.last = Place{} // the store says the same
 	}
 	if located == *a {
 		return a, known
@@ -86,7 +62,7 @@ func podOf(siblings []*Allocation) PodRef {
 	var pod PodRef
 	for _, s := range siblings {
 		switch {
-		case !s.namesPod():
+		case !s.NamesPod():
 		case pod == PodRef{}:
 			pod = s.Owner.Pod
 		case s.Owner.Pod != pod:
@@ -102,12 +78,12 @@ func podOf(siblings []*Allocation) PodRef {
 func (f *Facts) node(a *Allocation, siblings []*Allocation) string {
 	node := f.seenOn(a)
 	consider := func(other string) {
-		if node == "" || other != "" && f.census.unreachable(other) && !f.census.unreachable(node) {
+		if node == "" || other != "" && f.census.Unreachable(other) && !f.census.Unreachable(node) {
 			node = other
 		}
 	}
 	for _, s := range siblings {
-		if _, exists := f.census.nodes[s.Owner.Node]; exists || len(f.stores[s.Backend].nodes) > 0 {
+		if f.census.HasNode(s.Owner.Node) || len(f.stores[s.Backend].nodes) > 0 {
 			consider(s.Owner.Node)
 		}
 	}
@@ -123,8 +99,8 @@ func (f *Facts) node(a *Allocation, siblings []*Allocation) string {
 // not known if no node has that name, the store has names of its own for nodes, and no run
 // saw the pod.
 func (f *Facts) knowsNode(a *Allocation) bool {
-	_, exists := f.census.nodes[a.Owner.Node]
-	renamed := !exists && f.stores[a.Backend].renames && f.ledger.last(a).node == ""
+	exists := f.census.HasNode(a.Owner.Node)
+	renamed := !exists && f.stores[a.Backend].renames && f.ledger.Last(a).Node == ""
 	return a.Owner.Node != "" && !renamed
 }
 
@@ -132,7 +108,7 @@ func (f *Facts) knowsNode(a *Allocation) bool {
 // allocation names, and the one on which a run saw the pod, if that is another one.
 func (f *Facts) nodesOf(a *Allocation) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		seen := f.ledger.last(a).node
+		seen := f.ledger.Last(a).Node
 		if yield(a.Owner.Node) && seen != "" && seen != a.Owner.Node {
 			yield(seen)
 		}
@@ -142,7 +118,7 @@ func (f *Facts) nodesOf(a *Allocation) iter.Seq[string] {
 // restoredAt returns when a restore put the allocation back; zero if none did. A time in
 // the future is of a wrong clock, and counts as now.
 func (f *Facts) restoredAt(a *Allocation) time.Time {
-	at := f.ledger.restoredAt(a)
+	at := f.ledger.RestoredAt(a)
 	if at.After(f.now) {
 		return f.now
 	}
@@ -157,12 +133,12 @@ func (f *Facts) restoredAt(a *Allocation) time.Time {
 // An annotation may be false. It does not replace a node on which an earlier pod may still
 // run. It names no node if the store has the pod's status address for another sandbox.
 func (f *Facts) seenOn(a *Allocation) string {
-	known := f.ledger.last(a).node
-	pod, presence := f.census.pod(a.Owner.Pod)
+	known := f.ledger.Last(a).Node
+	pod, presence := f.census.Pod(a.Owner.Pod)
 	switch {
-	case presence != Present || pod.Node == "" || !pod.shows(a.IP):
+	case presence != Present || pod.Node == "" || !pod.Shows(a.IP):
 		return known
-	case pod.proves(a.IP):
+	case pod.Proves(a.IP):
 		return pod.Node
 	case known != "" && f.mayStillRunOn(known), f.hasOtherSandbox(a, pod):
 		return known
@@ -173,26 +149,26 @@ func (f *Facts) seenOn(a *Allocation) string {
 // mayStillRunOn reports whether the node is unreachable, or became ready so lately that
 // its kubelet may not have ended the pods that are gone.
 func (f *Facts) mayStillRunOn(node string) bool {
-	n := f.census.readyAgain(node)
-	return f.census.unreachable(node) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
+	n := f.census.ReadyAgain(node)
+	return f.census.Unreachable(node) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
 }
 
 // grace returns how long the pod of the allocation may take to end, if that is longer
 // than the default; otherwise 0. If the status of the pod of that name does not have the
 // address, it may be another pod, and the longer grace counts.
 func (f *Facts) grace(a *Allocation, siblings []*Allocation) time.Duration {
-	grace := f.ledger.grace(a)
-	if pod, presence := f.census.pod(a.Owner.Pod); presence == Present {
-		if pod.proves(a.IP) {
+	grace := f.ledger.Grace(a)
+	if pod, presence := f.census.Pod(a.Owner.Pod); presence == Present {
+		if pod.Proves(a.IP) {
 			grace = 0
 		}
 		grace = max(grace, pod.TerminationGrace)
 	}
 	for _, s := range siblings {
-		grace = max(grace, f.ledger.grace(s))
+		grace = max(grace, f.ledger.Grace(s))
 	}
 	if grace <= defaultTermination {
 		return 0
 	}
-	return min(grace, maxGrace*time.Second)
+	return min(grace, MaxGrace*time.Second)
 }

@@ -3,6 +3,7 @@ package reaper
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 )
@@ -20,28 +21,22 @@ import (
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
 // Ledger is a value and never changes.
 type Ledger struct {
+	Figures Figures // of the last census that was believed
+	Doubt   Doubt
+
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
 	nodes    ledgerTable[uint32] // indices in names, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
 	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
 	names    []string            // of places, in ascending order; some may be of no entry
-	figures  figures
-	doubt    doubt
 }
 
-// figures are the numbers of a census: of pods that are not finished, and of nodes. They
-// are 0 for a list that was not read.
-type figures struct {
-	Pods  int `json:"pods,omitempty"`
-	Nodes int `json:"nodes,omitempty"`
-}
-
-// A doubt has the figures of a census that runs did not believe, and when the first of
-// these runs was. The zero doubt says that the last census was believed.
-type doubt struct {
-	figures
-	At int64 `json:"at,omitempty"` // in seconds since 1970
+// A Doubt has the figures of a census that runs did not believe, and when the first of
+// these runs was. The zero Doubt says that the last census was believed.
+type Doubt struct {
+	Figures
+	At int64 // in seconds since 1970
 }
 
 // Ledgers stores the ledger between runs.
@@ -67,35 +62,38 @@ var ErrLedgerDamaged = errors.New("the ledger is damaged")
 // has grace periods and holds that the later version needs.
 var ErrLedgerNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
 
-// since returns when the allocation was first seen ownerless: while its pod was present,
+// Since returns when the allocation was first seen ownerless: while its pod was present,
 // or after it was gone. That is now if the ledger does not know it, or has a time in the
 // future. A restore begins the time anew.
-func (l Ledger) since(a *Allocation, present bool, now time.Time) time.Time {
+func (l Ledger) Since(a *Allocation, present bool, now time.Time) time.Time {
 	if len(l.seen) == 0 { // a key costs time
 		return now
 	}
 	seconds, ok := l.seen.find(l.salt.seenKey(a, present))
-	at := latest(ofSecond(seconds), l.restoredAt(a))
+	at := ofSecond(seconds)
+	if restored := l.RestoredAt(a); restored.After(at) {
+		at = restored
+	}
 	if !ok || !at.Before(now) {
 		return now
 	}
 	return at
 }
 
-// last returns where the pod of the allocation was last seen.
-func (l Ledger) last(a *Allocation) place {
+// Last returns where the pod of the allocation was last seen.
+func (l Ledger) Last(a *Allocation) Place {
 	if len(l.nodes) == 0 {
-		return place{}
+		return Place{}
 	}
 	i, ok := l.nodes.find(l.salt.idKey(a))
 	if !ok {
-		return place{}
+		return Place{}
 	}
 	return placeOf(l.names[i])
 }
 
-// grace returns how long the pod of the allocation may take to end; 0 for the default.
-func (l Ledger) grace(a *Allocation) time.Duration {
+// Grace returns how long the pod of the allocation may take to end; 0 for the default.
+func (l Ledger) Grace(a *Allocation) time.Duration {
 	if len(l.graces) == 0 {
 		return 0
 	}
@@ -103,8 +101,8 @@ func (l Ledger) grace(a *Allocation) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// restoredAt returns when a restore put the allocation back; zero if none did.
-func (l Ledger) restoredAt(a *Allocation) time.Time {
+// RestoredAt returns when a restore put the allocation back; zero if none did.
+func (l Ledger) RestoredAt(a *Allocation) time.Time {
 	if len(l.restored) == 0 {
 		return time.Time{}
 	}
@@ -123,15 +121,15 @@ func (l Ledger) Equal(other Ledger) bool {
 	}
 	return slices.Equal(l.seen, other.seen) && slices.EqualFunc(l.nodes, other.nodes, sameNode) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
-		l.figures == other.figures && l.doubt == other.doubt
+		l.Figures == other.Figures && l.Doubt == other.Doubt
 }
 
 // Len returns the number of times, nodes and graces that it has.
 func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + len(l.restored) }
 
-// without returns the ledger without what it has of these allocations. It keeps a restore
+// Without returns the ledger without what it has of these allocations. It keeps a restore
 // that began after a run saved its ledger: it puts back what the run has released.
-func (l Ledger) without(released []*Allocation, saved Ledger) Ledger {
+func (l Ledger) Without(released []*Allocation, saved Ledger) Ledger {
 	drop := make(map[ledgerKey]bool, 5*len(released))
 	for _, a := range released {
 		l.salt.addKeys(drop, a)
@@ -151,38 +149,65 @@ func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 	return l
 }
 
-// withRestored returns the ledger of a restore that puts these allocations back.
-func (l Ledger) withRestored(back []*Allocation, now time.Time) Ledger {
+// WithRestored returns the ledger of a restore that puts these allocations back.
+func (l Ledger) WithRestored(back []*Allocation, now time.Time) Ledger {
 	spots := make(map[ledgerKey]bool, len(back))
 	for _, a := range back {
 		spots[l.salt.spotKey(a)] = true
 	}
 	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
 	for spot := range spots {
-		l.restored.add(spot, toSecond(now).Unix())
+		l.restored.add(spot, ToSecond(now).Unix())
 	}
 	l.restored = l.restored.arranged()
 	return l
 }
 
-// withHung returns the ledger with the places where pods hang, by these decisions. They are true
-// also if the list of pods is not whole.
-func (l Ledger) withHung(decisions []Decision) Ledger {
-	b, hung := newLedgerBuilder(l), make(map[ledgerKey]bool)
-	for i := range decisions {
-		if d := &decisions[i]; d.known.last.boot != "" {
-			k := l.salt.idKey(d.Allocation)
-			hung[k] = true
-			b.addNode(k, d.known.last.String())
-		}
+// WithPlaces returns the ledger with these places of pods in place of those that it has of them.
+func (l Ledger) WithPlaces(places iter.Seq2[*Allocation, Place]) Ledger {
+	b, placed := NewLedgerBuilder(l), make(map[ledgerKey]bool)
+	for a, p := range places {
+		placed[l.salt.idKey(a)] = true
+		b.Place(a, p)
 	}
-	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !hung[k] })
+	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !placed[k] })
 	b.addAll(l)
-	return b.ledger()
+	return b.Ledger()
 }
 
-// longAgo returns the ledger by which every grace period is over.
-func (l Ledger) longAgo() Ledger {
+// StillHolding returns the ledger with the restores that the ledger before it has, that began
+// after the given time, and whose places are not those of the listed allocations: a restore
+// writes into the ledger what it is about to put back.
+func (l Ledger) StillHolding(before Ledger, since time.Time, listed iter.Seq[*Allocation]) Ledger {
+	missing := make(map[ledgerKey]int64)
+	for _, e := range before.restored {
+		if _, known := l.restored.find(e.key); !known && ofSecond(e.value).After(since) {
+			missing[e.key] = e.value
+		}
+	}
+	if len(missing) == 0 { // a key costs time
+		return l
+	}
+	for a := range listed {
+		delete(missing, l.salt.spotKey(a))
+	}
+	l.restored = slices.Clip(l.restored)
+	for k, at := range missing {
+		l.restored.add(k, at)
+	}
+	l.restored = l.restored.arranged()
+	return l
+}
+
+// Knows reports whether the ledger has the time since which the allocation has been ownerless:
+// while its pod was present, or after it was gone.
+func (l Ledger) Knows(a *Allocation, present bool) bool {
+	_, known := l.seen.find(l.salt.seenKey(a, present))
+	return known
+}
+
+// LongAgo returns the ledger by which every grace period is over.
+func (l Ledger) LongAgo() Ledger {
 	l.seen = slices.Clone(l.seen)
 	for i := range l.seen {
 		l.seen[i].value = time.Time{}.Unix()
@@ -198,19 +223,19 @@ func (l Ledger) Merge(other Ledger) Ledger {
 	if other.Equal(Ledger{}) || other.salt != l.salt {
 		return l
 	}
-	b := newLedgerBuilder(l)
-	b.figures = figures{max(l.figures.Pods, other.figures.Pods), max(l.figures.Nodes, other.figures.Nodes)}
-	if other.doubt.At > l.doubt.At {
-		b.doubt = other.doubt
+	b := NewLedgerBuilder(l)
+	b.made.Figures = Figures{max(l.Figures.Pods, other.Figures.Pods), max(l.Figures.Nodes, other.Figures.Nodes)}
+	if other.Doubt.At > l.Doubt.At {
+		b.made.Doubt = other.Doubt
 	}
 	b.addAll(l)
 	b.addAll(other)
-	return b.ledger()
+	return b.Ledger()
 }
 
-// toSecond rounds a time up to the second of the stored form, so that no grace period is
+// ToSecond rounds a time up to the second of the stored form, so that no grace period is
 // cut short.
-func toSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
+func ToSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 // ofSecond returns the time of the stored form.
 func ofSecond(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }

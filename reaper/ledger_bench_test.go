@@ -1,29 +1,31 @@
-package reaper
+package reaper_test
 
 import (
 	"fmt"
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // benchLedger returns a ledger of n allocations: the nodes of all of them, and since when
 // each tenth has been ownerless.
-func benchLedger(n, nodes int) (Ledger, []Decision) {
-	decisions := make([]Decision, n)
-	for i := range decisions {
-		d := &decisions[i]
-		d.Allocation = &Allocation{
+func benchLedger(n, nodes int) (reaper.Ledger, []reaper.Allocation) {
+	allocations := make([]reaper.Allocation, n)
+	b := reaper.NewLedgerBuilder(reaper.Ledger{}.Salted())
+	for i := range allocations {
+		a := &allocations[i]
+		*a = reaper.Allocation{
 			Backend: "whereabouts", Pool: "kube-system/10.0.0.0-9", Key: fmt.Sprint(i),
 			Token: fmt.Sprintf(`{"id":"%064x","podref":"shop/web-%d","ifname":"net1"}`, i, i),
 		}
-		d.facts, d.Ruling, d.known = &Facts{}, &Ruling{}, &knowledge{}
-		d.known.last.node = fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%nodes/250, i%250)
+		b.Place(a, reaper.Place{Node: fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i%nodes/250, i%250)})
 		if i%10 == 0 {
-			d.remember, d.FirstSeen = true, time.Unix(1_790_000_000+int64(i), 0).UTC()
+			b.Seen(a, false, time.Unix(1_790_000_000+int64(i), 0))
 		}
 	}
-	return Ledger{}.salted().next(decisions, Census{}, benchInventory), decisions
+	return b.Ledger(), allocations
 }
 
 // One ConfigMap has room for the nodes of 100,000 pods, on 1,000 nodes, and for the times of
@@ -35,8 +37,6 @@ func TestLedgerOf110000EntriesFitsInOneConfigMap(t *testing.T) {
 	}
 }
 
-var benchInventory = Inventory{Listings: []Listing{{Backend: "whereabouts", whole: true}}}
-
 // heap returns the bytes that are in use.
 func heap() uint64 {
 	var m runtime.MemStats
@@ -47,10 +47,10 @@ func heap() uint64 {
 
 func BenchmarkLedger(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 330_000} {
-		l, decisions := benchLedger(n, 5_000)
+		l, allocations := benchLedger(n, 5_000)
 		stored := l.Encode()
-		decode := func() Ledger {
-			l, err := DecodeLedger(stored)
+		decode := func() reaper.Ledger {
+			l, err := reaper.DecodeLedger(stored)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -62,8 +62,7 @@ func BenchmarkLedger(b *testing.B) {
 			"decode": func() { decode() },
 			"merge":  func() { l.Merge(l) },
 			"equal":  func() { l.Equal(l) },
-			"next":   func() { l.next(decisions, Census{}, benchInventory) },
-			"lookup": func() { i += 7919; l.last(decisions[i%n].Allocation) },
+			"lookup": func() { i += 7919; l.Last(&allocations[i%n]) },
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()

@@ -16,8 +16,8 @@ const ledgerVersion = 3
 // later times overflow and become times in the past.
 const lastSecond = 253_402_300_799
 
-// maxGrace is the largest grace that is remembered, in seconds: about 68 years.
-const maxGrace = math.MaxInt32
+// MaxGrace is the largest grace that is remembered, in seconds: about 68 years.
+const MaxGrace = math.MaxInt32
 
 // usualEntry is about the length of an entry of a large ledger, in bytes.
 const usualEntry = 10
@@ -38,7 +38,7 @@ const usualEntry = 10
 func (l Ledger) Encode() []byte {
 	ranks, names := l.usedNames()
 	data := make([]byte, 0, usualEntry*(l.Len()+len(l.names))+100)
-	f, d, epoch := l.figures, l.doubt, l.earliest()
+	f, d, epoch := l.Figures, l.Doubt, l.earliest()
 	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
 		data = binary.AppendUvarint(data, n)
 	}
@@ -134,14 +134,14 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	}
 	r := ledgerReader{rest: body}
 	r.number(ledgerVersion)
-	l.figures = figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}
-	l.doubt = doubt{figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
+	l.Figures = Figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}
+	l.Doubt = Doubt{Figures{int(r.number(math.MaxInt)), int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
 	epoch := int64(r.number(lastSecond))
 	copy(l.salt[:], r.bytes(uint64(len(l.salt))))
 	at := func(n uint64) int64 { return epoch + int64(n) }
 	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
 	l.restored = readTable(&r, lastSecond-uint64(epoch), at)
-	l.graces = readTable(&r, maxGrace, func(n uint64) int32 { return int32(n) })
+	l.graces = readTable(&r, MaxGrace, func(n uint64) int32 { return int32(n) })
 	l.names = r.names()
 	l.nodes = readTable(&r, math.MaxUint32, func(n uint64) uint32 { return uint32(n) })
 	if slices.ContainsFunc(l.nodes, func(e tableEntry[uint32]) bool { return uint64(e.value) >= uint64(len(l.names)) }) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// fit returns the ledger without the entries for which a stored form of so many bytes has no
+// Fit returns the ledger without the entries for which a stored form of so many bytes has no
 // room, and how many these are. It is kept first where pods hang, and then what a restore put
 // back: without these, an address may be released too early. Then follow the times, the
 // oldest first: their allocations go first, and make room. The other nodes come last, after
 // the graces. An allocation whose node was forgotten is held while any node is unreachable.
-func (l Ledger) fit(capacity int) (Ledger, int) {
+func (l Ledger) Fit(capacity int) (Ledger, int) {
 	if len(l.Encode()) <= capacity {
 		return l, 0
 	}

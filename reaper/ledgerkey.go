@@ -43,8 +43,8 @@ var newSalt = sync.OnceValue(func() (s ledgerSalt) {
 	return s
 })
 
-// salted returns the ledger with a salt.
-func (l Ledger) salted() Ledger {
+// Salted returns the ledger with a salt.
+func (l Ledger) Salted() Ledger {
 	if l.salt == (ledgerSalt{}) {
 		l.salt = newSalt()
 	}

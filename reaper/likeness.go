@@ -9,65 +9,65 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A poolFailure is a failure in one pool: of its releases, or of one of its allocations.
-type poolFailure struct {
-	backend, pool string
-	what          string // how many releases, or the key of the allocation
-	err           error
+// A PoolFailure is a failure in one pool: of its releases, or of one of its allocations.
+type PoolFailure struct {
+	Backend, Pool string
+	What          string // how many releases, or the key of the allocation
+	Err           error
 }
 
 // Error names the backend, the pool, and how much failed.
-func (f *poolFailure) Error() string {
-	return fmt.Sprintf("%s: %s: %s: %s", f.backend, f.pool, f.what, f.err)
+func (f *PoolFailure) Error() string {
+	return fmt.Sprintf("%s: %s: %s: %s", f.Backend, f.Pool, f.What, f.Err)
 }
 
 // Unwrap returns the cause.
-func (f *poolFailure) Unwrap() error { return f.err }
+func (f *PoolFailure) Unwrap() error { return f.Err }
 
 // particular matches the parts in which the texts of equal failures differ: quoted names,
 // and numbers with what belongs to them, such as addresses, times and UIDs.
 var particular = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[\w.:/-]*[0-9][\w.:/-]*`)
 
-// likeness returns a text that is the same for equal failures of different pools,
+// Likeness returns a text that is the same for equal failures of different pools,
 // objects and numbers.
-func likeness(err error) string {
-	var inPool *poolFailure
+func Likeness(err error) string {
+	var inPool *PoolFailure
 	var unread *PoolError
 	text := err.Error()
 	switch {
 	case errors.As(err, &inPool):
-		text = inPool.backend + ": " + inPool.err.Error()
+		text = inPool.Backend + ": " + inPool.Err.Error()
 	case errors.As(err, &unread):
 		text = strings.Replace(text, unread.Pool+": ", "", 1)
 	}
 	return particular.ReplaceAllString(text, "#")
 }
 
-// A likes is a number of equal failures.
-type likes struct {
-	first error
-	count int
+// A Likes is a number of equal failures.
+type Likes struct {
+	First error
+	Count int
 }
 
 // Error is the first failure, with the number of all.
-func (l *likes) Error() string {
-	if l.count == 1 {
-		return printable.Error(l.first)
+func (l *Likes) Error() string {
+	if l.Count == 1 {
+		return printable.Error(l.First)
 	}
-	return fmt.Sprintf("%s failures, the first: %s", printable.Thousands(l.count), printable.Error(l.first))
+	return fmt.Sprintf("%s failures, the first: %s", printable.Thousands(l.Count), printable.Error(l.First))
 }
 
-// alike groups equal failures, in the order of the first of each group.
-func alike(failures []error) []*likes {
-	var groups []*likes
-	known := make(map[string]*likes)
+// Alike groups equal failures, in the order of the first of each group.
+func Alike(failures []error) []*Likes {
+	var groups []*Likes
+	known := make(map[string]*Likes)
 	for _, err := range failures {
-		key := likeness(err)
+		key := Likeness(err)
 		if known[key] == nil {
-			known[key] = &likes{first: err}
+			known[key] = &Likes{First: err}
 			groups = append(groups, known[key])
 		}
-		known[key].count++
+		known[key].Count++
 	}
 	return groups
 }

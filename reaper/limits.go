@@ -30,9 +30,9 @@ type LimitError struct {
 
 // Error names every limit with its figures, and the number of releases so far.
 func (e *LimitError) Error() string {
-	text := e.excess()
+	text := e.Excess()
 	for _, other := range e.Others {
-		text += "; " + other.excess()
+		text += "; " + other.Excess()
 	}
 	if e.Released > 0 {
 		return text + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
@@ -56,16 +56,16 @@ func (e *LimitError) refusal() Refusal {
 	case e.Census != "":
 		remedy = "look whether " + e.Source + " is the right one and lists everything; if it does, " +
 			"run again after a grace period, raise " + e.Limit + " or give --unsafe-ignore-limits"
-	case e.Limit == noPods:
+	case e.Limit == NoPods:
 		remedy = "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"
-	case e.Limit == noSandboxes:
+	case e.Limit == NoSandboxes:
 		remedy = "look whether the container runtime is that of the kubelet; if it is, give --unsafe-ignore-limits"
 	}
-	return Refusal{Limit: e.Limit, Message: e.excess(), Remedy: remedy}
+	return Refusal{Limit: e.Limit, Message: e.Excess(), Remedy: remedy}
 }
 
-// joined returns the first of the refusals, which has the others; nil if there is none.
-func joined(refusals []*LimitError) *LimitError {
+// Joined returns the first of the refusals, which has the others; nil if there is none.
+func Joined(refusals []*LimitError) *LimitError {
 	if len(refusals) == 0 {
 		return nil
 	}
@@ -75,8 +75,8 @@ func joined(refusals []*LimitError) *LimitError {
 	return refusals[0]
 }
 
-// excess names the limit and the figures.
-func (e *LimitError) excess() string {
+// Excess names the limit and the figures.
+func (e *LimitError) Excess() string {
 	if e.Census != "" {
 		return e.Limit + ": " + e.Census
 	}
@@ -98,8 +98,8 @@ func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
 	refuse := func(limit, allowed string) {
 		refusals = append(refusals, &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed})
 	}
-	if c.isEmpty() {
-		refuse(c.words().empty, "none")
+	if c.IsEmpty() {
+		refuse(c.Words().Empty, "none")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
 		refuse("limits.maxReleases", fmt.Sprint(most))
@@ -138,38 +138,38 @@ const leastDoubt = 30 * time.Second
 // ownerless. Finished pods do not count. It believes a drop that an earlier run saw too,
 // at least a grace period ago, if no more of them vanished since.
 func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) []*LimitError {
-	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.ownerless }) {
+	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.Ownerless }) {
 		return nil
 	}
-	refusals := c.dropped(last.figures, limits)
-	d := last.doubt
+	refusals := Dropped(c, last.Figures, limits)
+	d := last.Doubt
 	if len(refusals) == 0 || d.At == 0 {
 		return refusals
 	}
 	over := time.Unix(d.At, 0).Add(max(grace, leastDoubt))
-	if c.dropped(d.figures, limits) == nil && !now.Add(jitter(grace)).Before(over) {
+	if Dropped(c, d.Figures, limits) == nil && !now.Add(jitter(grace)).Before(over) {
 		return nil
 	}
 	return refusals
 }
 
-// dropped returns a *LimitError for each list that has much less than the figures.
-func (c Census) dropped(then figures, limits policy.Limits) []*LimitError {
-	now, words := c.figures(), c.words()
+// Dropped returns a *LimitError for each list of the census that has much less than the figures.
+func Dropped(c Census, then Figures, limits policy.Limits) []*LimitError {
+	now, words := c.Figures(), c.Words()
 	var refusals []*LimitError
 	for _, list := range []struct {
 		kind              string
 		now, then, enough int
 	}{
-		{words.counted, now.Pods, then.Pods, *limits.MinEntries},
+		{words.Counted, now.Pods, then.Pods, *limits.MinEntries},
 		{"nodes", now.Nodes, then.Nodes, fewNodes},
 	} {
 		most := *limits.MaxPodDrop
-		read := list.kind != "nodes" || c.nodes != nil
+		read := list.kind != "nodes" || c.ReadsNodes()
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: words.source, Census: fmt.Sprintf(
+			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: words.Source, Census: fmt.Sprintf(
 				"%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
-				words.subject, list.now, list.kind, list.then, most)})
+				words.Subject, list.now, list.kind, list.then, most)})
 		}
 	}
 	return refusals

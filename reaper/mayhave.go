@@ -18,16 +18,16 @@ func (f *Facts) mayHave(a *Allocation) string {
 		in = ""
 	}
 	c := f.census
-	name := cmp.Or(c.crowded.first[in], c.guests.first[in])
+	name := c.ShowingTooMuch(in)
 	if in == "" && f.policy.Pods.Finished != policy.Release {
-		name = cmp.Or(name, c.crowdedEnded.first[""])
+		name = cmp.Or(name, c.EndedShowingTooMuch())
 	}
 	return name
 }
 
 // tooMuch matches if the address may be one of those that were not read.
 func tooMuch(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.holdsAddress() && a.Protects == nil {
+	if !a.HoldsAddress() && a.Protects == nil {
 		return noMatch()
 	}
 	name := f.mayHave(a)
@@ -38,12 +38,9 @@ func tooMuch(f *Facts, a *Allocation) (Ruling, bool) {
 	return match(note, Evidence{name, "it shows more addresses than are read, and this may be one of them"})
 }
 
-// excessWarnings names the pods and the virtual machines that show too much.
-func excessWarnings(p policy.Policy, c Census) []string {
-	names := slices.Concat(c.crowded.names, c.guests.names)
-	if p.Pods.Unnamed == policy.Release && p.Pods.Finished != policy.Release {
-		names = append(names, c.crowdedEnded.names...)
-	}
+// ExcessWarnings names the pods and the virtual machines that show too much.
+func ExcessWarnings(p policy.Policy, c Census) []string {
+	names := c.AllShowingTooMuch(p.Pods.Unnamed == policy.Release && p.Pods.Finished != policy.Release)
 	if len(names) == 0 {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
 		return Ledger{}, false
 	}
-	return ledger.salted(), true
+	return ledger.Salted(), true
 }
 
 // remembers reports whether the run stores what it finds.
@@ -45,7 +45,7 @@ func (r *run) recall() {
 	if r.remains {
 		for i := range r.report.Entries {
 			e, d := &r.report.Entries[i], &r.decisions[i]
-			if e.Verdict == Suspected && !r.stored.knows(d) {
+			if e.Verdict == Suspected && !d.KnownTo(r.stored) {
 				e.FirstSeen, e.Due = nil, nil
 			}
 		}
@@ -77,7 +77,7 @@ func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
 		}
 	}
 	if len(released) > 0 {
-		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.without(released, saved) })
+		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.Without(released, saved) })
 	}
 }
 
@@ -108,7 +108,7 @@ func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Led
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
 		var want Ledger
-		want, left = next(have).fit(ledgers.Capacity())
+		want, left = next(have).Fit(ledgers.Capacity())
 		if want.Equal(have) {
 			return nil
 		}
@@ -120,7 +120,7 @@ func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Led
 		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
 			return loadErr
 		}
-		have = theirs.salted()
+		have = theirs.Salted()
 		return retry.RetryableError(err)
 	})
 	return left, err

@@ -10,11 +10,11 @@ import (
 // decided puts the decisions of the current round into the report, and notes which of them
 // are selected. It returns those that have an entry.
 func (r *run) decided(decisions []Decision) []Decision {
-	r.decisions, r.selected, r.left = decisions, r.Selection.of(decisions), omitted{}
+	r.decisions, r.selected, r.left = decisions, r.Selection.Of(decisions), Omitted{}
 	if r.Brief {
-		r.decisions, r.selected, r.left = brief(decisions, r.selected)
+		r.decisions, r.selected, r.left = Brief(decisions, r.selected)
 	}
-	r.report.setEntries(r.decisions)
+	r.report.SetEntries(r.decisions)
 	return r.decisions
 }
 
@@ -28,10 +28,10 @@ func (r *run) finish() {
 	for i, e := range r.report.Entries {
 		wanted = append(wanted, r.isSelected(i) || e.Outcome != Kept)
 	}
-	r.report.resume(r.earlier)
-	r.report.tally(r.left.all())
+	r.report.Resume(r.earlier)
+	r.report.Tally(r.left.All())
 	if !r.Selection.Everything() {
-		r.report.narrow(r.Selection, wanted, r.left.selected)
+		r.report.Narrow(r.Selection, wanted, r.left.Selected)
 	}
 }
 
@@ -65,18 +65,18 @@ func (r *run) noteUnselected(plan Plan) {
 func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 	s, known := r.Selection, make(map[string]bool)
 	for i := range decisions {
-		owner := &decisions[i].completed().Owner
+		owner := &decisions[i].Completed().Owner
 		known["namespace "+owner.Pod.Namespace], known["pod "+owner.Pod.String()], known["node "+owner.Node] = true, true, true
 	}
-	for _, pod := range c.listed.pods {
+	for _, pod := range c.Pods() {
 		known["namespace "+pod.Ref.Namespace], known["pod "+pod.Ref.String()] = true, true
 	}
-	for name := range c.nodes {
+	for name := range c.Nodes() {
 		known["node "+name] = true
 	}
 	for _, l := range inv.Listings {
 		for _, pool := range l.Pools {
-			known["pool "+pool.Name], known["pool "+shortPool(pool.Name)] = true, true
+			known["pool "+pool.Name], known["pool "+ShortPool(pool.Name)] = true, true
 		}
 		known["backend "+l.Backend] = true
 		if slices.Contains(s.Backends, l.Backend) && l.Status == StatusSkipped {
@@ -97,9 +97,9 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 	}
 	sought("namespace", s.Namespaces, false)
 	sought("pod", s.Pods, false)
-	sought("node", s.Nodes, inv.complete() && len(c.nodes) > 0)
+	sought("node", s.Nodes, inv.Complete() && c.HasNodes())
 	sought("backend", s.Backends, false)
-	sought("pool", s.Pools, inv.complete())
+	sought("pool", s.Pools, inv.Complete())
 	if len(wrong) == 0 {
 		return nil
 	}

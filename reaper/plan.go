@@ -69,8 +69,8 @@ func (p Plan) after(released int) Plan {
 }
 
 // beside returns the plan of decisions without those that were left out.
-func (p Plan) beside(left omitted) Plan {
-	p.inUse, p.inUseBeside = addressesIn(left.selected), addressesIn(left.others)
+func (p Plan) beside(left Omitted) Plan {
+	p.inUse, p.inUseBeside = addressesIn(left.Selected), addressesIn(left.Others)
 	return p
 }
 
@@ -129,7 +129,7 @@ func (p Plan) addresses() (planned, all int) {
 		all += p.inUseBeside
 	}
 	for i, d := range p.decisions {
-		if !d.Allocation.holdsAddress() || !p.selects(i) {
+		if !d.Allocation.HoldsAddress() || !p.selects(i) {
 			continue
 		}
 		all++

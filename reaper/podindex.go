@@ -42,7 +42,7 @@ func (x *podIndex) named(ref PodRef) (Pod, bool) {
 	return x.pods[i], true
 }
 
-// showing yields the names of the pods that show the address, in the order of the list.
+// Showing yields the names of the pods that show the address, in the order of the list.
 func (x *podIndex) showing(ip netip.Addr) iter.Seq[PodRef] {
 	return func(yield func(PodRef) bool) {
 		for _, i := range x.addresses[ip] {

@@ -43,7 +43,7 @@ func TestPodIndexFindsWhatTheListHas(t *testing.T) {
 		}
 		for _, text := range []string{"10.0.0.1", "10.0.0.2", "fd00::1", "10.0.0.9"} {
 			ip := netip.MustParseAddr(text)
-			if diff := cmp.Diff(refs(func(p Pod) bool { return p.shows(ip) }), slices.Collect(x.showing(ip)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(refs(func(p Pod) bool { return p.Shows(ip) }), slices.Collect(x.showing(ip)), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("pods that show %v (-want +got):\n%s", ip, diff)
 			}
 		}

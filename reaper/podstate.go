@@ -22,13 +22,13 @@ const (
 // What is asked first is the stronger reason, but for a finished pod that shows the address: its
 // allocation is surely the one.
 func (f *Facts) state(a *Allocation) (pod Pod, state podState, other netip.Addr) {
-	pod, presence := f.census.pod(a.Owner.Pod)
+	pod, presence := f.census.Pod(a.Owner.Pod)
 	switch {
 	case presence != Present:
 		return pod, noPod, other
-	case a.Inferred || !a.holdsAddress():
+	case a.Inferred || !a.HoldsAddress():
 		return pod, itsPod, other
-	case pod.Finished && pod.shows(a.IP):
+	case pod.Finished && pod.Shows(a.IP):
 		return pod, endedPod, other
 	case a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID:
 		return pod, replacedPod, other
@@ -61,19 +61,19 @@ func (f *Facts) is(a *Allocation, want podState) bool {
 // the address and be unable to show it. If the store has an address of the pod's status on
 // another node than the pod, its names of nodes prove nothing.
 func (f *Facts) moved(a *Allocation, pod Pod) bool {
-	if pod.Finished || pod.shows(a.IP) || pod.AddressUnknown && !pod.Starting {
+	if pod.Finished || pod.Shows(a.IP) || pod.AddressUnknown && !pod.Starting {
 		return false
 	}
-	for _, ip := range pod.status() {
-		for o := range f.owned.of(ip, pod.Ref) {
+	for _, ip := range pod.Status() {
+		for _, o := range f.owned.of(ip, pod.Ref) {
 			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}
 		}
 	}
-	_, exists := f.census.nodes[a.Owner.Node]
+	exists := f.census.HasNode(a.Owner.Node)
 	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])
-	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.nodes[pod.Node].Ready
+	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.Node(pod.Node).Ready
 }
 
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
@@ -87,11 +87,11 @@ func (f *Facts) ofEarlierPod(a *Allocation, pod Pod) bool {
 	if !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(a.Created) <= addWindow {
 		return false
 	}
-	return f.waits(pod) && !pod.shows(a.IP)
+	return f.waits(pod) && !pod.Shows(a.IP)
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.
 func (f *Facts) waits(pod Pod) bool {
-	visible := pod.Node == "" || f.census.nodes[pod.Node].Ready && pod.Starting
+	visible := pod.Node == "" || f.census.Node(pod.Node).Ready && pod.Starting
 	return visible && !pod.Finished && pod.InStatus == 0
 }

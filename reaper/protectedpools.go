@@ -15,7 +15,7 @@ func (p *protections) overAll(pool Pool) string {
 	case p.unread != "":
 		return p.unread
 	case len(p.all) > 0:
-		return p.all[0].name() + " may name it: " + p.all[0].Unreadable
+		return p.all[0].Name() + " may name it: " + p.all[0].Unreadable
 	case pool.Capacity == nil || pool.Capacity.Cmp(big.NewInt(int64(len(p.byIP)))) > 0:
 		return ""
 	}
@@ -27,7 +27,7 @@ func (p *protections) overAll(pool Pool) string {
 		}
 		addresses++
 		for _, o := range objects {
-			named[o.name()] = true
+			named[o.Name()] = true
 		}
 	}
 	if pool.Capacity.Cmp(big.NewInt(int64(addresses))) > 0 {
@@ -44,16 +44,16 @@ func (p *protections) overAll(pool Pool) string {
 	return all[0]
 }
 
-// protectedPools returns what protects each pool of which every address is protected, by its
+// ProtectedPools returns what protects each pool of which every address is protected, by its
 // backend and its name, if the pool has an address without an owner that is kept for that. The
 // warnings name these pools.
 //
 // It does not count a pool whose ownerless addresses all happen to be protected. That is
 // the usual state of a pool with a reserved address: all other leaks of it are released.
-func protectedPools(inv Inventory, decisions []Decision) (found map[[2]string]string, warnings []string) {
+func ProtectedPools(inv Inventory, decisions []Decision) (found map[[2]string]string, warnings []string) {
 	kept := make(map[[2]string]bool)
 	for _, d := range decisions {
-		if d.Reason == Protected && d.Allocation.holdsAddress() {
+		if d.Reason == Protected && d.Allocation.HoldsAddress() {
 			kept[[2]string{d.Allocation.Backend, d.Allocation.Pool}] = true
 		}
 	}

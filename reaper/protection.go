@@ -24,9 +24,9 @@ type Protection struct {
 	All        bool
 }
 
-// until returns when the protection ends, if a run first saw the pod gone at the given
+// Until returns when the protection ends, if a run first saw the pod gone at the given
 // time. It reports false if the protection never ends.
-func (p Protection) until(firstSeen time.Time) (time.Time, bool) {
+func (p Protection) Until(firstSeen time.Time) (time.Time, bool) {
 	if p.TTL == nil {
 		return time.Time{}, false
 	}

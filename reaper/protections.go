@@ -24,10 +24,10 @@ func protectionsOf(inv Inventory) protections {
 	p := protections{
 		byIP: make(map[netip.Addr][]*Allocation), byPod: make(map[PodRef][]*Allocation),
 		byNamespace: make(map[string][]*Allocation),
-		incomplete:  !inv.complete(),
+		incomplete:  !inv.Complete(),
 	}
 	for _, l := range inv.Listings {
-		if l.Protects && !l.whole {
+		if l.Protects && !l.Whole {
 			p.unread = l.Backend + " could not be read: " + l.Message
 		}
 		for _, pool := range l.Pools {
@@ -87,7 +87,7 @@ func (p *protections) hold(f *Facts, decisions []Decision) []Decision {
 	}
 	by := make(map[int]Decision)
 	for i, d := range decisions {
-		if !d.waits() || !d.Allocation.holdsAddress() || d.Allocation.Interrupted {
+		if !d.waits() || !d.Allocation.HoldsAddress() || d.Allocation.Interrupted {
 			continue
 		}
 		by[i] = p.holdOne(f.now, d)
@@ -100,21 +100,21 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 	if p.unread != "" {
 		return d.protected(p.unread, time.Time{})
 	}
-	d, waiting := d.revised(), d.revised()
+	d, waiting := d.Revised(), d.Revised()
 	if d.Verdict == Orphaned {
 		waiting.Due = now // its grace period may end a little early
 	}
 	for _, protector := range p.over(d.Allocation) {
-		waiting.remember = true // if its release fails, the TTL does not begin again
-		d.remember = true
-		until, ends := protector.Protects.until(d.FirstSeen)
-		switch name := protector.name(); {
+		waiting.remembered = true // if its release fails, the TTL does not begin again
+		d.remembered = true
+		until, ends := protector.Protects.Until(d.FirstSeen)
+		switch name := protector.Name(); {
 		case protector.Unreadable != "":
 			return waiting.protected(name+" may name it: "+protector.Unreadable, time.Time{})
 		case !ends:
 			return waiting.protected(name+" keeps it for good", time.Time{})
 		case now.Before(until) && waiting.Due.Before(until):
-			d = waiting.protected(name+" keeps it until "+stamp(until), until)
+			d = waiting.protected(name+" keeps it until "+Stamp(until), until)
 			waiting.Due = until
 		}
 	}
@@ -124,8 +124,8 @@ func (p *protections) holdOne(now time.Time, d Decision) Decision {
 // protected returns the decision to hold the allocation until the given time; for good
 // if that is the zero time. The ledger keeps FirstSeen.
 func (d Decision) protected(note string, until time.Time) Decision {
-	d = d.revised()
-	d.Verdict, d.Reason, d.Note, d.Due, d.remember = Held, Protected, note, until, true
+	d = d.Revised()
+	d.Verdict, d.Reason, d.Note, d.Due, d.remembered = Held, Protected, note, until, true
 	d.Evidence, d.ChangedBy = []Evidence{{fromProtection, note}}, byProtection
 	return d
 }
@@ -138,17 +138,17 @@ func (p *protections) release(f *Facts, decisions []Decision) []Decision {
 	}
 	protected := make(map[string][]int) // by the identity of the protector
 	for i, d := range decisions {
-		if !d.Allocation.holdsAddress() {
+		if !d.Allocation.HoldsAddress() {
 			continue
 		}
 		for _, protector := range p.over(d.Allocation) {
-			protected[protector.id()] = append(protected[protector.id()], i)
+			protected[protector.ID()] = append(protected[protector.ID()], i)
 		}
 	}
 	by := make(map[int]Decision)
 	for i, d := range decisions {
 		if d.Allocation.Protects != nil && d.waits() {
-			by[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.id()])
+			by[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
 		}
 	}
 	return changed(decisions, by)
@@ -157,7 +157,7 @@ func (p *protections) release(f *Facts, decisions []Decision) []Decision {
 // releaseOne is release for one decision. The others are the decisions on the
 // allocations that this one protects.
 func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision, others []int) Decision {
-	until, ends := d.Allocation.Protects.until(d.FirstSeen)
+	until, ends := d.Allocation.Protects.Until(d.FirstSeen)
 	switch {
 	case !ends:
 		return d.protected("it has no TTL", time.Time{})
@@ -174,24 +174,24 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 		other := decisions[i]
 		switch {
 		case other.Verdict == InUse:
-			note := other.Allocation.label() + " is in use: " + string(other.Reason)
+			note := other.Allocation.Label() + " is in use: " + string(other.Reason)
 			ruling := Ruling{
 				Verdict: InUse, Reason: AddressInUse, Note: note,
 				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection,
 			}
 			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: new(knowledge)}
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
-			return d.protected(other.Allocation.label()+" is held: "+string(other.Reason), time.Time{})
+			return d.protected(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
 		}
 		if other.Verdict != Orphaned {
 			due = latest(due, other.Due)
 		}
 	}
-	d = d.revised()
-	d.Due, d.remember, d.after = due, true, others
+	d = d.Revised()
+	d.Due, d.remembered, d.After = due, true, others
 	switch {
 	case now.Before(until):
-		return d.protected("until "+stamp(until), due)
+		return d.protected("until "+Stamp(until), due)
 	case now.Before(due):
 		d.Verdict = Suspected
 	default:

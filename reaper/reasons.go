@@ -44,8 +44,8 @@ func Reasons() []Reason {
 	}
 }
 
-// words returns the reason as people write it: NodeUnreachable is "node unreachable".
-func (r Reason) words() string {
+// Words returns the reason as people write it: NodeUnreachable is "node unreachable".
+func (r Reason) Words() string {
 	var b strings.Builder
 	for i, c := range string(r) {
 		if c >= 'A' && c <= 'Z' {

@@ -46,7 +46,7 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 // writeJournal writes one record for each orphan of the plan. It returns the plan without
 // the orphans whose records the journal cannot store.
 func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.RawMessage) Plan {
-	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.place(), By: r.By}
+	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
 	for len(plan.due) > 0 {
 		err := r.Journals.Write(ctx, run, r.records(plan, stored))
 		if err == nil {

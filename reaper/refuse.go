@@ -16,12 +16,12 @@ func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known boo
 	}
 	r.saveLedger(ctx, ledger, func(have Ledger) Ledger {
 		switch {
-		case c.dropped(have.figures, r.Policy.Limits) == nil:
-			have.doubt = doubt{}
-		case have.doubt.At == 0 || c.dropped(have.doubt.figures, r.Policy.Limits) != nil:
-			have.doubt = doubt{c.figures(), toSecond(now).Unix()}
+		case Dropped(c, have.Figures, r.Policy.Limits) == nil:
+			have.Doubt = Doubt{}
+		case have.Doubt.At == 0 || Dropped(c, have.Doubt.Figures, r.Policy.Limits) != nil:
+			have.Doubt = Doubt{c.Figures(), ToSecond(now).Unix()}
 		}
-		return have.withHung(decisions)
+		return WithHung(have, decisions)
 	})
 }
 
@@ -32,23 +32,15 @@ func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error
 	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
 	if r.IgnoreLimits {
 		for _, limit := range refusals {
-			r.warn("limits are ignored: " + limit.excess())
+			r.warn("limits are ignored: " + limit.Excess())
 		}
 		return nil
 	}
-	limit := joined(refusals)
+	limit := Joined(refusals)
 	if limit == nil {
 		return nil
 	}
 	limit.Released = len(r.earlier)
-	r.report.refused(plan, limit)
+	r.report.Refuse(plan.due, limit.Refusals())
 	return limit
-}
-
-// refused notes the limits that refuse the plan. What is due stays in its store.
-func (r *Report) refused(plan Plan, limit *LimitError) {
-	r.Result.Refused = limit.Refusals()
-	for _, i := range plan.due {
-		r.Entries[i].Outcome = Refused
-	}
 }

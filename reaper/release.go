@@ -31,7 +31,7 @@ func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	}
 	for _, i := range plan.due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
-			if plan.decisions[i].Allocation.holdsAddress() {
+			if plan.decisions[i].Allocation.HoldsAddress() {
 				r.spent++
 			}
 			r.released = append(r.released, Release{plan.object(i), e})
@@ -119,7 +119,7 @@ func byPool(indices []int, poolOf func(i int) string) [][]int {
 // afterProtected returns an error unless all allocations that this one protects have
 // been released.
 func (r *run) afterProtected(d Decision) error {
-	for _, i := range d.after {
+	for _, i := range d.After {
 		if r.report.Entries[i].Outcome != Released {
 			return fmt.Errorf("%w: %s, which it protects, was not released", ErrKept, r.report.Entries[i].IP)
 		}
@@ -195,7 +195,7 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string) {
 	for _, pool := range byPool(indices, plan.pool) {
 		first := plan.decisions[pool[0]].Allocation
-		r.fail(&poolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
+		r.fail(&PoolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
 	}
 }
 
@@ -327,7 +327,7 @@ func (r *run) doubtReleases(b Backend, plan Plan) {
 		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
 		doubtful = append(doubtful, i)
 		r.settle(i, Failed, because[i])
-		if plan.decisions[i].Allocation.holdsAddress() {
+		if plan.decisions[i].Allocation.HoldsAddress() {
 			r.spent++
 		}
 	}
@@ -346,7 +346,7 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 		outcome := r.report.Entries[i].Outcome
 		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
 		left := d.Verdict == Orphaned && !plan.selects(i)
-		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.namesPod() || ctx.Err() != nil {
+		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.NamesPod() || ctx.Err() != nil {
 			continue
 		}
 		if err := mender.Mend(ctx, *d.Allocation); err != nil {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Remedy is what would change a decision, and the command to type. Command is empty if
@@ -29,16 +30,25 @@ func named(name string) string {
 	return name
 }
 
-// A subject is an entry for which remedies are given.
-type subject struct {
-	Entry
-	refused []Refusal // of its plan
-	command []string  // of a run on the same cluster
+// A Subject is a decision for which remedies are given, as a report has it.
+type Subject struct {
+	Rule      int // see Ruling
+	Verdict   Verdict
+	Reason    Reason
+	ChangedBy string
+	Note      string
+	Evidence  []Evidence
+	Due       *time.Time // nil if it is not known
+	Owner     EntryOwner
+	Pool      string
+
+	Refused []Refusal // of its plan
+	Command []string  // of a run on the same cluster
 }
 
-// remedies returns what would change the decision on the entry: what its rule advises, or the
-// step behind the rules that keeps it.
-func (s subject) remedies() []Remedy {
+// Remedies returns what would change the decision: what its rule advises, or the step behind the
+// rules that keeps the allocation.
+func (s Subject) Remedies() []Remedy {
 	switch {
 	case s.Rule == 0:
 		return say(examine)(s)
@@ -54,15 +64,15 @@ func (s subject) remedies() []Remedy {
 }
 
 // advise returns the function that fills in these templates.
-func advise(templates ...Remedy) func(subject) []Remedy {
-	return func(s subject) []Remedy { return s.fill(templates...) }
+func advise(templates ...Remedy) func(Subject) []Remedy {
+	return func(s Subject) []Remedy { return s.fill(templates...) }
 }
 
 // say is advise for one template without a command.
-func say(text string) func(subject) []Remedy { return advise(Remedy{text, ""}) }
+func say(text string) func(Subject) []Remedy { return advise(Remedy{text, ""}) }
 
-// fill returns remedies in which what the entry has stands in place of what is in braces.
-func (s subject) fill(templates ...Remedy) []Remedy {
+// fill returns remedies in which what the subject has stands in place of what is in braces.
+func (s Subject) fill(templates ...Remedy) []Remedy {
 	evidence := make([]string, len(s.Evidence))
 	for i, one := range s.Evidence {
 		evidence[i] = one.Source + ": " + one.Says
@@ -77,12 +87,12 @@ func (s subject) fill(templates ...Remedy) []Remedy {
 
 // typed returns a command line; empty if one of its words is not safe. In the template, {run}
 // is the command of a run, and {only} narrows it to the pod of the entry, or else to its pool.
-func (s subject) typed(template string) string {
+func (s Subject) typed(template string) string {
 	var words []string
 	for _, word := range strings.Fields(template) {
 		switch {
 		case word == "{run}":
-			words = append(words, s.command...)
+			words = append(words, s.Command...)
 		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
@@ -120,11 +130,11 @@ var (
 )
 
 // wait is for the rules that give an allocation up when its time has come.
-func wait(s subject) []Remedy {
+func wait(s Subject) []Remedy {
 	switch {
-	case s.Verdict == Orphaned && len(s.refused) > 0:
+	case s.Verdict == Orphaned && len(s.Refused) > 0:
 		all := []Remedy{}
-		for _, refusal := range s.refused {
+		for _, refusal := range s.Refused {
 			all = append(all, Remedy{refusal.Message + ": " + refusal.Remedy, ""})
 		}
 		return all
@@ -133,13 +143,13 @@ func wait(s subject) []Remedy {
 	}
 	first := Remedy{"no run has stored since when it has been ownerless: remember it", "{run} --remember"}
 	if s.Due != nil {
-		first = Remedy{"wait until " + stamp(*s.Due), ""}
+		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
 	return s.fill(first, Remedy{"or wait for no grace period", "{run} {only} --grace-period=0s"})
 }
 
 // growOlder offers no shorter age if the container runtime needs this one.
-func growOlder(s subject) []Remedy {
+func growOlder(s Subject) []Remedy {
 	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
 		return s.fill(outwait)
 	}
@@ -147,7 +157,7 @@ func growOlder(s subject) []Remedy {
 }
 
 // fence lets allocations of nodes go that are not ready. The evidence names the nodes.
-func fence(s subject) []Remedy {
+func fence(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
 	for _, one := range s.Evidence {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {

@@ -1,95 +1,74 @@
 package reaper
 
 import (
-	"slices"
+	"iter"
 	"time"
 )
 
-// next returns the ledger after these decisions. Of a store that was listed, it has the
+// NextLedger returns the ledger after these decisions. Of a store that was listed, it has the
 // allocations that are ownerless and wait, and what is known of the pods of the others,
 // and nothing else. Of any other store, it loses nothing: a store that is disabled,
 // absent or failed may be back in the next run.
-func (l Ledger) next(decisions []Decision, c Census, inv Inventory) Ledger {
-	b := newLedgerBuilder(l)
-	b.figures, b.doubt = c.figures(), doubt{}
-	listed := inv.listed()
-	decided := make(map[ledgerKey]bool) // of stores that were listed in part
+func NextLedger(before Ledger, decisions []Decision, c Census, inv Inventory) Ledger {
+	b := NewLedgerBuilder(before)
+	b.Believe(c.Figures())
 	for i := range decisions {
-		b.remember(&decisions[i], l)
-		if a := decisions[i].Allocation; !listed[tagOf(a.Backend)] {
-			l.salt.addKeys(decided, a)
-		}
+		decisions[i].remember(b)
 	}
-	b.addAll(l.only(func(k ledgerKey) bool { return !listed[k.tag] && !decided[k] }))
-	return b.ledger()
+	b.KeepOthers(inv.Listed(), allocationsOf(decisions))
+	return b.Ledger()
 }
 
-// stillHolding returns the ledger with the restores that the ledger before it has, that began
-// after the given time, and whose places are empty: a restore writes into the ledger what it
-// is about to put back.
-func (l Ledger) stillHolding(before Ledger, decisions []Decision, since time.Time) Ledger {
-	missing := make(map[ledgerKey]int64)
-	for _, e := range before.restored {
-		if _, known := l.restored.find(e.key); !known && ofSecond(e.value).After(since) {
-			missing[e.key] = e.value
-		}
-	}
-	if len(missing) == 0 { // a key costs time
-		return l
-	}
-	for i := range decisions {
-		delete(missing, l.salt.spotKey(decisions[i].Allocation))
-	}
-	l.restored = slices.Clip(l.restored)
-	for k, at := range missing {
-		l.restored.add(k, at)
-	}
-	l.restored = l.restored.arranged()
-	return l
+// StillHolding returns the ledger after these decisions with the restores that the ledger
+// before has, that began after the given time, and whose places are empty.
+func StillHolding(l, before Ledger, decisions []Decision, since time.Time) Ledger {
+	return l.StillHolding(before, since, allocationsOf(decisions))
 }
 
-// remember adds one decision to the ledger, which follows the ledger before.
-func (b *ledgerBuilder) remember(d *Decision, before Ledger) {
+// WithHung returns the ledger with the places where pods hang, by these decisions. They are true
+// also if the list of pods is not whole.
+func WithHung(l Ledger, decisions []Decision) Ledger {
+	return l.WithPlaces(func(yield func(*Allocation, Place) bool) {
+		for i := range decisions {
+			if d := &decisions[i]; d.known.last.Boot != "" && !yield(d.Allocation, d.known.last) {
+				return
+			}
+		}
+	})
+}
+
+// KnownTo reports whether the ledger has the time since which the allocation of the decision
+// has been ownerless.
+func (d *Decision) KnownTo(l Ledger) bool { return l.Knows(d.Allocation, d.present()) }
+
+// remember adds what the ledger keeps of the decision.
+func (d *Decision) remember(b *LedgerBuilder) {
 	a, known := d.Allocation, d.known
-	if d.remember {
-		b.seen.add(b.salt.seenKey(a, d.present()), toSecond(d.FirstSeen).Unix())
+	if d.remembered {
+		b.Seen(a, d.present(), d.FirstSeen)
 	}
-	if d.keepSeen && len(before.seen) > 0 {
+	if d.keepSeen {
 		for _, present := range []bool{false, true} {
-			k := b.salt.seenKey(a, present)
-			if at, known := before.seen.find(k); known && (!d.remember || present != d.present()) {
-				b.seen.add(k, at)
+			if !d.remembered || present != d.present() {
+				b.KeepSeen(a, present)
 			}
 		}
 	}
-	if known.last != (place{}) {
-		b.addNode(b.salt.idKey(a), known.last.String())
-	}
-	if known.grace > 0 {
-		b.graces.add(b.salt.placeKey(a), int32((known.grace+time.Second-1)/time.Second))
-	}
-	if !known.restored.IsZero() {
-		b.restored.add(b.salt.spotKey(a), toSecond(known.restored).Unix())
-	}
-}
-
-// knows reports whether the ledger has the time since which the allocation of a decision
-// has been ownerless.
-func (l Ledger) knows(d *Decision) bool {
-	_, known := l.seen.find(l.salt.seenKey(d.Allocation, d.present()))
-	return known
+	b.Place(a, known.last)
+	b.Grace(a, known.grace)
+	b.Restored(a, known.restored)
 }
 
 // present reports whether the named pod existed when the decision was made.
 func (d *Decision) present() bool { return d.facts.present(d.Allocation) }
 
-// listed returns the tags of the stores that were listed completely.
-func (inv Inventory) listed() map[backendTag]bool {
-	tags := make(map[backendTag]bool)
-	for _, l := range inv.Listings {
-		if l.whole {
-			tags[tagOf(l.Backend)] = true
+// allocationsOf yields the allocations of the decisions.
+func allocationsOf(decisions []Decision) iter.Seq[*Allocation] {
+	return func(yield func(*Allocation) bool) {
+		for i := range decisions {
+			if !yield(decisions[i].Allocation) {
+				return
+			}
 		}
 	}
-	return tags
 }

@@ -72,7 +72,7 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 			}
 		}
 		for _, ip := range pod.Addresses {
-			for other := range f.owned.of(ip, a.Owner.Pod) {
+			for _, other := range f.owned.of(ip, a.Owner.Pod) {
 				if other.Backend == a.Backend {
 					shown = append(shown, other)
 				}
@@ -82,7 +82,7 @@ func (f *Facts) shownInPlace(a *Allocation, pod Pod) []*Allocation {
 	}
 	for _, i := range pod.Interfaces {
 		for _, ip := range i.Addresses {
-			for other := range f.owned.of(ip, a.Owner.Pod) {
+			for _, other := range f.owned.of(ip, a.Owner.Pod) {
 				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
 				if same && mayBelongTo(a, i.Name) && mayBelongTo(other, i.Name) {
 					shown = append(shown, other)
@@ -136,8 +136,8 @@ func (f *Facts) hasOtherSandbox(a *Allocation, pod Pod) bool {
 // statusOwners returns the allocations of the pod's status that tell the sandbox.
 func (f *Facts) statusOwners(a *Allocation, pod Pod) []*Allocation {
 	var owners []*Allocation
-	for _, ip := range pod.status() {
-		for o := range f.owned.of(ip, pod.Ref) {
+	for _, ip := range pod.Status() {
+		for _, o := range f.owned.of(ip, pod.Ref) {
 			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == a.Backend) {
 				owners = append(owners, o)
 			}

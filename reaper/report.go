@@ -75,8 +75,8 @@ type RunInfo struct {
 	Memory bool `json:"memory"`
 }
 
-// place names what the run is about, for journals: the API server's address, or a node.
-func (r RunInfo) place() string {
+// Place names what the run is about, for journals: the API server's address, or a node.
+func (r RunInfo) Place() string {
 	if r.Node != "" {
 		return "node " + r.Node
 	}
@@ -201,8 +201,8 @@ func (r Report) Brief() Report {
 	return r
 }
 
-// newReport returns the report of an inventory, without entries.
-func newReport(info RunInfo, inv Inventory) Report {
+// New returns the report of an inventory, without entries.
+func New(info RunInfo, inv Inventory) Report {
 	r := Report{
 		APIVersion: policy.APIVersion,
 		Kind:       "ReapReport",
@@ -213,7 +213,7 @@ func newReport(info RunInfo, inv Inventory) Report {
 		Entries:    []Entry{},
 	}
 	for _, l := range inv.Listings {
-		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message, Failures: l.failures()})
+		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message, Failures: l.FailureTexts()})
 		for _, p := range l.Pools {
 			if p.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
@@ -226,17 +226,17 @@ func newReport(info RunInfo, inv Inventory) Report {
 	return r
 }
 
-// setEntries makes one entry for each decision, with the outcome kept.
-func (r *Report) setEntries(decisions []Decision) {
+// SetEntries makes one entry for each decision, with the outcome kept.
+func (r *Report) SetEntries(decisions []Decision) {
 	r.Entries = make([]Entry, 0, len(decisions))
 	for _, d := range decisions {
 		r.Entries = append(r.Entries, newEntry(d))
 	}
 }
 
-// resume puts the releases of earlier rounds before the entries. It adds them to the
+// Resume puts the releases of earlier rounds before the entries. It adds them to the
 // addresses that the pools had before the run.
-func (r *Report) resume(earlier []Entry) {
+func (r *Report) Resume(earlier []Entry) {
 	if len(earlier) == 0 {
 		return
 	}
@@ -253,14 +253,14 @@ func (r *Report) resume(earlier []Entry) {
 
 // newEntry returns the entry of a decision. It leaves out zero times.
 func newEntry(d Decision) Entry {
-	a := d.completed()
+	a := d.Completed()
 	e := Entry{
 		Backend: a.Backend, Pool: a.Pool, Key: a.Key,
 		Owner: EntryOwner{
 			a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Owner.Sandbox,
 			a.Owner.Interface, a.Owner.Node,
 		},
-		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.ownerless, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
 	}
 	if a.IP.IsValid() {
 		e.IP = a.IP.String()
@@ -274,4 +274,13 @@ func newEntry(d Decision) Entry {
 		e.FirstSeen, e.Due = &firstSeen, &due
 	}
 	return e
+}
+
+// Refuse notes the limits that refuse a plan. What is due, by the indices of the entries, stays
+// in its store.
+func (r *Report) Refuse(due []int, refusals []Refusal) {
+	r.Result.Refused = refusals
+	for _, i := range due {
+		r.Entries[i].Outcome = Refused
+	}
 }

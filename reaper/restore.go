@@ -45,6 +45,9 @@ type restoreCall struct {
 	report   RestoreReport
 	failures []error
 
+	records []Record // of the report's entries, by the same indices
+	writes  []int    // the journal's writes that had the records
+
 	// ask returns the method that answers records, Restore or, in a dry run, Compare. A dry
 	// run has no way to Restore. free is the outcome of a record without an error.
 	ask  func(b Backend) func(ctx context.Context, pool string, rs []Record) []error
@@ -74,15 +77,36 @@ func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
 		r.ask = func(b Backend) method { return b.Compare }
 		r.free, r.planned = Restorable, make(map[[3]string]bool)
 	}
-	r.report = newRestoreReport(o)
+	r.choose()
+	r.report = NewRestoreReport(RunInfo{
+		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
+	}, o.Journal.Run, r.records)
 	r.warnOfDamage()
 	err := r.restore(ctx)
 	r.report.Run.FinishedAt = o.Now().UTC()
-	r.report.tally()
+	r.report.Tally()
 	if err == nil {
-		err = partial(r.failures)
+		err = Partial(r.failures)
 	}
 	return r.report, err
+}
+
+// choose takes the records to put back from the journal. If a run tried twice to release an
+// allocation, the journal has its record twice: the last one counts.
+func (r *restoreCall) choose() {
+	seen := make(map[[4]string]int)
+	for n, rec := range r.Journal.Records {
+		if ip, err := netip.ParseAddr(rec.IP); len(r.Only) > 0 && (err != nil || !slices.Contains(r.Only, ip)) {
+			continue
+		}
+		id := [4]string{rec.Backend, rec.Pool, rec.Key, string(rec.Stored)}
+		if first, ok := seen[id]; ok {
+			r.writes[first] = r.Journal.WriteOf(n)
+			continue
+		}
+		seen[id] = len(r.records)
+		r.records, r.writes = append(r.records, rec), append(r.writes, r.Journal.WriteOf(n))
+	}
 }
 
 // warnOfDamage warns of the parts of the journal that could not be read.
@@ -111,8 +135,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 			defer unlock()
 		}
 	}
-	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.place() {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.place()))
+	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.Place() {
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.Place()))
 	}
 	inv := TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	census, err := TakeCensus(ctx, r.Cluster, Scope{})
@@ -142,7 +166,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	}
 	back := make([]*Allocation, len(free))
 	for n, i := range free {
-		record := r.report.records[i]
+		record := r.records[i]
 		back[n] = &Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
 		back[n].Owner.Pod = PodRef{record.Owner.Namespace, record.Owner.Pod}
 	}
@@ -150,7 +174,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	ledger, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ErrLedgerDamaged) {
 		now := r.Now()
-		left, err = saveLedger(ctx, r.Ledgers, ledger.salted(), func(have Ledger) Ledger { return have.withRestored(back, now) })
+		left, err = saveLedger(ctx, r.Ledgers, ledger.Salted(), func(have Ledger) Ledger { return have.WithRestored(back, now) })
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,
@@ -167,11 +191,11 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
 	var mine []int
 	for _, i := range free {
-		if r.report.records[i].Backend == b.Name() && r.report.writes[i] == write {
+		if r.records[i].Backend == b.Name() && r.writes[i] == write {
 			mine = append(mine, i)
 		}
 	}
-	poolOf := func(i int) string { return r.report.records[i].Pool }
+	poolOf := func(i int) string { return r.records[i].Pool }
 	for _, pool := range byPool(mine, poolOf) {
 		for batch := range slices.Chunk(pool, MaxBatch) {
 			r.restoreBatch(ctx, b, poolOf(batch[0]), batch)
@@ -219,7 +243,7 @@ func (r *restoreCall) taken(i int) bool {
 func (r *restoreCall) attempt(ctx context.Context, b Backend, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]Record, len(batch))
 	for n, i := range batch {
-		records[n] = r.report.records[i]
+		records[n] = r.records[i]
 	}
 	errs := r.ask(b)(ctx, pool, records)
 	for n, i := range batch {
@@ -251,7 +275,7 @@ func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
 	e.Outcome = outcome
 	if err != nil {
 		e.Error = printable.Error(err)
-		r.failures = append(r.failures, &poolFailure{e.Backend, e.Pool, e.Key, err})
+		r.failures = append(r.failures, &PoolFailure{e.Backend, e.Pool, e.Key, err})
 	}
 	r.Logger.Debug("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "outcome", outcome, "err", err)

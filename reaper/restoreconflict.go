@@ -12,6 +12,7 @@ import (
 // hold, and those that pods show.
 type occupancy struct {
 	facts    *Facts
+	census   Census
 	listings map[string]Listing
 	taken    map[netip.Addr][]*Allocation
 }
@@ -19,14 +20,15 @@ type occupancy struct {
 // newOccupancy indexes an inventory and the census after it.
 func newOccupancy(inv Inventory, census Census) occupancy {
 	o := occupancy{
-		facts:    newFacts(time.Time{}, policy.Default(), inv, census, Ledger{}),
+		census:   census,
+		facts:    NewFacts(time.Time{}, policy.Default(), inv, census, Ledger{}),
 		listings: make(map[string]Listing), taken: make(map[netip.Addr][]*Allocation),
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend] = l
 		for _, pool := range l.Pools {
 			for i := range pool.Allocations {
-				if a := &pool.Allocations[i]; a.holdsAddress() {
+				if a := &pool.Allocations[i]; a.HoldsAddress() {
 					o.taken[a.IP] = append(o.taken[a.IP], a)
 				}
 			}
@@ -39,7 +41,7 @@ func newOccupancy(inv Inventory, census Census) occupancy {
 // others.
 func (r *restoreCall) partition(o occupancy) []int {
 	var free []int
-	for i, rec := range r.report.records {
+	for i, rec := range r.records {
 		switch l, ok := o.listings[rec.Backend]; {
 		case !ok:
 			r.settle(i, NotRestored, fmt.Errorf("the program has no backend %q", rec.Backend))
@@ -66,14 +68,14 @@ func (o occupancy) conflict(rec Record) error {
 	}
 	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
 	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
-	for by := range o.facts.othersShowing(a) {
+	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by.Ref)
 	}
-	if m, ok := o.facts.census.machines[ip]; ok {
+	if m, ok := o.census.Machine(ip); ok {
 		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ErrTaken, m.Namespace, m.Name)
 	}
 	for _, other := range o.taken[ip] {
-		if o.compete(a, other) && !rec.sharesOwner(*other) {
+		if o.compete(a, other) && !sharesOwner(rec, *other) {
 			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, other.Backend, other.Pool, other.Owner)
 		}
 	}
@@ -92,7 +94,7 @@ func (o occupancy) compete(a, b *Allocation) bool {
 
 // sharesOwner reports whether it is certain that the other allocation is for the same
 // pod; or for the same sandbox, if the record names no pod.
-func (r Record) sharesOwner(other Allocation) bool {
+func sharesOwner(r Record, other Allocation) bool {
 	switch pod := (PodRef{r.Owner.Namespace, r.Owner.Pod}); {
 	case other.Unreadable != "" || other.Foreign != "":
 		return false

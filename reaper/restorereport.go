@@ -1,13 +1,6 @@
 package reaper
 
-import (
-	"net/netip"
-	"slices"
-
-	"github.com/hashicorp/go-multierror"
-
-	"github.com/ip-reaper/ip-reaper/policy"
-)
+import "github.com/ip-reaper/ip-reaper/policy"
 
 // A RestoreOutcome is the result of a restore for one record.
 type RestoreOutcome string
@@ -33,9 +26,6 @@ type RestoreReport struct {
 
 	// Warnings are sentences about the restore as a whole.
 	Warnings []string `json:"warnings,omitempty"`
-
-	records []Record // of the entries, by the same indices
-	writes  []int    // the journal's writes that had the records
 }
 
 // RestoreCounts are numbers of records. Every record is counted in exactly one of the
@@ -60,40 +50,26 @@ type RestoreEntry struct {
 	Error   string         `json:"error,omitempty"`
 }
 
-// newRestoreReport returns a report with an entry for each record to put back. If a run
-// tried twice to release an allocation, the journal has its record twice, and the report
-// once.
-func newRestoreReport(o RestoreOptions) RestoreReport {
+// NewRestoreReport returns a report with an entry for each of the records of a journal that are
+// to be put back.
+func NewRestoreReport(run RunInfo, of JournalRun, records []Record) RestoreReport {
 	r := RestoreReport{
 		APIVersion: policy.APIVersion,
 		Kind:       "RestoreReport",
-		Run: RunInfo{
-			ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
-		},
-		Journal: o.Journal.Run,
-		Entries: []RestoreEntry{},
+		Run:        run,
+		Journal:    of,
+		Entries:    make([]RestoreEntry, len(records)),
 	}
-	seen := make(map[[4]string]int)
-	for n, rec := range o.Journal.Records {
-		if ip, err := netip.ParseAddr(rec.IP); len(o.Only) > 0 && (err != nil || !slices.Contains(o.Only, ip)) {
-			continue
-		}
-		id := [4]string{rec.Backend, rec.Pool, rec.Key, string(rec.Stored)}
-		if first, ok := seen[id]; ok {
-			r.writes[first] = o.Journal.writeOf(n)
-			continue
-		}
-		seen[id] = len(r.records)
-		r.records, r.writes = append(r.records, rec), append(r.writes, o.Journal.writeOf(n))
-		r.Entries = append(r.Entries, RestoreEntry{
+	for i, rec := range records {
+		r.Entries[i] = RestoreEntry{
 			Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
-		})
+		}
 	}
 	return r
 }
 
-// tally counts the entries.
-func (r *RestoreReport) tally() {
+// Tally counts the entries.
+func (r *RestoreReport) Tally() {
 	r.Summary = RestoreCounts{Records: len(r.Entries)}
 	counts := map[RestoreOutcome]*int{
 		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
@@ -102,12 +78,4 @@ func (r *RestoreReport) tally() {
 	for _, e := range r.Entries {
 		*counts[e.Outcome]++
 	}
-}
-
-// partial returns failures as a *PartialError, or nil.
-func partial(failures []error) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	return &PartialError{multierror.Append(nil, failures...)}
 }

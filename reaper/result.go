@@ -102,7 +102,7 @@ func (r Report) BottomLine() string {
 	if len(l.HeldBy) > 0 {
 		why := make([]string, len(l.HeldBy))
 		for i, h := range l.HeldBy {
-			why[i] = printable.Thousands(h.Count) + " " + h.Reason.words()
+			why[i] = printable.Thousands(h.Count) + " " + h.Reason.Words()
 		}
 		line += " (" + strings.Join(why, ", ") + ")"
 	}

@@ -19,7 +19,7 @@ type Rule struct {
 	// It is pure.
 	Match func(f *Facts, a *Allocation) (Ruling, bool)
 
-	remedies func(subject) []Remedy // what would change the decision
+	remedies func(Subject) []Remedy // what would change the decision
 
 	Doc string // one sentence, for docs/verdicts.md
 }

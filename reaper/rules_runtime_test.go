@@ -146,7 +146,7 @@ func TestSecondLookOnNodeListsTheSandboxes(t *testing.T) {
 				pods := &backendtest.Pods{}
 				pods.AddSandboxes(reaper.Sandbox{ID: "s2"})
 				tt.pods(pods)
-				ws, errs := reaper.NewConfirmer(backendtest.OnNode(pods), censusOf().OnNode("s2"), 1).Confirm(t.Context(), orphans)
+				ws, errs := reaper.NewConfirmer(backendtest.OnNode(pods), censusOf().WithSandboxes("s2"), 1).Confirm(t.Context(), orphans)
 				if tt.want != nil {
 					refused(t, ws[0], errs[0], tt.want)
 				} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {

@@ -14,7 +14,7 @@ func when(state podState) func(*Facts, *Allocation) (Ruling, bool) {
 		if is != state {
 			return noMatch()
 		}
-		return f.ripen(a, 0, "", pod.evidence())
+		return f.ripen(a, 0, "", lostBy(pod))
 	}
 }
 
@@ -25,7 +25,7 @@ func podMoved(f *Facts, a *Allocation) (Ruling, bool) {
 	}
 	says := "the pod is on node " + pod.Node
 	least := f.addInFlight(a)
-	if !f.census.fenced(a.Owner.Node) { // the kubelet may still end the earlier pod
+	if !f.census.Fenced(a.Owner.Node) { // the kubelet may still end the earlier pod
 		least = max(least, defaultTermination+endMargin)
 	}
 	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
@@ -38,8 +38,8 @@ func podAgain(f *Facts, a *Allocation) (Ruling, bool) {
 	if state != youngerPod {
 		return noMatch()
 	}
-	says := "the pod was created at " + stamp(pod.Created)
-	return f.ripen(a, max(f.minAge(a), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + stamp(a.Created)})
+	says := "the pod was created at " + Stamp(pod.Created)
+	return f.ripen(a, max(f.minAge(a), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + Stamp(a.Created)})
 }
 
 func sandboxReplaced(f *Facts, a *Allocation) (Ruling, bool) {
@@ -76,7 +76,7 @@ func emptyHandle(f *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func sandboxAbsent(f *Facts, a *Allocation) (Ruling, bool) {
-	if a.namesPod() || !a.holdsAddress() {
+	if a.NamesPod() || !a.HoldsAddress() {
 		return noMatch()
 	}
 	return f.ripen(a, f.whileStarting(a), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
@@ -86,7 +86,7 @@ func sandboxAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 // pods are starting. It may be of one of their ADDs. An allocation that stays as it is
 // for longer than an ADD can take is not.
 func (f *Facts) whileStarting(a *Allocation) time.Duration {
-	if len(f.census.starting) == 0 {
+	if !f.census.Starting() {
 		return 0
 	}
 	return max(f.terms(a).MinAge, addWindow)
@@ -98,7 +98,7 @@ func (f *Facts) whileStarting(a *Allocation) time.Duration {
 const mirrorGap = 3 * time.Minute
 
 func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
-	if _, presence := f.census.pod(a.Owner.Pod); presence != Absent {
+	if _, presence := f.census.Pod(a.Owner.Pod); presence != Absent {
 		return noMatch()
 	}
 	var least time.Duration
@@ -106,7 +106,7 @@ func podAbsent(f *Facts, a *Allocation) (Ruling, bool) {
 		least = f.whileStarting(a)
 	}
 	for node := range f.nodesOf(a) {
-		if f.census.nodes[node].Ready && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // as a mirror is named
+		if f.census.Node(node).Ready && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // as a mirror is named
 			least = max(least, mirrorGap)
 		}
 	}

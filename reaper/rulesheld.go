@@ -35,7 +35,7 @@ func restoredLately(f *Facts, a *Allocation) (Ruling, bool) {
 	if at.IsZero() || !f.now.Before(until) || f.terms(a).ReleaseRestored {
 		return noMatch()
 	}
-	return match("a restore put it back, and it is held until "+stamp(until), Evidence{fromLedger, "a restore put it back at " + stamp(at)})
+	return match("a restore put it back, and it is held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at)})
 }
 
 func unknownField(_ *Facts, a *Allocation) (Ruling, bool) {
@@ -62,8 +62,8 @@ func tooYoung(f *Facts, a *Allocation) (Ruling, bool) {
 	}
 	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
 	return Ruling{
-		FirstSeen: f.since(a), remember: gone, Note: "it is too young until " + stamp(a.Created.Add(minAge)),
-		Evidence: []Evidence{{fromStore, "it was allocated at " + stamp(a.Created)}, f.ageTermOf(a)},
+		FirstSeen: f.since(a), remembered: gone, Note: "it is too young until " + Stamp(a.Created.Add(minAge)),
+		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(a.Created)}, f.ageTermOf(a)},
 	}, true
 }
 

@@ -13,8 +13,8 @@ func nodeUnreachable(f *Facts, a *Allocation) (Ruling, bool) {
 		return noMatch()
 	}
 	for name := range f.nodesOf(a) {
-		if f.census.unreachable(name) {
-			evidence := f.census.nodes[name].evidence()
+		if f.census.Unreachable(name) {
+			evidence := notReady(f.census.Node(name))
 			return match("node "+name+strings.TrimPrefix(evidence.Says, "it"), evidence)
 		}
 	}
@@ -24,14 +24,14 @@ func nodeUnreachable(f *Facts, a *Allocation) (Ruling, bool) {
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is not known
 // either if the store has names of its own for nodes.
 func nodeUnknown(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.holdsAddress() {
+	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.HoldsAddress() {
 		return noMatch()
 	}
 	var names []string
 	var evidence []Evidence
-	for _, n := range f.census.away {
+	for _, n := range f.census.Away() {
 		if f.mayBeOn(a, n) {
-			names, evidence = append(names, n.Name), append(evidence, n.evidence())
+			names, evidence = append(names, n.Name), append(evidence, notReady(n))
 		}
 	}
 	if len(names) == 0 {

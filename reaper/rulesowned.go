@@ -10,7 +10,7 @@ func unreadable(_ *Facts, a *Allocation) (Ruling, bool) {
 	switch {
 	case a.Unreadable != "":
 		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
-	case a.Foreign == "" && a.holdsAddress() && !a.IP.IsValid():
+	case a.Foreign == "" && a.HoldsAddress() && !a.IP.IsValid():
 		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
 	}
 	return noMatch()
@@ -24,64 +24,64 @@ func notPodOwned(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func namesNoOwner(_ *Facts, a *Allocation) (Ruling, bool) {
-	if !a.holdsAddress() || a.namesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
+	if !a.HoldsAddress() || a.NamesPod() || a.Owner.Pod == (PodRef{}) && a.Owner.Sandbox != "" {
 		return noMatch()
 	}
 	return match("it names no pod", Evidence{fromStore, "it names no pod"})
 }
 
 func noCensus(f *Facts, _ *Allocation) (Ruling, bool) {
-	if !f.census.began.IsZero() {
+	if !f.census.Began().IsZero() {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "no list was read after the allocations"})
 }
 
 func ownPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.holdsAddress() || !a.namesPod() {
+	if !a.HoldsAddress() || !a.NamesPod() {
 		return noMatch()
 	}
 	pod, ok := f.ownWitness(a)
 	if !ok {
 		return noMatch()
 	}
-	return match("", Evidence{pod.source(a.IP), "the pod shows the address"})
+	return match("", Evidence{sourceOf(pod, a.IP), "the pod shows the address"})
 }
 
 func otherPodShowsIt(f *Facts, a *Allocation) (Ruling, bool) {
 	if a.Protects != nil {
 		return protectedInUse(f, a)
 	}
-	if !a.holdsAddress() {
+	if !a.HoldsAddress() {
 		return noMatch()
 	}
 	pod, ok := f.otherWitness(a)
 	if !ok {
 		return noMatch()
 	}
-	return match("shown by pod "+pod.Ref.String(), Evidence{pod.source(a.IP), "pod " + pod.Ref.String() + " shows the address"})
+	return match("shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, a.IP), "pod " + pod.Ref.String() + " shows the address"})
 }
 
 // protectedInUse matches if a pod that is believed shows one of the addresses that the
 // allocation protects.
 func protectedInUse(f *Facts, a *Allocation) (Ruling, bool) {
 	for _, ip := range a.Protects.IPs {
-		for pod := range f.census.showing(ip) {
+		for pod := range f.census.Showing(ip) {
 			if !f.believes(a, pod, ip) {
 				continue
 			}
 			says := "pod " + pod.Ref.String() + " shows " + ip.String()
-			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{pod.source(ip), says})
+			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, ip), says})
 		}
 	}
 	return noMatch()
 }
 
 func machineHasIt(f *Facts, a *Allocation) (Ruling, bool) {
-	if !a.holdsAddress() {
+	if !a.HoldsAddress() {
 		return noMatch()
 	}
-	m, ok := f.census.machines[a.IP]
+	m, ok := f.census.Machine(a.IP)
 	if !ok {
 		return noMatch()
 	}
@@ -101,10 +101,10 @@ func mayHaveIt(f *Facts, a *Allocation) (Ruling, bool) {
 // a pod that is gone. Without an agent in the guest, KubeVirt knows of no address on a secondary
 // interface. An allocation that is older than the machine is of an earlier one of that name.
 func machineMayHaveIt(f *Facts, a *Allocation) (Ruling, bool) {
-	pod, presence := f.census.pod(a.Owner.Pod)
-	m, ok := f.census.launched(a.Owner.Pod)
+	pod, presence := f.census.Pod(a.Owner.Pod)
+	m, ok := f.census.Launched(a.Owner.Pod)
 	earlier := !a.Created.IsZero() && m.Created.Sub(a.Created) > maxClockSkew
-	if !ok || earlier || !a.holdsAddress() || presence == Present && !pod.Finished {
+	if !ok || earlier || !a.HoldsAddress() || presence == Present && !pod.Finished {
 		return noMatch()
 	}
 	name := "virtual machine " + m.Namespace + "/" + m.Name
@@ -122,13 +122,13 @@ func sandboxShown(f *Facts, a *Allocation) (Ruling, bool) {
 // sandboxClaimant returns a pod that shows the sandbox of an allocation without a name or
 // without an address. Only an annotation shows a sandbox.
 func (f *Facts) sandboxClaimant(a *Allocation) (PodRef, bool) {
-	byName := a.namesPod() && !a.EmptyHandle
-	ref, shown := f.census.listed.inSandbox(a.Owner.Sandbox)
+	byName := a.NamesPod() && !a.EmptyHandle
+	ref, shown := f.census.InSandbox(a.Owner.Sandbox)
 	return ref, shown && !byName && a.Protects == nil
 }
 
 func podNotRead(f *Facts, a *Allocation) (Ruling, bool) {
-	_, presence := f.census.pod(a.Owner.Pod)
+	_, presence := f.census.Pod(a.Owner.Pod)
 	namesNone := a.Owner.Pod == PodRef{} && !a.EmptyHandle
 	if presence != Unknown || namesNone {
 		return noMatch()
@@ -140,11 +140,11 @@ func ordinalWanted(f *Facts, a *Allocation) (Ruling, bool) {
 	if a.EmptyHandle || f.neverAdopted(a) || f.policy.Protection.StatefulSets == policy.Ignore {
 		return noMatch()
 	}
-	set, wanted := f.census.wants(a.Owner.Pod)
-	if _, presence := f.census.pod(a.Owner.Pod); !wanted || presence != Absent {
+	set, wanted := f.census.Wants(a.Owner.Pod)
+	if _, presence := f.census.Pod(a.Owner.Pod); !wanted || presence != Absent {
 		return noMatch()
 	}
-	return match("its StatefulSet brings the pod back", set.evidence())
+	return match("its StatefulSet brings the pod back", wantedBy(set))
 }
 
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
@@ -155,25 +155,25 @@ func (f *Facts) neverAdopted(a *Allocation) bool {
 }
 
 func unnamed(f *Facts, a *Allocation) (Ruling, bool) {
-	_, presence := f.census.pod(a.Owner.Pod)
+	_, presence := f.census.Pod(a.Owner.Pod)
 	hiding := f.hiding() > 0 // such a pod may have this address
 	held := f.policy.Pods.Unnamed != policy.Release
 	switch {
 	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == PodRef{}:
 		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
-	case a.EmptyHandle && presence == Absent && !a.namesPod() && (a.Owner.Sandbox == "" || a.Owner.Pod != PodRef{}):
+	case a.EmptyHandle && presence == Absent && !a.NamesPod() && (a.Owner.Sandbox == "" || a.Owner.Pod != PodRef{}):
 		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
-	case !a.holdsAddress():
+	case !a.HoldsAddress():
 		return noMatch()
-	case !a.namesPod() && held:
+	case !a.NamesPod() && held:
 		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
-	case !a.namesPod() && hiding:
+	case !a.NamesPod() && hiding:
 		return match("it names a sandbox only, and not every pod shows its addresses",
-			Evidence{fromStore, "it names a sandbox only"}, f.census.hidingEvidence())
+			Evidence{fromStore, "it names a sandbox only"}, hidden(f.census))
 	case a.Inferred && presence == Absent && (held || hiding):
 		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
 		if !held {
-			evidence = f.census.hidingEvidence()
+			evidence = hidden(f.census)
 		}
 		return match("its handle does not say that it belongs to a pod", Evidence{fromStore, "its handle does not say that it belongs to a pod"}, evidence)
 	}

@@ -44,14 +44,14 @@ func namesNoSandbox(_ *Facts, a *Allocation) (Ruling, bool) {
 }
 
 func noSandboxList(f *Facts, a *Allocation) (Ruling, bool) {
-	if f.census.began.IsZero() || f.census.sandboxes.read {
+	if f.census.Began().IsZero() || f.census.OnNode() {
 		return noCensus(f, a)
 	}
 	return match("", Evidence{fromRuntime, "no list was read after the allocations"})
 }
 
 func sandboxPresent(f *Facts, a *Allocation) (Ruling, bool) {
-	if a.Blank || !f.census.sandboxes.has(a.Owner.Sandbox) {
+	if a.Blank || !f.census.HasSandbox(a.Owner.Sandbox) {
 		return noMatch()
 	}
 	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})

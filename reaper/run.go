@@ -104,7 +104,7 @@ type run struct {
 	remains  bool      // the times of the report outlast the run
 
 	decisions []Decision // of the current round, one for each entry
-	left      omitted    // of the current round, without an entry
+	left      Omitted    // of the current round, without an entry
 	stored    Ledger     // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
@@ -125,7 +125,7 @@ type run struct {
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, info: o.info(*o.Policy.DryRun)}
-	r.report = newReport(r.info, Inventory{})
+	r.report = New(r.info, Inventory{})
 	unlock, err := r.lock(ctx)
 	if err == nil {
 		err = r.rounds(ctx)
@@ -174,10 +174,10 @@ func (r *run) rounds(ctx context.Context) error {
 		}
 		d := max(due.Sub(r.Now()), 0)
 		if slept += d; r.MaxWait > 0 && slept > r.MaxWait {
-			r.progress("the next grace period ends at %s: not waiting for it", stamp(due))
+			r.progress("the next grace period ends at %s: not waiting for it", Stamp(due))
 			return err
 		}
-		r.progress("waiting until %s for grace periods to end", stamp(due))
+		r.progress("waiting until %s for grace periods to end", Stamp(due))
 		if err := r.Sleep(ctx, d); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (r *run) timedRound(ctx context.Context) error {
 
 // round is the whole way, from the listing to the last release.
 func (r *run) round(ctx context.Context) error {
-	r.decisions, r.left = nil, omitted{} // an earlier round needs no memory any more
+	r.decisions, r.left = nil, Omitted{} // an earlier round needs no memory any more
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
@@ -209,8 +209,8 @@ func (r *run) round(ctx context.Context) error {
 		r.decided(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
-	r.progress("found %s", census.found())
-	r.warnAll(excessWarnings(r.Policy, census))
+	r.progress("found %s", census.Found())
+	r.warnAll(ExcessWarnings(r.Policy, census))
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
@@ -245,7 +245,7 @@ func (r *run) round(ctx context.Context) error {
 		if !have.Equal(ledger) { // another run wrote in between
 			all = judge(have)
 		}
-		saved = have.next(all, census, inv).stillHolding(have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
+		saved = StillHolding(NextLedger(have, all, census, inv), have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
 		return saved
 	}
 
@@ -291,7 +291,7 @@ func (r *run) list(ctx context.Context) Inventory {
 		return r.Policy.Backends[name].Enabled == policy.On
 	}, r.Protectors...)
 	for _, l := range inv.Listings {
-		for _, err := range l.errs {
+		for _, err := range l.Errors {
 			r.failListing(fmt.Errorf("%s: %w", l.Backend, err))
 		}
 	}
@@ -299,7 +299,7 @@ func (r *run) list(ctx context.Context) Inventory {
 	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {
 		inv.Listings = append(inv.Listings, Listing{Backend: name, Status: StatusSkipped, Message: r.Elsewhere[name]})
 	}
-	r.progress("listed %s", inv.stores())
+	r.progress("listed %s", inv.Stores())
 	return inv
 }
 
@@ -318,7 +318,7 @@ func (r *run) begin(inv Inventory) {
 		}
 	}
 	warnings := r.report.Warnings
-	r.report = newReport(r.info, inv)
+	r.report = New(r.info, inv)
 	r.report.Warnings = warnings
 }
 

@@ -45,8 +45,12 @@ func sandboxesOf(ctx context.Context, cluster Cluster) (sandboxList, error) {
 	for i, s := range sandboxes {
 		ids[i] = s.ID
 	}
-	slices.Sort(ids)
-	return sandboxList{true, ids}, nil
+	return newSandboxList(ids), nil
+}
+
+// newSandboxList returns the list of these sandboxes.
+func newSandboxList(ids []string) sandboxList {
+	return sandboxList{true, slices.Sorted(slices.Values(ids))}
 }
 
 // has reports whether there is a sandbox whose ID begins with the given one.

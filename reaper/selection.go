@@ -40,44 +40,47 @@ func (s Selection) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// byOwner reports whether the selection looks at the owners of allocations.
-func (s Selection) byOwner() bool { return len(s.Namespaces)+len(s.Pods)+len(s.Nodes) > 0 }
+// ByOwner reports whether the selection looks at the owners of allocations.
+func (s Selection) ByOwner() bool { return len(s.Namespaces)+len(s.Pods)+len(s.Nodes) > 0 }
 
 // matches reports whether the allocation itself matches.
 func (s Selection) matches(a *Allocation) bool {
-	return s.matchesPool(a.Backend, a.Pool) && anyOf(s.Namespaces, a.Owner.Pod.Namespace) &&
+	return s.MatchesPool(a.Backend, a.Pool) && anyOf(s.Namespaces, a.Owner.Pod.Namespace) &&
 		anyOf(s.Pods, a.Owner.Pod.String()) && anyOf(s.Nodes, a.Owner.Node)
 }
 
-// matchesPool reports whether a pool matches, of any owner.
-func (s Selection) matchesPool(backend, pool string) bool {
-	return anyOf(s.Backends, backend) && (anyOf(s.Pools, pool) || slices.Contains(s.Pools, shortPool(pool)))
+// MatchesPool reports whether a pool matches, of any owner.
+func (s Selection) MatchesPool(backend, pool string) bool {
+	return anyOf(s.Backends, backend) && (anyOf(s.Pools, pool) || slices.Contains(s.Pools, ShortPool(pool)))
 }
+
+// NamesBackend reports whether a backend matches, of any pool and owner.
+func (s Selection) NamesBackend(backend string) bool { return anyOf(s.Backends, backend) }
 
 // anyOf reports whether the names have this one, or are empty.
 func anyOf(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
-// shortPool returns the name of a pool without its namespace. The name of a Calico block is
+// ShortPool returns the name of a pool without its namespace. The name of a Calico block is
 // its range, and has a slash and no namespace.
-func shortPool(pool string) string {
+func ShortPool(pool string) string {
 	if _, err := netip.ParsePrefix(pool); err == nil {
 		return pool
 	}
 	return pool[strings.LastIndexByte(pool, '/')+1:]
 }
 
-// of returns which of the decisions are selected, by index; nil if all are.
+// Of returns which of the decisions are selected, by index; nil if all are.
 //
 // The allocations that one ADD made are selected together: the siblings of a group, and
 // those of one pod and one address in several stores. A group is released together or not
 // at all, and an address is free only if no store has it.
-func (s Selection) of(decisions []Decision) []bool {
+func (s Selection) Of(decisions []Decision) []bool {
 	if s.Everything() {
 		return nil
 	}
 	selected := make([]bool, len(decisions))
 	for i := range decisions {
-		selected[i] = s.matches(decisions[i].completed())
+		selected[i] = s.matches(decisions[i].Completed())
 	}
 	selectBound(decisions, selected)
 	return selected
@@ -125,7 +128,7 @@ func bondsOf(a *Allocation) []bond {
 	if a.Group != "" {
 		bonds = append(bonds, bond{group: a.Group})
 	}
-	if a.holdsAddress() && a.IP.IsValid() && a.namesPod() {
+	if a.HoldsAddress() && a.IP.IsValid() && a.NamesPod() {
 		bonds = append(bonds, bond{pod: a.Owner.Pod, ip: a.IP})
 	}
 	return bonds
@@ -144,7 +147,7 @@ func (p Plan) within(selected []bool) Plan {
 	}
 	for _, i := range p.due {
 		stays := func(protected int) bool { return !due[protected] }
-		if due[i] && slices.ContainsFunc(p.decisions[i].after, stays) {
+		if due[i] && slices.ContainsFunc(p.decisions[i].After, stays) {
 			due[i] = false // it has no group: it is no allocation of an ADD
 		}
 	}

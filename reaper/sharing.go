@@ -49,9 +49,9 @@ func (s *sharing) knowledge(k knowledge) *knowledge {
 	return &own
 }
 
-// completed returns the allocation with what the rules knew of it. It is the Allocation
+// Completed returns the allocation with what the rules knew of it. It is the Allocation
 // itself, unless that is in use.
-func (d *Decision) completed() *Allocation {
+func (d *Decision) Completed() *Allocation {
 	if !d.plain() {
 		return d.Allocation
 	}

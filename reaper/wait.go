@@ -11,7 +11,9 @@ func (r *run) lastDue() time.Time {
 	var last time.Time
 	for i, e := range r.report.Entries {
 		if e.Verdict == Suspected && r.isSelected(i) {
-			last = latest(last, e.Due.Add(rounding))
+			if due := e.Due.Add(rounding); due.After(last) {
+				last = due
+			}
 		}
 	}
 	return last
