@@ -287,7 +287,7 @@ gobench: assets $(BIN)/ip-reaper ## Run the Go benchmarks that match BENCH (all)
 scale = cd integration && CGO_ENABLED=0 go build -o bin/scale ./bench/scale && exec bin/scale
 
 .PHONY: bench
-bench: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure ip-reaper beside its peers and its floor; BENCHFLAGS='-pods 150000 -turns 1'
+bench: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure ip-reaper beside its peers; BENCHFLAGS='-pods 150000 -turns 1'
 	@$(scale) -parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers $(BENCHFLAGS)
 
 .PHONY: bench-short

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"encoding/json"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
+import "k8s.io/apimachinery/pkg/util/validation/field"
 
 // A Known is a backend that a policy may name.
 type Known struct {
@@ -51,26 +47,6 @@ type Backend struct {
 	// for a backend that the policy names and that has settings; elsewhere it is
 	// nil.
 	Settings any `json:"-"`
-}
-
-// MarshalJSON writes the settings and enabled side by side, as Load reads them.
-func (b Backend) MarshalJSON() ([]byte, error) {
-	fields := make(map[string]any)
-	if b.Settings != nil {
-		data, err := json.Marshal(b.Settings)
-		if err != nil {
-			return nil, err
-		}
-		var settings map[string]json.RawMessage
-		if err := json.Unmarshal(data, &settings); err != nil {
-			return nil, err
-		}
-		for name, value := range settings {
-			fields[name] = value
-		}
-	}
-	fields["enabled"] = b.Enabled
-	return json.Marshal(fields)
 }
 
 // settings returns the empty settings of the backend of that name; nil where

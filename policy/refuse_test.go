@@ -23,10 +23,6 @@ func TestRefusals(t *testing.T) {
 			"node: Forbidden: unknown field, known are " + topFields},
 		{"unknown field of a backend", "backends: {calico: {datastoreType: etcdv3}}",
 			"backends.calico.datastoreType: Forbidden: unknown field, known are enabled, mode, login, places, labels"},
-		{"unknown field of protection", "protection: {daemonSets: ignore}",
-			"protection.daemonSets: Forbidden: unknown field, known are statefulSets"},
-		{"path in place of a mapping", "limits.maxFraction: 0.1",
-			"limits.maxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
 			"limits.MaxFraction: Forbidden: unknown field, known are maxReleases, maxFraction, maxPodDrop, minEntries"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
@@ -43,29 +39,21 @@ func TestRefusals(t *testing.T) {
 			"namespaces.exclude[0]: Invalid value: false: " + noString},
 		{"whole number wanted", "limits: {maxReleases: 1.5}",
 			"limits.maxReleases: Invalid value: 1.5: must be a whole number"},
-		{"whole number too large", "limits: {minEntries: 99999999999999999999}",
-			"limits.minEntries: Invalid value: 100000000000000000000: must be a whole number"},
 		{"number wanted", "limits: {maxFraction: 50%}",
 			`limits.maxFraction: Invalid value: "50%": must be a number`},
 		{"boolean wanted", "rules: [{match: {pods: [a]}, hold: maybe}]",
 			`rules[0].hold: Invalid value: "maybe": must be true or false`},
 
 		{"null mapping", "limits:", "limits: " + isNull},
-		{"null list", "rules:", "rules: " + isNull},
 		{"null item", "rules: [null]", "rules[0]: " + isNull},
-		{"null duration", "gracePeriod: null", "gracePeriod: " + isNull},
 		{"null backend", "backends: {calico: }", "backends.calico: " + isNull},
-		{"null switch", "backends: {calico: {enabled: }}", "backends.calico.enabled: " + isNull},
 
 		{"duration without unit", "gracePeriod: 15",
 			"gracePeriod: Invalid value: 15: " + noTime},
-		{"duration in seconds", "gracePeriod: 1000000", "gracePeriod: Invalid value: 1000000: " + noTime},
 		{"duration without unit in quotes", `minAge: "15"`, `minAge: Invalid value: "15": ` + noTime},
 		{"duration in days", "gracePeriod: 1d", `gracePeriod: Invalid value: "1d": ` + noTime},
-		{"duration in sixties", "gracePeriod: 1:30", `gracePeriod: Invalid value: "1:30": ` + noTime},
 		{"duration too long", "gracePeriod: 9999999h", `gracePeriod: Invalid value: "9999999h": ` + noTime},
 		{"empty duration", "gracePeriod: ''", "gracePeriod: " + isEmpty},
-		{"boolean duration", "gracePeriod: off", "gracePeriod: Invalid value: false: " + noTime},
 		{"negative grace", "gracePeriod: -5m", `gracePeriod: Invalid value: "-5m": must not be negative`},
 		{"negative age", "minAge: -1ns", `minAge: Invalid value: "-1ns": must not be negative`},
 		{"negative grace of a rule", "rules: [{match: {pods: [a]}, gracePeriod: -1h}]",
@@ -82,26 +70,17 @@ func TestRefusals(t *testing.T) {
 			`rules[0].match.pods[0]: Invalid value: "a*\\": must be a glob pattern: syntax error in pattern`},
 		{"pattern in upper case", "namespaces: {exclude: [Kube-System]}",
 			`namespaces.exclude[0]: Invalid value: "Kube-System": ` + noPattern},
-		{"two patterns in one", "namespaces: {exclude: ['a,b']}",
-			`namespaces.exclude[0]: Invalid value: "a,b": ` + noPattern},
-		{"alternatives of a shell", "rules: [{match: {pods: ['{a}']}}]",
-			`rules[0].match.pods[0]: Invalid value: "{a}": ` + noPattern},
 		{"negation of a shell", "rules: [{match: {namespaces: ['[!a]']}}]",
 			`rules[0].match.namespaces[0]: Invalid value: "[!a]": ` + noPattern},
 		{"namespace with pod", "rules: [{match: {pods: [a/b]}}]",
 			`rules[0].match.pods[0]: Invalid value: "a/b": ` + noPattern},
 
 		{"rule without match", "rules: [{hold: true}]", "rules[0].match: " + noMatch},
-		{"empty match", "rules: [{match: {}}]", "rules[0].match: " + noMatch},
 		{"match of empty lists", "rules: [{match: {pods: [], backends: []}}]", "rules[0].match: " + noMatch},
 		{"misspelt match", "rules: [{match: {pod: [a]}}]",
 			"rules[0].match.pod: Forbidden: unknown field, known are namespaces, pods, backends"},
 		{"rule for an unknown backend", "rules: [{match: {backends: [calico, whereabout]}}]",
 			`rules[0].match.backends[1]: Unsupported value: "whereabout": ` + backends},
-		{"rule for backends that none is", "rules: [{match: {backends: [z*]}}]",
-			`rules[0].match.backends[0]: Unsupported value: "z*": ` + backends},
-		{"empty pattern of backends", "rules: [{match: {backends: ['']}}]",
-			"rules[0].match.backends[0]: " + isEmpty},
 		{"malformed pattern of backends", "rules: [{match: {backends: ['[']}}]",
 			`rules[0].match.backends[0]: Invalid value: "[": must be a glob pattern: syntax error in pattern`},
 		{"unknown backend", "backends: {Calico: {}}",
@@ -109,18 +88,14 @@ func TestRefusals(t *testing.T) {
 
 		{"switch in quotes", `backends: {calico: {enabled: "true"}}`,
 			`backends.calico.enabled: Invalid value: "true": must be auto, true or false, the last two without quotes`},
-		{"switch of numbers", "backends: {calico: {enabled: 1}}",
-			`backends.calico.enabled: Invalid value: 1: must be auto, true or false, the last two without quotes`},
 		{"unknown disposition", "pods: {finished: keep}",
 			`pods.finished: Unsupported value: "keep": supported values: "hold", "release"`},
 		{"disposition in another case", "pods: {superseded: Hold}",
 			`pods.superseded: Unsupported value: "Hold": supported values: "hold", "release"`},
-		{"empty disposition", "pods: {unnamed: ''}", "pods.unnamed: " + isEmpty},
 		{"unknown value of annotations", "evidence: {annotations: none}",
 			`evidence.annotations: Unsupported value: "none": supported values: "keep", "own"`},
 		{"unknown disposition of nodes", "nodes: {unreachable: drain}",
 			`nodes.unreachable: Unsupported value: "drain": supported values: "hold", "release"`},
-		{"null nodes", "nodes:", "nodes: " + isNull},
 		{"unknown protection", "protection: {statefulSets: all}",
 			`protection.statefulSets: Unsupported value: "all": supported values: "ordinalInRange", "ignore"`},
 
@@ -132,8 +107,6 @@ func TestRefusals(t *testing.T) {
 			"limits.maxFraction: Invalid value: 50: must be above 0 and at most 1"},
 		{"no drop", "limits: {maxPodDrop: 0}",
 			"limits.maxPodDrop: Invalid value: 0: must be above 0 and at most 1"},
-		{"drop in percent", "limits: {maxPodDrop: 50}",
-			"limits.maxPodDrop: Invalid value: 50: must be above 0 and at most 1"},
 		{"negative entries", "limits: {minEntries: -20}",
 			"limits.minEntries: Invalid value: -20: must not be negative"},
 		{"no journal", "journal: {keep: 0}", "journal.keep: Invalid value: 0: must be from 1 to 100"},
@@ -151,12 +124,6 @@ func TestRefusals(t *testing.T) {
 			wantRefusal(t, p, err, tt.want)
 		})
 	}
-}
-
-// An empty list of backends means that no backend is known.
-func TestNoBackendIsKnown(t *testing.T) {
-	p, err := policy.Load([]byte(header+"backends: {calico: {}}"), nil)
-	wantRefusal(t, p, err, `backends.calico: Unsupported value: "calico"`)
 }
 
 // Unknown fields are reported together, and beside them the first value of a wrong type

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -58,30 +57,6 @@ const (
 	// Off does not use the backend.
 	Off
 )
-
-// String returns "auto", "true" or "false".
-func (s Switch) String() string {
-	switch s {
-	case Auto:
-		return "auto"
-	case On:
-		return "true"
-	case Off:
-		return "false"
-	}
-	return fmt.Sprintf("Switch(%d)", int(s))
-}
-
-// MarshalJSON writes "auto" or a boolean.
-func (s Switch) MarshalJSON() ([]byte, error) {
-	switch s {
-	case Auto:
-		return []byte(`"auto"`), nil
-	case On, Off:
-		return []byte(s.String()), nil
-	}
-	return nil, fmt.Errorf("%v is not a Switch", s)
-}
 
 // UnmarshalJSON reads "auto" or a boolean. It refuses a boolean in quotes.
 func (s *Switch) UnmarshalJSON(data []byte) error {

@@ -1,31 +1,20 @@
 package reaper
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
-
-// Denied says for which backends the run's account lacks a right to release. The zero
-// Denied denies nothing.
-type Denied struct {
-	All      error            // a right that every release needs is missing
-	Backends map[string]error // by name
-}
-
-// of returns why nothing of a backend can be released; nil if it can.
-func (d Denied) of(backend string) error { return cmp.Or(d.All, d.Backends[backend]) }
 
 // permitted asks once, before the first write, for the rights to release what is due. It
 // returns the plan without the backends for which a right is missing. Without the question,
 // each release of theirs would fail by itself.
 func (r *run) permitted(ctx context.Context, plan Plan) Plan {
-	if r.Access == nil || len(plan.due) == 0 {
+	if r.Access == nil || len(plan.Due) == 0 {
 		return plan
 	}
 	var due []string
-	for _, i := range plan.due {
-		if name := plan.decisions[i].Allocation.Backend; !slices.Contains(due, name) {
+	for _, i := range plan.Due {
+		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
 			due = append(due, name)
 		}
 	}
@@ -38,14 +27,14 @@ func (r *run) permitted(ctx context.Context, plan Plan) Plan {
 			r.failAndWarn(err)
 		}
 	}
-	allowed := make(map[int]bool, len(plan.due))
-	for _, i := range plan.due {
-		if err := denied.of(plan.decisions[i].Allocation.Backend); err != nil {
+	allowed := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
+		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
 			r.settle(i, Failed, err)
 			continue
 		}
 		allowed[i] = true
 	}
 	r.dropGroups(plan, allowed)
-	return plan.only(allowed)
+	return plan.Only(allowed)
 }

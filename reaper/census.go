@@ -25,7 +25,7 @@ type Census struct {
 	silent   map[PodRef]VirtualMachine     // that do not report all addresses, by the beginning of their pods' names
 	guests   excess                        // the virtual machines that report too much
 
-	fresh map[PodRef]reading // overrides the population
+	fresh map[PodRef]Reading // overrides the population
 }
 
 // rejoinAge is how long after its creation a node that becomes ready is back, and not new.
@@ -146,26 +146,48 @@ func TakeCensus(ctx context.Context, cluster Cluster, scope Scope) (Census, erro
 	return census, nil
 }
 
-// A reading is what a second look read of one pod.
-type reading struct {
-	pod      Pod
-	presence Presence
-	began    time.Time
-	err      error // why the presence is Unknown
+// A Reading is what a second look read of one pod.
+type Reading struct {
+	Pod      Pod
+	Presence Presence
+	Began    time.Time
+	Err      error // why the presence is Unknown
 }
 
-// readAt returns when the pod was last read, or why it could not be read.
-func (c Census) readAt(ref PodRef) (time.Time, error) {
+// ReadAt returns when the pod was last read, or why it could not be read.
+func (c Census) ReadAt(ref PodRef) (time.Time, error) {
 	if l, ok := c.fresh[ref]; ok {
-		return l.began, l.err
+		return l.Began, l.Err
 	}
 	return c.began, nil
 }
 
-// with returns the census with the results of a second look at some pods.
-func (c Census) with(fresh map[PodRef]reading) Census {
+// With returns the census with the results of a second look at some pods.
+func (c Census) With(fresh map[PodRef]Reading) Census {
 	c.fresh = fresh
 	return c
+}
+
+// Again returns the census with a new list of all pods, and on a node of all sandboxes. It
+// believes no list that is empty since then: the limit for an empty census holds at each second
+// look, and a container runtime that begins anew may list nothing for a moment. That error wraps
+// ErrAgain.
+func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
+	began := time.Now()
+	pods, err := cluster.Pods(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list pods: %w", err)
+	}
+	sandboxes, err := sandboxesOf(ctx, cluster)
+	switch {
+	case err != nil:
+		return Census{}, err
+	case len(sandboxes.ids) == 0 && len(c.sandboxes.ids) > 0:
+		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoSandboxes, len(c.sandboxes.ids))
+	case len(pods) == 0 && c.Size() > 0:
+		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoPods, c.Size())
+	}
+	return c.relisted(began, pods, sandboxes), nil
 }
 
 // relisted returns the census with a new list of all pods, and of all sandboxes.

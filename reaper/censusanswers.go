@@ -64,7 +64,7 @@ func (c Census) Pod(ref PodRef) (Pod, Presence) {
 		return Pod{}, Unknown
 	}
 	if l, ok := c.fresh[ref]; ok {
-		return l.pod, l.presence
+		return l.Pod, l.Presence
 	}
 	if p, ok := c.listed.named(ref); ok {
 		return p, Present
@@ -76,7 +76,7 @@ func (c Census) Pod(ref PodRef) (Pod, Presence) {
 func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
 		for ref := range c.listed.showing(ip) {
-			if c.fresh[ref].presence != Unknown {
+			if c.fresh[ref].Presence != Unknown {
 				continue
 			}
 			if pod, _ := c.listed.named(ref); !yield(pod) {
@@ -84,7 +84,7 @@ func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 			}
 		}
 		for _, l := range c.fresh {
-			if l.presence == Present && l.pod.Shows(ip) && !yield(l.pod) {
+			if l.Presence == Present && l.Pod.Shows(ip) && !yield(l.Pod) {
 				return
 			}
 		}
@@ -94,8 +94,8 @@ func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 // ShowsIt returns the pod of that name, and whether it is among those that show the address.
 func (c Census) ShowsIt(ref PodRef, ip netip.Addr) (Pod, bool) {
 	pod, exists := c.listed.named(ref)
-	if l := c.fresh[ref]; l.presence != Unknown {
-		pod, exists = l.pod, l.presence == Present
+	if l := c.fresh[ref]; l.Presence != Unknown {
+		pod, exists = l.Pod, l.Presence == Present
 	}
 	return pod, exists && pod.Shows(ip)
 }
@@ -162,16 +162,3 @@ const (
 	NoPods      = "the cluster has no pods"
 	NoSandboxes = "the container runtime has no sandboxes"
 )
-
-// emptied returns an error if a later list has nothing, and this census something. The limit
-// for an empty census holds at each second look: a container runtime that begins anew may list
-// nothing for a moment. The error wraps ErrAgain.
-func (c Census) emptied(pods, sandboxes int) error {
-	switch {
-	case sandboxes == 0 && len(c.sandboxes.ids) > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoSandboxes, len(c.sandboxes.ids))
-	case pods == 0 && c.Size() > 0:
-		return fmt.Errorf("%w: now %s, and it had %d", ErrAgain, NoPods, c.Size())
-	}
-	return nil
-}

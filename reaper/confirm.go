@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -25,6 +24,7 @@ type Confirmer struct {
 	bulk    bool   // a list is cheaper than single reads
 
 	mu    sync.Mutex
+	given map[*Allocation]Orphan   // those that have got a warrant
 	lists map[time.Duration]*lists // by how old the looks may be
 	took  time.Duration            // the longest list so far, that of the census too
 }
@@ -37,6 +37,7 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 		census:  census,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
 		took:    census.Took(),
+		given:   make(map[*Allocation]Orphan),
 		lists:   map[time.Duration]*lists{Freshness: {}, FreshnessNeverAdopted: {}},
 	}
 }
@@ -56,7 +57,7 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 	list, read := c.look(ctx, orphans)
 	for i, o := range orphans {
 		l := read
-		if needsList(o) {
+		if o.NeedsList() {
 			l = list
 		}
 		if l.err != nil {
@@ -69,24 +70,15 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 }
 
 // warrant decides again on the orphan and its siblings, by the second look.
-func (c *Confirmer) warrant(o Orphan, second *secondLook) (Warrant, error) {
-	if o.facts == nil {
-		return Warrant{}, ErrNoWarrant
-	}
-	looked, err := second.stillOrphaned(o)
+func (c *Confirmer) warrant(o Orphan, second *SecondLook) (Warrant, error) {
+	looked, err := second.StillOrphaned(o)
 	if err != nil {
 		return Warrant{}, err
 	}
-	for _, sibling := range o.group {
-		at, err := second.stillOrphaned(sibling)
-		if err != nil {
-			return Warrant{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.Label())
-		}
-		if at.Before(looked) {
-			looked = at
-		}
-	}
-	return Warrant{orphan: o, confirmed: looked, by: c}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given[o.Listed()] = o
+	return NewWarrant(o.Listed(), looked, c), nil
 }
 
 // Forget makes the next Confirm look at the pods again.
@@ -98,8 +90,14 @@ func (c *Confirmer) Forget() {
 	}
 }
 
-// renew implements Renew. It never shares a list that began before the call.
-func (c *Confirmer) renew(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
+// Renew implements Renewer. It never shares a list that began before the call.
+func (c *Confirmer) Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error) {
+	orphans := make([]Orphan, len(ws))
+	c.mu.Lock()
+	for i, w := range ws {
+		orphans[i] = c.given[w.For()]
+	}
+	c.mu.Unlock()
 	c.Forget()
 	return c.Confirm(ctx, orphans)
 }

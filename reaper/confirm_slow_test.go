@@ -70,10 +70,10 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 		{"one pod", 5, nil, []string{"app-1"}, []int{1}, "get pod default/app-1: the second look took too long"},
 		{"several pods", 5, nil, []string{"app-1", "app-3"}, []int{1, 3}, "get pod default/app-"},
 		{"a list that one of them needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
-			"list pods: the second look took too long"},
+			"the second look took too long: list pods"},
 		{"a list that is only cheaper", 1000, nil, []string{"list"}, nil, ""},
 		{"a list that is cheaper, and that one of them needs", 1000, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
-			"list pods: the second look took too long"},
+			"the second look took too long: list pods"},
 		{"a pod of another, and a list that one needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
 			"get pod default/app-1: the second look took too long"},
 		{"a pod of a group", 5, map[int]func(*reaper.Allocation){
@@ -81,7 +81,7 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 		}, []string{"app-3"}, []int{0, 3}, "get pod default/app-3: the second look took too long"},
 		{"a list that a group needs", 5, map[int]func(*reaper.Allocation){
 			0: func(a *reaper.Allocation) { a.Group = "g" }, 3: func(a *reaper.Allocation) { sandbox(a); a.Group = "g" },
-		}, []string{"list"}, []int{0, 3}, "list pods: the second look took too long"},
+		}, []string{"list"}, []int{0, 3}, "the second look took too long: list pods"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

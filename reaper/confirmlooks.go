@@ -21,17 +21,6 @@ func maxRead(fresh time.Duration) time.Duration   { return fresh / 2 }     // fo
 func maxList(fresh time.Duration) time.Duration   { return fresh * 3 / 4 } // for a list
 func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // while a list is shared
 
-// freshnessOf returns how old the looks of a batch may be: as its orphan with the least time says.
-func freshnessOf(orphans []Orphan) time.Duration {
-	least := FreshnessNeverAdopted
-	for _, o := range orphans {
-		if o.allocation != nil {
-			least = min(least, o.allocation.freshness())
-		}
-	}
-	return least
-}
-
 // errSlow says that the API server took too long. What was read too late could not be
 // released, and the other looks of the batch would become too old.
 var errSlow = errors.New("the second look took too long")
@@ -52,48 +41,38 @@ type listing struct {
 
 // A result is a second look at several owners, or the error of all of them.
 type result struct {
-	second *secondLook
+	second *SecondLook
 	err    error
 }
 
 // look looks at every owner. The first result is for the orphans that need a list of all
 // pods, the second one for the others.
 func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read result) {
-	fresh := freshnessOf(orphans)
+	fresh := FreshnessOf(orphans)
 	if c.prefersList(fresh) {
 		census, err := c.shared(ctx, fresh)
 		if err == nil {
-			list.second = newSecondLook(census)
+			list.second = NewSecondLook(census)
 			return list, list
 		}
 		list.err = err
-		read.second = newSecondLook(c.census.with(c.read(ctx, fresh, orphans)))
+		read.second = NewSecondLook(c.census.With(c.read(ctx, fresh, orphans)))
 		return list, read
 	}
-	census, needed := c.census, slices.ContainsFunc(orphans, needsList)
+	census, needed := c.census, slices.ContainsFunc(orphans, Orphan.NeedsList)
 	var wg sync.WaitGroup
 	if list.err = ErrAgain; needed {
 		wg.Go(func() {
 			var listed Census
 			if listed, list.err = c.shared(ctx, fresh); list.err == nil {
-				census, list.second = listed, newSecondLook(listed)
+				census, list.second = listed, NewSecondLook(listed)
 			}
 		})
 	}
 	looks := c.read(ctx, fresh, orphans)
 	wg.Wait()
-	read.second = newSecondLook(census.with(looks))
+	read.second = NewSecondLook(census.With(looks))
 	return list, read
-}
-
-// needsList reports whether the rules need a list of all pods: the store does not name
-// the pod of the orphan, or that of a sibling, or a list of sandboxes decides.
-func needsList(o Orphan) bool {
-	namesNone := func(o Orphan) bool {
-		a := o.Allocation()
-		return a.Owner.Pod == PodRef{} || a.Inferred || a.ByRuntime
-	}
-	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
 
 // prefersList reports whether a list is cheaper than single reads, and was fast enough so far.
@@ -111,7 +90,7 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, er
 	of := c.lists[fresh]
 	if of.slow >= slowLists {
 		c.mu.Unlock()
-		return Census{}, fmt.Errorf("list pods: %w", again(errSlow))
+		return Census{}, fmt.Errorf("list pods: %w", Again(errSlow))
 	}
 	if l := of.last; l != nil && time.Since(l.began) <= shareList(fresh) {
 		c.mu.Unlock()
@@ -119,7 +98,7 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, er
 		case <-l.done:
 			return l.census, l.err
 		case <-ctx.Done():
-			return Census{}, fmt.Errorf("list pods: %w", again(ctx.Err()))
+			return Census{}, fmt.Errorf("list pods: %w", Again(ctx.Err()))
 		}
 	}
 	l := &listing{began: time.Now(), done: make(chan struct{})}
@@ -145,36 +124,31 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, er
 func (c *Confirmer) list(ctx context.Context, most time.Duration) (Census, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()
-	began := time.Now()
-	pods, err := c.cluster.Pods(ctx)
-	if err != nil {
-		return Census{}, fmt.Errorf("list pods: %w", lookError(ctx, err))
-	}
-	sandboxes, err := sandboxesOf(ctx, c.cluster)
+	census, err := c.census.Again(ctx, c.cluster)
 	if err != nil {
 		return Census{}, lookError(ctx, err)
 	}
-	return c.census.relisted(began, pods, sandboxes), c.census.emptied(len(pods), len(sandboxes.ids))
+	return census, nil
 }
 
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
 // looks that are not done in time are given up.
-func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]reading {
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]Reading {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
-	looks := make(map[PodRef]reading)
+	looks := make(map[PodRef]Reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	for ref := range refs(orphans) {
+	for ref := range Owners(orphans) {
 		g.Go(func() error {
-			l := reading{began: time.Now(), err: ctx.Err()}
-			if l.err == nil {
-				l.pod, l.presence, l.err = c.cluster.Pod(ctx, ref)
+			l := Reading{Began: time.Now(), Err: ctx.Err()}
+			if l.Err == nil {
+				l.Pod, l.Presence, l.Err = c.cluster.Pod(ctx, ref)
 			}
-			if l.err != nil {
-				l.presence, l.err = Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.err))
+			if l.Err != nil {
+				l.Presence, l.Err = Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.Err))
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -192,21 +166,5 @@ func lookError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errSlow) {
 		err = fmt.Errorf("%w: %w", errSlow, err)
 	}
-	return again(err)
-}
-
-// refs returns the pods that the orphans and their siblings name, but for orphans that
-// need a list.
-func refs(orphans []Orphan) map[PodRef]struct{} {
-	set := make(map[PodRef]struct{}, len(orphans))
-	for _, o := range orphans {
-		if needsList(o) {
-			continue
-		}
-		set[o.Allocation().Owner.Pod] = struct{}{}
-		for _, sibling := range o.group {
-			set[sibling.Allocation().Owner.Pod] = struct{}{}
-		}
-	}
-	return set
+	return Again(err)
 }

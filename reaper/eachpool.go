@@ -2,11 +2,15 @@ package reaper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
+
+// ErrNoAnswer says that a backend broke its contract.
+var ErrNoAnswer = errors.New("the backend did not answer for every allocation")
 
 // EachPool is Backend.Release for a store that writes each pool on its own. It hands the warrants
 // of each pool to release, in the order of the pools' first warrants, and as many pools at the
@@ -24,7 +28,7 @@ func EachPool(ctx context.Context, ws []Warrant, room *semaphore.Weighted, takes
 		}
 	}
 	var pools sync.WaitGroup
-	for _, indices := range byPool(valid, func(i int) string { return poolOf[i] }) {
+	for _, indices := range ByPool(valid, func(i int) string { return poolOf[i] }) {
 		pool, of := poolOf[indices[0]], make([]Warrant, len(indices))
 		for n, i := range indices {
 			of[n] = ws[i]
@@ -40,7 +44,7 @@ func EachPool(ctx context.Context, ws []Warrant, room *semaphore.Weighted, takes
 			defer room.Release(wide)
 			answers := release(pool, of)
 			for n, i := range indices {
-				errs[i] = errNoAnswer
+				errs[i] = ErrNoAnswer
 				if n < len(answers) {
 					errs[i] = answers[n]
 				}
@@ -49,4 +53,21 @@ func EachPool(ctx context.Context, ws []Warrant, room *semaphore.Weighted, takes
 	}
 	pools.Wait()
 	return errs
+}
+
+// ByPool groups indices by pool. The pools are in the order of their first index, and
+// the indices of each pool stay in their order.
+func ByPool(indices []int, poolOf func(i int) string) [][]int {
+	var pools [][]int
+	place := make(map[string]int)
+	for _, i := range indices {
+		at, known := place[poolOf(i)]
+		if !known {
+			at = len(pools)
+			place[poolOf(i)] = at
+			pools = append(pools, nil)
+		}
+		pools[at] = append(pools[at], i)
+	}
+	return pools
 }

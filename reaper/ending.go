@@ -5,24 +5,6 @@ import (
 	"time"
 )
 
-const (
-	// defaultTermination is the termination grace period of a pod that names none
-	// (DefaultTerminationGracePeriodSeconds in k8s.io/api/core/v1).
-	defaultTermination = 30 * time.Second
-
-	// endMargin is what a kubelet gets beyond that, to notice the deletion and to end
-	// the sandbox.
-	endMargin = time.Minute
-)
-
-// lateNews is how far a node may be back already, or by its own clock not yet, while its
-// kubelet may still be ending pods.
-const lateNews = 15 * time.Minute
-
-// mostOfGone is how long an allocation waits at most for the pods of a node that is gone: its
-// machine may still run, and no run knows it.
-const mostOfGone = time.Hour
-
 // ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
 // is gone, and why that takes longer than usual. It returns the zero time if there is no
 // reason to wait: also if the node is fenced.

@@ -6,19 +6,6 @@ import (
 	"time"
 )
 
-// A Release is an allocation that a run released, and the object of its pool.
-type Release struct {
-	Object Object // zero if the pool has no object
-	Entry  Entry
-}
-
-// An EventRecorder writes the events of a run to the cluster.
-type EventRecorder interface {
-	// Announce writes the events for the run and for its releases. It returns when
-	// all of them are written, or with an error.
-	Announce(ctx context.Context, r Report, released []Release) error
-}
-
 // announce writes the events of the run, also if the run was interrupted. If it fails,
 // the run warns.
 func (r *run) announce(ctx context.Context, err error) {

@@ -87,8 +87,8 @@ func (f *Facts) again(c Census) *Facts {
 	return &fresh
 }
 
-// pool returns the pool of an allocation; an empty one if the pool was not listed.
-func (f *Facts) pool(a *Allocation) *Pool {
+// Pool returns the pool of an allocation; an empty one if the pool was not listed.
+func (f *Facts) Pool(a *Allocation) *Pool {
 	if p := f.stores[a.Backend].pools[a.Pool]; p != nil {
 		return p
 	}
@@ -166,12 +166,12 @@ func (f *Facts) OthersShowing(a *Allocation) iter.Seq[Pod] {
 // hasItElsewhere reports whether the pod has the same address by an allocation of
 // another network.
 func (f *Facts) hasItElsewhere(a *Allocation, pod PodRef) bool {
-	here := f.pool(a).Network
+	here := f.Pool(a).Network
 	for _, o := range f.owned.of(a.IP, pod) {
 		if o.Backend != a.Backend || o.Pool == a.Pool {
 			continue
 		}
-		if there := f.pool(o).Network; there != "" && here != "" && there != here {
+		if there := f.Pool(o).Network; there != "" && here != "" && there != here {
 			return true
 		}
 	}

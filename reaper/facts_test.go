@@ -25,7 +25,7 @@ func someFacts() *Facts {
 func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	first := someFacts()
 	first.unclaimed = true
-	first.census.fresh, first.census.sandboxes = map[PodRef]reading{{"default", "old"}: {}}, sandboxList{true, nil}
+	first.census.fresh, first.census.sandboxes = map[PodRef]Reading{{"default", "old"}: {}}, sandboxList{true, nil}
 	for _, facts := range []reflect.Value{reflect.ValueOf(*first), reflect.ValueOf(first.census)} {
 		for i := range facts.NumField() {
 			if facts.Field(i).IsZero() {
@@ -37,7 +37,7 @@ func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 	later := first.now.Add(time.Second)
 	pods := []Pod{{Ref: PodRef{"default", "new"}}}
 	sandboxes := sandboxList{true, []string{"new"}}
-	fresh := map[PodRef]reading{{"default", "web"}: {presence: Absent, began: later}}
+	fresh := map[PodRef]Reading{{"default", "web"}: {Presence: Absent, Began: later}}
 	for _, tt := range []struct {
 		name   string
 		census Census
@@ -46,7 +46,7 @@ func TestSecondLookHasAllFactsOfTheFirst(t *testing.T) {
 		{"all pods were listed", first.census.relisted(later, pods, sandboxes), func(c *Census) {
 			c.population, c.sandboxes, c.fresh = newPopulation(later, pods), sandboxes, nil
 		}},
-		{"some pods were read", first.census.with(fresh), func(c *Census) { c.fresh = fresh }},
+		{"some pods were read", first.census.With(fresh), func(c *Census) { c.fresh = fresh }},
 	} {
 		want := *first
 		tt.differ(&want.census)

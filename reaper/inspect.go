@@ -47,13 +47,13 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	}
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, census, r.selectedOf(entries))
-	plan := MakePlan(entries).beside(r.left).within(r.selected)
+	plan := MakePlan(entries).Beside(r.left).Within(r.selected)
 	r.noteUnselected(plan)
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		r.report.Entries[i].Outcome = Planned
 	}
 	if limit := Joined(plan.Check(o.Policy.Limits, census)); limit != nil {
-		r.report.Refuse(plan.due, limit.Refusals())
+		r.report.Refuse(plan.Due, limit.Refusals())
 		for _, refusal := range r.report.Result.Refused {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}

@@ -158,7 +158,6 @@ func (inv Inventory) NamesNodes() bool {
 func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	none := l
 	l.Status, l.Whole = StatusOK, true
-	var pools poolList
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
 		var undecoded *ObjectError
@@ -167,14 +166,14 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			for i := range pool.Allocations {
 				pool.Allocations[i].listedIn(l.Backend, pool.Name)
 			}
-			pools.add(pool)
+			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
 			l.Status, l.Whole = StatusPartial, false
 			l.Errors = append(l.Errors, err)
 		case errors.As(err, &undecoded):
 			l.Status = StatusPartial
 			l.Errors = append(l.Errors, err)
-		case errors.Is(err, ErrNotInstalled) && !required && pools.empty() && len(l.Errors) == 0:
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools) == 0 && len(l.Errors) == 0:
 			none.Status, none.Message = StatusSkipped, printable.Error(err)
 			return none
 		default:
@@ -182,7 +181,6 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			return none
 		}
 	}
-	l.Pools = pools.all()
 	if len(l.Errors) > 0 {
 		l.Message = printable.Error(l.Errors[0])
 	}
@@ -228,7 +226,6 @@ func (a *Allocation) listedIn(backend, pool string) {
 	}
 	a.Protects = &protects
 }
-
 
 // MarshalJSON writes the status as its word.
 func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }

@@ -90,7 +90,7 @@ func (e *LimitError) Excess() string {
 // cluster, or from an empty store, looks like that, and so does the socket of another
 // container runtime.
 func (p Plan) Check(limits policy.Limits, c Census) []*LimitError {
-	if len(p.due) == 0 {
+	if len(p.Due) == 0 {
 		return nil
 	}
 	planned, all := p.addresses()
@@ -138,7 +138,7 @@ const leastDoubt = 30 * time.Second
 // ownerless. Finished pods do not count. It believes a drop that an earlier run saw too,
 // at least a grace period ago, if no more of them vanished since.
 func (p Plan) Believe(limits policy.Limits, c Census, last Ledger, now time.Time, grace time.Duration) []*LimitError {
-	if !slices.ContainsFunc(p.decisions, func(d Decision) bool { return d.Ownerless }) {
+	if !slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Ownerless }) {
 		return nil
 	}
 	refusals := Dropped(c, last.Figures, limits)
@@ -173,11 +173,4 @@ func Dropped(c Census, then Figures, limits policy.Limits) []*LimitError {
 		}
 	}
 	return refusals
-}
-
-// A Refusal is one limit that the plan exceeds.
-type Refusal struct {
-	Limit   string `json:"limit"`   // the policy's field, or a description
-	Message string `json:"message"` // the limit and the figures
-	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
 }

@@ -71,9 +71,9 @@ func (r *run) recall() {
 // back, they are new.
 func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
 	var released []*Allocation
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		if r.report.Entries[i].Outcome == Released {
-			released = append(released, plan.decisions[i].Allocation)
+			released = append(released, plan.Decisions[i].Allocation)
 		}
 	}
 	if len(released) > 0 {

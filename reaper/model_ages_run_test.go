@@ -81,7 +81,7 @@ type forever struct{ reaper.Backend }
 
 func (b forever) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	for i := range ws {
-		ws[i] = ws[i].LookedAt(time.Now())
+		ws[i] = lookedAt(ws[i], time.Now())
 	}
 	return b.Backend.Release(ctx, ws)
 }

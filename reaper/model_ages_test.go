@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -180,8 +181,20 @@ func (m *agesModel) check(over bool) { m.broken = cmp.Or(m.broken, m.adding.lost
 func (m *agesModel) ask(w reaper.Warrant, most time.Duration) (reaper.Allocation, error) {
 	awake := time.Since(w.Looked())
 	age := reaper.AgeOf(looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
-	return w.LookedAt(time.Now().Add(most - reaper.Freshness - age)).Allocation()
+	return lookedAt(w, time.Now().Add(most-reaper.Freshness-age)).Allocation()
 }
 
 // twoClocks is a time by both clocks. In a bubble of synctest, there is only one.
 var twoClocks = time.Now()
+
+// lookedAt returns a warrant as if its look had begun at another time.
+func lookedAt(w reaper.Warrant, began time.Time) reaper.Warrant {
+	return reaper.NewWarrant(w.For(), began, renewerOf{w})
+}
+
+// renewerOf renews a warrant in place of the one that it was made of.
+type renewerOf struct{ w reaper.Warrant }
+
+func (r renewerOf) Renew(ctx context.Context, _ []reaper.Warrant) ([]reaper.Warrant, []error) {
+	return reaper.Renew(ctx, []reaper.Warrant{r.w})
+}

@@ -46,12 +46,12 @@ func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
 
 // noteUnselected says why the plan leaves selected orphans where they are.
 func (r *run) noteUnselected(plan Plan) {
-	due := make(map[int]bool, len(plan.due))
-	for _, i := range plan.due {
+	due := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
 		due[i] = true
 	}
-	for i, d := range plan.decisions {
-		if d.Verdict == Orphaned && plan.selects(i) && !due[i] {
+	for i, d := range plan.Decisions {
+		if d.Verdict == Orphaned && plan.Selects(i) && !due[i] {
 			r.settle(i, Kept, errUnselected)
 		}
 	}

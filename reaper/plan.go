@@ -18,13 +18,17 @@ func (o Orphan) Allocation() Allocation {
 	return *o.allocation
 }
 
+// Listed returns the suspected allocation as it was listed; nil for a zero Orphan.
+func (o Orphan) Listed() *Allocation { return o.allocation }
+
 // A Plan has the orphans that a run is about to release.
 type Plan struct {
-	decisions []Decision
-	due       []int          // the indices of the orphans among the decisions
-	orphans   map[int]Orphan // by the same indices
-	before    int            // addresses that earlier rounds of the same run released
-	selected  []bool         // by the same indices; nil if the plan is about all decisions
+	Decisions []Decision
+	Due       []int // the indices of the orphans among the decisions
+
+	orphans  map[int]Orphan // by the same indices
+	before   int            // addresses that earlier rounds of the same run released
+	selected []bool         // by the same indices; nil if the plan is about all decisions
 
 	// The addresses in use that have no decision here: those that are selected, and others.
 	inUse, inUseBeside int
@@ -32,13 +36,13 @@ type Plan struct {
 
 // MakePlan collects the orphans among the decisions.
 func MakePlan(decisions []Decision) Plan {
-	p := Plan{decisions: decisions, orphans: make(map[int]Orphan)}
+	p := Plan{Decisions: decisions, orphans: make(map[int]Orphan)}
 	groups := make(map[string][]int)
 	for i, d := range decisions {
 		if d.Verdict != Orphaned {
 			continue
 		}
-		p.due = append(p.due, i)
+		p.Due = append(p.Due, i)
 		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
 		if group := d.Allocation.Group; group != "" {
 			groups[group] = append(groups[group], i)
@@ -61,61 +65,70 @@ func MakePlan(decisions []Decision) Plan {
 	return p
 }
 
-// after returns the plan of a run that has already released this many addresses. The
+// After returns the plan of a run that has already released this many addresses. The
 // limits apply to all rounds of a run together.
-func (p Plan) after(released int) Plan {
+func (p Plan) After(released int) Plan {
 	p.before = released
 	return p
 }
 
-// beside returns the plan of decisions without those that were left out.
-func (p Plan) beside(left Omitted) Plan {
+// Beside returns the plan of decisions without those that were left out.
+func (p Plan) Beside(left Omitted) Plan {
 	p.inUse, p.inUseBeside = addressesIn(left.Selected), addressesIn(left.Others)
 	return p
 }
 
 // Orphans returns the orphans that the plan releases, in the order of the decisions.
 func (p Plan) Orphans() []Orphan {
-	orphans := make([]Orphan, len(p.due))
-	for n, i := range p.due {
+	orphans := make([]Orphan, len(p.Due))
+	for n, i := range p.Due {
 		orphans[n] = p.orphans[i]
 	}
 	return orphans
 }
 
-// object returns the API object of the pool of a decision, by index; the zero Object if it
+// Object returns the API object of the pool of a decision, by index; the zero Object if it
 // has none.
-func (p Plan) object(i int) Object {
-	d := p.decisions[i]
-	if o := d.facts.pool(d.Allocation).Object; o != nil {
+func (p Plan) Object(i int) Object {
+	d := p.Decisions[i]
+	if o := d.facts.Pool(d.Allocation).Object; o != nil {
 		return *o
 	}
 	return Object{}
 }
 
-// pool returns the name of the pool of a decision, by index.
-func (p Plan) pool(i int) string { return p.decisions[i].Allocation.Pool }
+// Orphan returns the orphan of a decision, by index; the zero Orphan if it is none.
+func (p Plan) Orphan(i int) Orphan { return p.orphans[i] }
 
-// of returns the indices of the orphans of one backend.
-func (p Plan) of(backend string) []int {
+// PoolSize returns how many allocations the pool of a decision has, by index.
+func (p Plan) PoolSize(i int) int {
+	d := p.Decisions[i]
+	return len(d.facts.Pool(d.Allocation).Allocations)
+}
+
+// Pool returns the name of the pool of a decision, by index.
+func (p Plan) Pool(i int) string { return p.Decisions[i].Allocation.Pool }
+
+// Of returns the indices of the orphans of one backend.
+func (p Plan) Of(backend string) []int {
 	var due []int
-	for _, i := range p.due {
-		if p.decisions[i].Allocation.Backend == backend {
+	for _, i := range p.Due {
+		if p.Decisions[i].Allocation.Backend == backend {
 			due = append(due, i)
 		}
 	}
 	return due
 }
 
-// only returns the plan without the orphans that are not in the set.
-func (p Plan) only(set map[int]bool) Plan {
+// Only returns the plan without the orphans that are not in the set.
+func (p Plan) Only(set map[int]bool) Plan {
 	var due []int
-	for _, i := range p.due {
+	for _, i := range p.Due {
 		if set[i] {
 			due = append(due, i)
 		}
 	}
-	p.due = due
+	p.Due = due
 	return p
 }
 
@@ -128,8 +141,8 @@ func (p Plan) addresses() (planned, all int) {
 	if p.selected == nil {
 		all += p.inUseBeside
 	}
-	for i, d := range p.decisions {
-		if !d.Allocation.HoldsAddress() || !p.selects(i) {
+	for i, d := range p.Decisions {
+		if !d.Allocation.HoldsAddress() || !p.Selects(i) {
 			continue
 		}
 		all++

@@ -3,7 +3,6 @@ package reaper
 import (
 	"math/big"
 	"net/netip"
-	"slices"
 )
 
 // An Object names an object of the Kubernetes API. Namespace is empty for a
@@ -44,25 +43,3 @@ type Pool struct {
 
 	Allocations []Allocation
 }
-
-// A poolList collects pools. A slice that grows would be copied again and again, where each
-// overlapping-range reservation is a pool.
-type poolList struct{ blocks [][]Pool }
-
-// poolBlock is how many pools a block has.
-const poolBlock = 256
-
-// add adds a pool.
-func (l *poolList) add(p Pool) {
-	last := len(l.blocks) - 1
-	if last < 0 || len(l.blocks[last]) == poolBlock {
-		l.blocks, last = append(l.blocks, nil), last+1
-	}
-	l.blocks[last] = append(l.blocks[last], p)
-}
-
-// empty reports whether there are none.
-func (l *poolList) empty() bool { return len(l.blocks) == 0 }
-
-// all returns the pools in their order.
-func (l *poolList) all() []Pool { return slices.Concat(l.blocks...) }

@@ -199,11 +199,3 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 	}
 	return d
 }
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}

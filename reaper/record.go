@@ -13,13 +13,13 @@ import (
 // journal writes the records of the plan's orphans. It returns the plan without those
 // that are not in the journal.
 func (r *run) journal(ctx context.Context, plan Plan) Plan {
-	if len(plan.due) == 0 {
+	if len(plan.Due) == 0 {
 		return plan
 	}
-	stored := make(map[int]json.RawMessage, len(plan.due))
-	recorded := make(map[int]bool, len(plan.due))
+	stored := make(map[int]json.RawMessage, len(plan.Due))
+	recorded := make(map[int]bool, len(plan.Due))
 	for _, b := range r.Backends {
-		due := plan.of(b.Name())
+		due := plan.Of(b.Name())
 		if len(due) == 0 {
 			continue
 		}
@@ -39,7 +39,7 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 		}
 	}
 	r.dropGroups(plan, recorded)
-	plan = plan.only(recorded)
+	plan = plan.Only(recorded)
 	return r.writeJournal(ctx, plan, stored)
 }
 
@@ -47,23 +47,23 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 // the orphans whose records the journal cannot store.
 func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.RawMessage) Plan {
 	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
-	for len(plan.due) > 0 {
+	for len(plan.Due) > 0 {
 		err := r.Journals.Write(ctx, run, r.records(plan, stored))
 		if err == nil {
 			return plan
 		}
 		var unfit *UnfitError
 		if errors.As(err, &unfit) {
-			if fitting := r.dropUnfit(plan, unfit); len(fitting.due) < len(plan.due) {
+			if fitting := r.dropUnfit(plan, unfit); len(fitting.Due) < len(plan.Due) {
 				plan = fitting
 				continue
 			}
 		}
 		r.failAndWarn(fmt.Errorf("nothing is released without a journal: %w", err))
-		for _, i := range plan.due {
+		for _, i := range plan.Due {
 			r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
 		}
-		return plan.only(nil)
+		return plan.Only(nil)
 	}
 	return plan
 }
@@ -71,25 +71,25 @@ func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.R
 // dropUnfit returns the plan without the orphans whose records the journal cannot store,
 // and without their siblings.
 func (r *run) dropUnfit(plan Plan, unfit *UnfitError) Plan {
-	fits := make(map[int]bool, len(plan.due))
-	for n, i := range plan.due {
+	fits := make(map[int]bool, len(plan.Due))
+	for n, i := range plan.Due {
 		err := unfit.Records[n]
 		if err == nil {
 			fits[i] = true
 			continue
 		}
 		r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
-		r.fail(fmt.Errorf("%s: not released: %w", plan.decisions[i].Allocation.Backend, err))
+		r.fail(fmt.Errorf("%s: not released: %w", plan.Decisions[i].Allocation.Backend, err))
 	}
 	r.dropGroups(plan, fits)
-	return plan.only(fits)
+	return plan.Only(fits)
 }
 
 // records returns one record for each orphan of the plan. The stored data is by index.
 func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
-	records := make([]Record, len(plan.due))
-	for n, i := range plan.due {
-		a, e := plan.decisions[i].Allocation, r.report.Entries[i]
+	records := make([]Record, len(plan.Due))
+	for n, i := range plan.Due {
+		a, e := plan.Decisions[i].Allocation, r.report.Entries[i]
 		records[n] = Record{Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
 	}
 	return records
@@ -100,7 +100,7 @@ func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
 func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMessage, error) {
 	allocations := make([]Allocation, len(due))
 	for n, i := range due {
-		allocations[n] = *plan.decisions[i].Allocation
+		allocations[n] = *plan.Decisions[i].Allocation
 	}
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
@@ -111,7 +111,7 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 		return err
 	})
 	if err == nil && len(stored) != len(allocations) {
-		err = errNoAnswer
+		err = ErrNoAnswer
 	}
 	return stored, err
 }
@@ -120,13 +120,13 @@ func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMes
 // recorded. A group is released together or not at all.
 func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
 	broken := make(map[string]bool)
-	for _, i := range plan.due {
-		if a := plan.decisions[i].Allocation; !recorded[i] && a.Group != "" {
+	for _, i := range plan.Due {
+		if a := plan.Decisions[i].Allocation; !recorded[i] && a.Group != "" {
 			broken[a.Group] = true
 		}
 	}
-	for _, i := range plan.due {
-		if a := plan.decisions[i].Allocation; recorded[i] && broken[a.Group] {
+	for _, i := range plan.Due {
+		if a := plan.Decisions[i].Allocation; recorded[i] && broken[a.Group] {
 			delete(recorded, i)
 			r.settle(i, Kept, fmt.Errorf("%w: a sibling is not in the journal", ErrKept))
 		}

@@ -41,6 +41,6 @@ func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error
 		return nil
 	}
 	limit.Released = len(r.earlier)
-	r.report.Refuse(plan.due, limit.Refusals())
+	r.report.Refuse(plan.Due, limit.Refusals())
 	return limit
 }

@@ -15,26 +15,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// errNoAnswer says that a backend broke its contract.
-var errNoAnswer = errors.New("the backend did not answer for every allocation")
-
 // release carries out the plan, backend by backend in their order, because the release
 // of one store may rest on that of another. Pools of one backend are released
 // concurrently.
 func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 	r.begun = nil
-	settled := r.newMeter("settled", len(plan.due))
+	settled := r.newMeter("settled", len(plan.Due))
 	for _, b := range r.Backends {
 		r.releaseBackend(ctx, b, plan, confirmer, settled)
 		r.mend(ctx, b, plan)
 		r.doubtReleases(b, plan)
 	}
-	for _, i := range plan.due {
+	for _, i := range plan.Due {
 		if e := r.report.Entries[i]; e.Outcome == Released {
-			if plan.decisions[i].Allocation.HoldsAddress() {
+			if plan.Decisions[i].Allocation.HoldsAddress() {
 				r.spent++
 			}
-			r.released = append(r.released, Release{plan.object(i), e})
+			r.released = append(r.released, Release{plan.Object(i), e})
 		}
 	}
 }
@@ -46,21 +43,21 @@ const batchesAtOnce = 2
 // releaseBackend releases the orphans of one backend, in batches of whole pools.
 func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer, settled *meter) {
 	var due []int
-	for _, i := range plan.of(b.Name()) {
-		if err := r.afterProtected(plan.decisions[i]); err != nil {
+	for _, i := range plan.Of(b.Name()) {
+		if err := r.afterProtected(plan.Decisions[i]); err != nil {
 			r.settle(i, Kept, err)
 			continue
 		}
 		due = append(due, i)
 	}
-	pools := byPool(due, plan.pool)
+	pools := ByPool(due, plan.Pool)
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
 	sender := &sender{backend: b, plan: plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 	var g errgroup.Group
 	g.SetLimit(batchesAtOnce)
-	for _, some := range together(plan.largestFirst(pools)) {
+	for _, some := range together(largestFirst(plan, pools)) {
 		g.Go(func() error {
 			for batch := range slices.Chunk(some, MaxBatch) {
 				r.releaseBatch(ctx, sender, batch)
@@ -86,34 +83,10 @@ func together(pools [][]int) (some [][]int) {
 	return some
 }
 
-// size returns how many allocations the pool of some orphans has, which are given by their
-// indices.
-func (p Plan) size(pool []int) int {
-	d := p.decisions[pool[0]]
-	return len(d.facts.pool(d.Allocation).Allocations)
-}
-
-// largestFirst returns the pools with the largest ones first, each by the indices of its
-// orphans. Pools of one size stay in their order.
-func (p Plan) largestFirst(pools [][]int) [][]int {
-	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.size(b) - p.size(a) })
-}
-
-// byPool groups indices by pool. The pools are in the order of their first index, and
-// the indices of each pool stay in their order.
-func byPool(indices []int, poolOf func(i int) string) [][]int {
-	var pools [][]int
-	place := make(map[string]int)
-	for _, i := range indices {
-		at, known := place[poolOf(i)]
-		if !known {
-			at = len(pools)
-			place[poolOf(i)] = at
-			pools = append(pools, nil)
-		}
-		pools[at] = append(pools[at], i)
-	}
-	return pools
+// largestFirst returns the pools of a plan with the largest ones first, each by the indices of
+// its orphans. Pools of one size stay in their order.
+func largestFirst(p Plan, pools [][]int) [][]int {
+	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.PoolSize(b[0]) - p.PoolSize(a[0]) })
 }
 
 // afterProtected returns an error unless all allocations that this one protects have
@@ -171,7 +144,7 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 		}
 		asked = 0
 		for _, err := range last {
-			asked = max(asked, retryAfter(err))
+			asked = max(asked, RetryAfter(err))
 		}
 		return retry.RetryableError(last[0])
 	})
@@ -193,8 +166,8 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 // failPools keeps a failure for each pool of the releases, by index, that have an error: how
 // many they are, and the first error.
 func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string) {
-	for _, pool := range byPool(indices, plan.pool) {
-		first := plan.decisions[pool[0]].Allocation
+	for _, pool := range ByPool(indices, plan.Pool) {
+		first := plan.Decisions[pool[0]].Allocation
 		r.fail(&PoolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
 	}
 }
@@ -212,9 +185,9 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 	defer s.room.Release(takes)
 	orphans := make([]Orphan, len(batch))
 	for n, i := range batch {
-		orphans[n] = s.plan.orphans[i]
+		orphans[n] = s.plan.Orphan(i)
 	}
-	hurried := freshnessOf(orphans) == Freshness
+	hurried := FreshnessOf(orphans) == Freshness
 	if hurried {
 		ctx = Unqueued(ctx)
 	}
@@ -230,11 +203,11 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 		return answers
 	}
 	if !hurried {
-		ctx = SendBy(ctx, firstToExpire(valid))
+		ctx = SendBy(ctx, FirstToExpire(valid))
 	}
 	released := s.backend.Release(ctx, valid)
 	for n := range valid {
-		answers[where[n]] = errNoAnswer
+		answers[where[n]] = ErrNoAnswer
 		if n < len(released) {
 			answers[where[n]] = released[n]
 		}
@@ -317,7 +290,7 @@ func (r *run) begunWith(undecided []int, why []error) {
 func (r *run) doubtReleases(b Backend, plan Plan) {
 	var doubtful []int
 	because := make(map[int]error)
-	for _, i := range plan.of(b.Name()) {
+	for _, i := range plan.Of(b.Name()) {
 		e := &r.report.Entries[i]
 		lost := r.begun[i]
 		if !errors.Is(lost, ErrLost) || e.Outcome == Released || e.Outcome == Failed {
@@ -327,7 +300,7 @@ func (r *run) doubtReleases(b Backend, plan Plan) {
 		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
 		doubtful = append(doubtful, i)
 		r.settle(i, Failed, because[i])
-		if plan.decisions[i].Allocation.HoldsAddress() {
+		if plan.Decisions[i].Allocation.HoldsAddress() {
 			r.spent++
 		}
 	}
@@ -342,10 +315,10 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 	if !ok {
 		return
 	}
-	for i, d := range plan.decisions {
+	for i, d := range plan.Decisions {
 		outcome := r.report.Entries[i].Outcome
 		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
-		left := d.Verdict == Orphaned && !plan.selects(i)
+		left := d.Verdict == Orphaned && !plan.Selects(i)
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.NamesPod() || ctx.Err() != nil {
 			continue
 		}
@@ -359,4 +332,10 @@ func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
 			r.settle(i, Returned, nil)
 		}
 	}
+}
+
+// isLate reports whether an answer says that there was too little time for a batch.
+func isLate(err error) bool {
+	var expired *ExpiredError
+	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }

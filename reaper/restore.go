@@ -196,7 +196,7 @@ func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, 
 		}
 	}
 	poolOf := func(i int) string { return r.records[i].Pool }
-	for _, pool := range byPool(mine, poolOf) {
+	for _, pool := range ByPool(mine, poolOf) {
 		for batch := range slices.Chunk(pool, MaxBatch) {
 			r.restoreBatch(ctx, b, poolOf(batch[0]), batch)
 		}
@@ -247,7 +247,7 @@ func (r *restoreCall) attempt(ctx context.Context, b Backend, pool string, batch
 	}
 	errs := r.ask(b)(ctx, pool, records)
 	for n, i := range batch {
-		err := errNoAnswer
+		err := ErrNoAnswer
 		if n < len(errs) {
 			err = errs[n]
 		}

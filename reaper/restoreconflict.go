@@ -88,7 +88,7 @@ func (o occupancy) compete(a, b *Allocation) bool {
 	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
 	}
-	here, there := o.facts.pool(a).Network, o.facts.pool(b).Network
+	here, there := o.facts.Pool(a).Network, o.facts.Pool(b).Network
 	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
 }
 

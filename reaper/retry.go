@@ -21,17 +21,17 @@ func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
 // does not understand it.
 var ErrRefused = errors.New("refused")
 
-// again makes an error of a Cluster wrap ErrAgain, unless it wraps ErrRefused.
-func again(err error) error {
+// Again makes an error of a Cluster wrap ErrAgain, unless it wraps ErrRefused.
+func Again(err error) error {
 	if err == nil || errors.Is(err, ErrAgain) || errors.Is(err, ErrRefused) {
 		return err
 	}
 	return &RetryAfterError{Err: err}
 }
 
-// retryAfter returns how long to wait before the next request to the store; 0 if the
+// RetryAfter returns how long to wait before the next request to the store; 0 if the
 // store does not say.
-func retryAfter(err error) time.Duration {
+func RetryAfter(err error) time.Duration {
 	var wait *RetryAfterError
 	if errors.As(err, &wait) {
 		return wait.After

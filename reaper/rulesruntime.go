@@ -5,11 +5,6 @@ import (
 	"time"
 )
 
-// nodeMinAge is the age below which no allocation on a node is suspected. A runtime calls
-// the network's ADD before it stores the sandbox, and the kubelet gives it twice two
-// minutes for that.
-const nodeMinAge = 10 * time.Minute
-
 // NodeRules returns the table for allocations on a node, in the order in which its rules are
 // asked. The container runtime decides about them: it knows its sandboxes better than the
 // state of pods tells. A pod that shows the address only keeps it.
@@ -25,15 +20,6 @@ func NodeRules() []Rule {
 		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
 			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one."},
 	})
-}
-
-// minAge returns the age below which the allocation is not suspected.
-func (f *Facts) minAge(a *Allocation) time.Duration {
-	minAge := f.terms(a).MinAge
-	if a.ByRuntime {
-		return max(minAge, nodeMinAge)
-	}
-	return minAge
 }
 
 func namesNoSandbox(_ *Facts, a *Allocation) (Ruling, bool) {

@@ -134,25 +134,25 @@ func bondsOf(a *Allocation) []bond {
 	return bonds
 }
 
-// within returns the plan without the orphans that are not selected, and without those
+// Within returns the plan without the orphans that are not selected, and without those
 // that protect an allocation that stays. Which are selected is by index; nil for all.
-func (p Plan) within(selected []bool) Plan {
+func (p Plan) Within(selected []bool) Plan {
 	if selected == nil {
 		return p
 	}
 	p.selected = selected
-	due := make(map[int]bool, len(p.due))
-	for _, i := range p.due {
+	due := make(map[int]bool, len(p.Due))
+	for _, i := range p.Due {
 		due[i] = selected[i]
 	}
-	for _, i := range p.due {
+	for _, i := range p.Due {
 		stays := func(protected int) bool { return !due[protected] }
-		if due[i] && slices.ContainsFunc(p.decisions[i].After, stays) {
+		if due[i] && slices.ContainsFunc(p.Decisions[i].After, stays) {
 			due[i] = false // it has no group: it is no allocation of an ADD
 		}
 	}
-	return p.only(due)
+	return p.Only(due)
 }
 
-// selects reports whether the plan is about the allocation of a decision, by index.
-func (p Plan) selects(i int) bool { return p.selected == nil || p.selected[i] }
+// Selects reports whether the plan is about the allocation of a decision, by index.
+func (p Plan) Selects(i int) bool { return p.selected == nil || p.selected[i] }

@@ -30,3 +30,29 @@ func ClockTolerance(p policy.Policy) time.Duration {
 	}
 	return max(shortest/10, leastTolerance)
 }
+
+const (
+	// defaultTermination is the termination grace period of a pod that names none
+	// (DefaultTerminationGracePeriodSeconds in k8s.io/api/core/v1).
+	defaultTermination = 30 * time.Second
+
+	// endMargin is what a kubelet gets beyond that, to notice the deletion and to end
+	// the sandbox.
+	endMargin = time.Minute
+)
+
+// lateNews is how far a node may be back already, or by its own clock not yet, while its
+// kubelet may still be ending pods.
+const lateNews = 15 * time.Minute
+
+// mostOfGone is how long an allocation waits at most for the pods of a node that is gone: its
+// machine may still run, and no run knows it.
+const mostOfGone = time.Hour
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

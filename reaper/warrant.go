@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -19,42 +18,57 @@ const (
 	FreshnessNeverAdopted = 20 * time.Second
 )
 
-// freshness returns how old the look may be by which the allocation is released.
-func (a *Allocation) freshness() time.Duration {
+// Freshness returns how old the look may be by which the allocation is released.
+func (a *Allocation) Freshness() time.Duration {
 	if a.NeverAdopted {
 		return FreshnessNeverAdopted
 	}
 	return Freshness
 }
 
-// A Warrant is the permission to release one orphan. Only Confirmer.Confirm and Renew
-// make one. It expires, by the monotonic or by the wall clock: see Freshness. The zero
-// Warrant permits nothing.
+// A Warrant is the permission to release one allocation. It expires, by the monotonic or by the
+// wall clock: see Freshness. The zero Warrant permits nothing.
 type Warrant struct {
-	orphan    Orphan
-	confirmed time.Time // when the second look began
-	by        *Confirmer
+	allocation *Allocation
+	looked     time.Time
+	by         Renewer
 }
+
+// A Renewer gave warrants, and looks at their owners again.
+type Renewer interface {
+	// Renew is the function Renew for warrants that it gave.
+	Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error)
+}
+
+// NewWarrant returns a warrant by a look at the owner of the allocation that began at the given
+// time. Only the second look of a run may call it: a test of the imports proves that.
+func NewWarrant(a *Allocation, looked time.Time, by Renewer) Warrant { return Warrant{a, looked, by} }
 
 // Allocation returns the allocation that may be released, as it was listed. A backend
 // calls it right before the write. The error wraps ErrNoWarrant for the zero Warrant,
-// and ErrAgain if the warrant has expired.
+// and ErrAgain if the warrant has expired: then it is an *ExpiredError.
 func (w Warrant) Allocation() (Allocation, error) {
-	if w.confirmed.IsZero() {
+	if w.allocation == nil || w.looked.IsZero() {
 		return Allocation{}, ErrNoWarrant
 	}
-	allocation := w.orphan.Allocation()
-	if age := ageOf(w.confirmed, time.Now()); age > allocation.freshness() {
-		return Allocation{}, expiredError{age.Round(time.Millisecond)}
+	if age := ageOf(w.looked, time.Now()); age > w.allocation.Freshness() {
+		return Allocation{}, &ExpiredError{age.Round(time.Millisecond)}
 	}
-	return allocation, nil
+	return *w.allocation, nil
 }
 
-// firstToExpire returns when the first of some valid warrants expires.
-func firstToExpire(ws []Warrant) time.Time {
+// For returns the allocation of the warrant, also after it has expired; nil for the zero
+// Warrant. It is not a permission.
+func (w Warrant) For() *Allocation { return w.allocation }
+
+// Looked returns when the look of the warrant began; zero for the zero Warrant.
+func (w Warrant) Looked() time.Time { return w.looked }
+
+// FirstToExpire returns when the first of some valid warrants expires.
+func FirstToExpire(ws []Warrant) time.Time {
 	var first time.Time
 	for _, w := range ws {
-		if end := w.confirmed.Add(w.orphan.allocation.freshness()); first.IsZero() || end.Before(first) {
+		if end := w.looked.Add(w.allocation.Freshness()); first.IsZero() || end.Before(first) {
 			first = end
 		}
 	}
@@ -68,22 +82,16 @@ func ageOf(looked, now time.Time) time.Duration {
 	return max(now.Sub(looked), now.Round(0).Sub(looked.Round(0)))
 }
 
-// An expiredError says how old a warrant is. It wraps ErrAgain.
-type expiredError struct{ age time.Duration }
+// An ExpiredError says how old a warrant is. It wraps ErrAgain.
+type ExpiredError struct{ Age time.Duration }
 
 // Error names the age.
-func (e expiredError) Error() string {
-	return fmt.Sprintf("%v: the second look was %v ago", ErrAgain, e.age)
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("%v: the second look was %v ago", ErrAgain, e.Age)
 }
 
 // Unwrap returns ErrAgain.
-func (e expiredError) Unwrap() error { return ErrAgain }
-
-// isLate reports whether an answer says that there was too little time for a batch.
-func isLate(err error) bool {
-	var expired expiredError
-	return errors.As(err, &expired) || errors.Is(err, errSlow)
-}
+func (e *ExpiredError) Unwrap() error { return ErrAgain }
 
 // Renew is the function Renew for one warrant.
 func (w Warrant) Renew(ctx context.Context) (Warrant, error) {
@@ -93,24 +101,25 @@ func (w Warrant) Renew(ctx context.Context) (Warrant, error) {
 
 // Renew looks at the owners of all warrants again, together, by a look that begins after the
 // call. It returns a fresh warrant or an error for each, in the same order. It is for stores
-// whose release takes several writes. Its errors are those of Confirmer.Confirm. The error
+// whose release takes several writes. Its errors are those of the second look: they wrap
+// ErrReturned, ErrKept or ErrAgain, or none of them if no later look can succeed. The error
 // of the zero Warrant wraps ErrNoWarrant.
 func Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error) {
 	fresh, errs := make([]Warrant, len(ws)), make([]error, len(ws))
-	given := make(map[*Confirmer][]int)
+	given := make(map[Renewer][]int)
 	for i, w := range ws {
-		if w.confirmed.IsZero() {
+		if w.looked.IsZero() {
 			errs[i] = ErrNoWarrant
 			continue
 		}
 		given[w.by] = append(given[w.by], i)
 	}
 	for by, indices := range given {
-		orphans := make([]Orphan, len(indices))
+		theirs := make([]Warrant, len(indices))
 		for n, i := range indices {
-			orphans[n] = ws[i].orphan
+			theirs[n] = ws[i]
 		}
-		renewed, answers := by.renew(ctx, orphans)
+		renewed, answers := by.Renew(ctx, theirs)
 		for n, i := range indices {
 			fresh[i], errs[i] = renewed[n], answers[n]
 		}

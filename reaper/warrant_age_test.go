@@ -27,7 +27,7 @@ func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 		}))
 		monotonic, wall := ages.Draw(t, "by the monotonic clock"), ages.Draw(t, "by the wall clock")
 		began := looked(t, time.Now(), monotonic, wall)
-		_, err := ws[0].LookedAt(began).Allocation()
+		_, err := lookedAt(ws[0], began).Allocation()
 		switch old := max(monotonic, wall); {
 		case old > reaper.Freshness && !errors.Is(err, reaper.ErrAgain):
 			t.Errorf("%v, want ErrAgain", err)

@@ -77,36 +77,3 @@ func TestAdditionsChangeOnlyFreeOffsets(t *testing.T) {
 		}
 	})
 }
-
-// Of any record, Restore adds only the record's own entry.
-func FuzzPoolRecord(f *testing.F) {
-	f.Add("4", "10.0.0.4", entry4)
-	f.Add("+4", "10.0.0.4", `{"id":"c4"}`)
-	f.Add("6", "10.0.0.6", `null`)
-	f.Fuzz(func(t *testing.T, key, ip, stored string) {
-		r := reaper.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: ip, Stored: json.RawMessage(stored)}
-		good, errs := checkRecords(PoolsName, aPool, []reaper.Record{r}, func(r reaper.Record) error { return checkAllocation(r.Stored) })
-		p, err := readPool(json.RawMessage(reapedPool("")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (len(good) == 1) != (errs[0] == nil) {
-			t.Fatalf("%d good records and the answer %v", len(good), errs[0])
-		}
-		if len(good) == 0 || p.checkFree(p.keys(), r) != nil {
-			return
-		}
-		body, err := json.Marshal(p.additions(good))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var patch []operation
-		if err := json.Unmarshal(body, &patch); err != nil {
-			t.Fatal(err)
-		}
-		at, err := addressAt(p.prefix, strings.TrimPrefix(patch[1].Path, "/spec/allocations/"))
-		if len(patch) != 2 || err != nil || at.String() != ip || !sameJSON(patch[1].Value, json.RawMessage(stored)) {
-			t.Errorf("the record of %q becomes the patch %s", key, body)
-		}
-	})
-}

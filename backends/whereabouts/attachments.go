@@ -26,7 +26,7 @@ const (
 // listExclusions returns what the network attachments of all namespaces exclude. It
 // returns nothing if the API server does not serve network attachments. The client
 // may be of another API group.
-func listExclusions(ctx context.Context, client rest.Interface) (exclusions, error) {
+func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, error) {
 	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
 	})
@@ -34,7 +34,7 @@ func listExclusions(ctx context.Context, client rest.Interface) (exclusions, err
 		err = notServed(ctx, client)
 	}
 	if err != nil {
-		return exclusions{}, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
+		return nil, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
 	}
 	return readExclusions(items), nil
 }
@@ -68,8 +68,8 @@ func serves(groups metav1.APIGroupList, version string) bool {
 
 // readExclusions decodes network attachments. One that cannot be decoded may exclude
 // any address of the ranges that it names, and no other.
-func readExclusions(items []json.RawMessage) exclusions {
-	var all exclusions
+func readExclusions(items []json.RawMessage) *exclusions {
+	all := new(exclusions)
 	for _, item := range items {
 		var o object
 		if err := kube.Decode(item, &o); err != nil {

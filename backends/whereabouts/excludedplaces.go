@@ -1,109 +1,75 @@
 package whereabouts
 
 import (
-	"cmp"
 	"net/netip"
-	"slices"
-	"sort"
-	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// excludedPlaces say for one place after another what its attachments exclude. A tenant may write
-// thousands of attachments of one range, which has thousands of allocations, so the
-// attachments of a place are sorted once. excludedPlaces are safe for concurrent use.
-type excludedPlaces struct {
-	mu     sync.Mutex
-	places map[place]*excludedPlace
-	given  map[string]reaper.Spans // what the plugin surely gives to pods, by network
-}
-
-// An excludedPlace has what the attachments without slices keep at one place.
+// An excludedPlace has what attachments protect at one place. An attachment that excludes an
+// address protects it where the attachment itself would give it, unless the plugin gives the
+// same address to pods of another attachment. An attachment that cannot be decoded may exclude
+// all that it names.
 type excludedPlace struct {
-	broken   reach // of attachments that cannot be decoded: all that they may exclude
-	excluded reach
+	protected reaper.Spans
+	by        []excluding
 }
 
-// at returns what is excluded at a place.
-func (k *excludedPlaces) at(at place, all exclusions) *excludedPlace {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at.in = asRange(at.in)
-	found := k.places[at]
-	if found == nil {
-		found = newExcludedPlace(at, all)
-		k.places[at] = found
-	}
-	return found
+// An excluding is a range of an attachment, with what it excludes at a place.
+type excluding struct {
+	reaper.Spans
+	*attachedRange
 }
 
-func newExcludedPlace(at place, all exclusions) *excludedPlace {
+// newPlace returns what is excluded at a place.
+func (all *exclusions) newPlace(at place) excludedPlace {
 	var k excludedPlace
-	keeping := all.keepingAt(at)
-	for i := range keeping {
-		switch r := &keeping[i]; {
-		case r.sliced || !r.mayBeOf(at, r.from.Addr()):
-		case r.broken != nil:
-			// Of several, the last one is named.
-			k.broken = append(k.broken, reached{reaper.SpanOf(r.from), r, -i})
+	for i := range all.ranges {
+		r := &all.ranges[i]
+		if !r.mayBeOf(at) || r.broken == nil && len(r.exclude) == 0 {
+			continue
+		}
+		excluded := r.exclude.Within(r.from)
+		if r.broken != nil {
+			excluded = reaper.Spans{reaper.SpanOf(r.from)}
+		}
+		if r.sliced && !r.anyNetwork {
+			excluded = excluded.Without(all.givenBy(r.source()))
+		}
+		k.protected = append(k.protected, excluded...)
+		k.by = append(k.by, excluding{excluded, r})
+	}
+	k.protected = reaper.NewSpans(k.protected...).Without(all.givenBy(source{network: at.network}))
+	return k
+}
+
+// protection says what protects an address; it is empty if nothing does.
+func (k excludedPlace) protection(ip netip.Addr) string {
+	if !k.protected.Contains(ip) {
+		return ""
+	}
+	for _, by := range k.by {
+		switch {
+		case !by.Contains(ip):
+		case by.broken != nil:
+			return "the network attachment " + by.attachment + " may exclude it: " + by.broken.Error()
 		default:
-			for _, s := range r.exclude.Within(r.from) {
-				k.excluded = append(k.excluded, reached{s, r, i})
-			}
+			return "excluded by the network attachment " + by.attachment
 		}
 	}
-	k.broken.sort()
-	k.excluded.sort()
-	return &k
+	return ""
 }
 
-// gives reports whether the plugin surely gives the address to pods of a network.
-func (k *excludedPlaces) gives(network string, ip netip.Addr, giving []attachedRange) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.given == nil {
-		spans := make(map[string][]reaper.Span)
-		for _, r := range giving {
-			name := cmp.Or(r.network, unnamed)
-			spans[name] = append(spans[name], reaper.NewSpans(reaper.Span{First: r.first, Last: r.last}).Without(r.exclude)...)
-		}
-		k.given = make(map[string]reaper.Spans, len(spans))
-		for name, of := range spans {
-			k.given[name] = reaper.NewSpans(of...)
-		}
+// wholeProtection says what protects every address that a pool of the range can give;
+// it is empty if the pool can give an address that nothing protects. If several
+// attachments do together, it names one that protects the first address.
+func (k excludedPlace) wholeProtection(in netip.Prefix) string {
+	usable := handedOut(in)
+	if len(usable) == 0 { // an older version of the plugin may have given an address
+		usable = reaper.Spans{reaper.SpanOf(in)}
 	}
-	return k.given[network].Contains(ip)
-}
-
-// A reach has spans of attachments, sorted by their first addresses. After sort, each carries
-// the span that reaches farthest so far.
-type reach []reached
-
-// A reached is a span of an attachment. Of equal spans, that of the lower order counts.
-type reached struct {
-	reaper.Span
-	by    *attachedRange
-	order int
-}
-
-// sort prepares the questions.
-func (r reach) sort() {
-	slices.SortFunc(r, func(a, b reached) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.order, b.order)) })
-	for i := range r {
-		if i > 0 && r[i].Last.Compare(r[i-1].Last) <= 0 {
-			first := r[i].First
-			r[i] = r[i-1]
-			r[i].First = first // for the search; the span begins before it
-		}
+	if len(usable.Without(k.protected)) > 0 {
+		return ""
 	}
-}
-
-// over returns an attachment of which a span has the address.
-func (r reach) over(ip netip.Addr) (*attachedRange, bool) {
-	behind := sort.Search(len(r), func(i int) bool { return ip.Less(r[i].First) })
-	if behind == 0 || r[behind-1].Last.Less(ip) {
-		return nil, false
-	}
-	return r[behind-1].by, true
+	return k.protection(usable[0].First)
 }

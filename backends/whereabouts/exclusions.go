@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"net/netip"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
@@ -38,17 +37,12 @@ type attachedRange struct {
 	broken error
 }
 
-// exclusions are what all network attachments exclude.
+// exclusions are what all network attachments exclude. They are for one goroutine.
 type exclusions struct {
-	keeping []attachedRange                  // those that exclude addresses, or may exclude some
-	byRange map[netip.Prefix][]attachedRange // the keeping ones that are not sliced
-	sliced  []attachedRange                  // the keeping ones that are
-	kept    *excludedPlaces                  // of the keeping ones; nil without any attachment
-
-	giving       []attachedRange // those that surely give addresses to pods, and are not sliced
-	givingSlices []attachedRange // those that do, and are
-	ranges       []attachedRange // all of them
-	broken       []error         // a *reaper.ObjectError for each attachment that cannot be decoded
+	ranges []attachedRange         // of all attachments
+	broken []error                 // a *reaper.ObjectError for each attachment that cannot be decoded
+	places map[place]excludedPlace // those that were asked for
+	given  map[source]reaper.Spans // what the plugin surely gives to pods
 }
 
 // A place is a pool from which the plugin gives addresses.
@@ -59,28 +53,10 @@ type place struct {
 
 // add adds the ranges of one attachment.
 func (all *exclusions) add(attachment string, ranges []attachedRange) {
-	if all.byRange == nil {
-		all.byRange = make(map[netip.Prefix][]attachedRange)
-	}
-	all.kept = &excludedPlaces{places: make(map[place]*excludedPlace)}
 	broken := false
 	for _, r := range ranges {
 		r.attachment = attachment
 		all.ranges = append(all.ranges, r)
-		if r.from.IsValid() && (r.broken != nil || len(r.exclude) > 0) {
-			all.keeping = append(all.keeping, r)
-			if r.sliced {
-				all.sliced = append(all.sliced, r)
-			} else {
-				all.byRange[r.from] = append(all.byRange[r.from], r)
-			}
-		}
-		switch {
-		case r.first.IsValid() && r.sliced:
-			all.givingSlices = append(all.givingSlices, r)
-		case r.first.IsValid():
-			all.giving = append(all.giving, r)
-		}
 		if r.broken != nil && !broken {
 			broken = true
 			all.broken = append(all.broken, &reaper.ObjectError{Object: "network attachment " + attachment, Err: r.broken})
@@ -90,7 +66,7 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 
 // beside yields an error for each attachment that cannot be decoded, and then the
 // pools. So the report names the attachment until it is corrected.
-func (all exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reaper.Pool, error] {
+func (all *exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		for _, err := range all.broken {
 			if !yield(reaper.Pool{}, err) {
@@ -103,69 +79,42 @@ func (all exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reap
 
 // protect sets the protection of each excluded address in a pool. The addresses are
 // given at the place.
-func (all exclusions) protect(u *reaper.Pool, at place) {
-	if len(all.keeping) == 0 {
+func (all *exclusions) protect(u *reaper.Pool, at place) {
+	if len(all.ranges) == 0 {
 		return
 	}
+	k := all.at(at)
 	for i := range u.Allocations {
 		if r := &u.Allocations[i]; r.IP.IsValid() {
-			r.Protected = all.protection(at, r.IP)
+			r.Protected = k.protection(r.IP)
 		}
 	}
 	if len(u.Allocations) > 0 && u.Range.IsValid() {
-		u.Protected = all.wholeProtection(at, asRange(u.Range))
+		u.Protected = k.wholeProtection(asRange(u.Range))
 	}
 }
 
-// protection says what protects an address; it is empty if nothing does. An
-// attachment that excludes the address protects it where the attachment itself would
-// give it, unless the plugin gives the same address to pods of another attachment. An
-// attachment that cannot be decoded may exclude all that it names.
-func (all exclusions) protection(at place, ip netip.Addr) string {
-	if len(all.keeping) == 0 {
-		return ""
-	}
-	by, k := "", all.kept.at(at, all)
-	if r, ok := k.broken.over(ip); ok {
-		by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
-	} else if r, ok := k.excluded.over(ip); ok {
-		by = "excluded by the network attachment " + r.attachment
-	}
-	for _, r := range all.sliced {
-		switch {
-		case !r.mayBeOf(at, ip), all.givesSlicesOf(r, ip):
-		case r.broken != nil:
-			by = "the network attachment " + r.attachment + " may exclude it: " + r.broken.Error()
-		case by == "" && r.exclude.Contains(ip):
-			by = "excluded by the network attachment " + r.attachment
+// at returns what is excluded at a place. Pools have thousands of allocations, and tenants may
+// write thousands of attachments, so a place is looked at once.
+func (all *exclusions) at(at place) excludedPlace {
+	at.in = asRange(at.in)
+	k, known := all.places[at]
+	if !known {
+		if all.places == nil {
+			all.places = make(map[place]excludedPlace)
 		}
+		k = all.newPlace(at)
+		all.places[at] = k
 	}
-	if by == "" || all.kept.gives(at.network, ip, all.giving) {
-		return ""
-	}
-	return by
+	return k
 }
 
-// keepingAt returns those of keeping that may be of the place. An attachment that cannot be
-// decoded may have tens of thousands of ranges, so not all of them are asked.
-func (all exclusions) keepingAt(at place) []attachedRange {
-	switch same := all.byRange[asRange(at.in)]; {
-	case !at.in.IsValid():
-		return all.keeping
-	case len(all.sliced) == 0:
-		return same
-	default:
-		return slices.Concat(same, all.sliced)
-	}
-}
-
-// mayBeOf reports whether the address may be one that the plugin gives for the range
-// at the place. The pool of an attachment has its range and its network, or a part of
-// the range and the name of a node. As in supportedBy, that name cannot be told from
-// a network_name.
-func (r attachedRange) mayBeOf(at place, ip netip.Addr) bool {
+// mayBeOf reports whether the plugin may give addresses for the range at the place. The pool
+// of an attachment has its range and its network, or a part of the range and the name of a
+// node. As in supportedBy, that name cannot be told from a network_name.
+func (r attachedRange) mayBeOf(at place) bool {
 	switch {
-	case !r.from.Contains(ip), !r.sliced && at.in.IsValid() && asRange(at.in) != r.from:
+	case !r.from.IsValid(), at.in.IsValid() && (!r.from.Overlaps(at.in) || !r.sliced && at.in != r.from):
 		return false
 	case r.anyNetwork || at.network == "":
 		return true
@@ -183,16 +132,42 @@ func asRange(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// has reports whether the address is among those that the plugin gives for the range.
-func (r attachedRange) has(ip netip.Addr) bool {
-	return r.first.Compare(ip) <= 0 && ip.Compare(r.last) <= 0 && !r.exclude.Contains(ip)
+// gives returns the addresses that the plugin surely gives to pods for the range.
+func (r attachedRange) gives() reaper.Spans {
+	return reaper.NewSpans(reaper.Span{First: r.first, Last: r.last}).Without(r.exclude)
 }
 
-// givesSlicesOf reports whether the plugin surely gives the address to pods of another
-// attachment with the same slices. The pool of a slice has the name of a node, which cannot
-// be told from a network_name. So an attachment with other slices proves nothing.
-func (all exclusions) givesSlicesOf(r attachedRange, ip netip.Addr) bool {
-	return !r.anyNetwork && slices.ContainsFunc(all.givingSlices, func(g attachedRange) bool {
-		return g.network == r.network && g.from == r.from && g.slice == r.slice && g.has(ip)
-	})
+// A source is whence pods get addresses: all ranges of a network, or all with the same slices.
+// The pool of a slice has the name of a node, which cannot be told from a network_name. So an
+// attachment with other slices proves nothing.
+type source struct {
+	network string
+	sliced  bool
+	from    netip.Prefix // of the slices
+	slice   string
+}
+
+// source returns the source to which the range belongs.
+func (r attachedRange) source() source {
+	if r.sliced {
+		return source{r.network, true, r.from, r.slice}
+	}
+	return source{network: cmp.Or(r.network, unnamed)}
+}
+
+// givenBy returns the addresses that the plugin surely gives to pods of a source.
+func (all *exclusions) givenBy(s source) reaper.Spans {
+	if all.given == nil {
+		spans := make(map[source][]reaper.Span)
+		for _, r := range all.ranges {
+			if r.first.IsValid() {
+				spans[r.source()] = append(spans[r.source()], r.gives()...)
+			}
+		}
+		all.given = make(map[source]reaper.Spans, len(spans))
+		for of, some := range spans {
+			all.given[of] = reaper.NewSpans(some...)
+		}
+	}
+	return all.given[s]
 }

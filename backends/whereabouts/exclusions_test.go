@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -117,7 +118,7 @@ func TestExcludeCountsForARangeOfIPv4InIPv6(t *testing.T) {
 
 // protectedBy returns the protected ones of the first six addresses of each pool.
 // Each protection must begin with the text.
-func protectedBy(t *testing.T, excluded exclusions, by string, pools ...ipPool) string {
+func protectedBy(t *testing.T, excluded *exclusions, by string, pools ...ipPool) string {
 	t.Helper()
 	var got []string
 	for _, p := range pools {
@@ -295,7 +296,7 @@ func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
 
 func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
 	got := readExclusions([]json.RawMessage{json.RawMessage(`{"metadata": {"namespace": "shop", "name": "lan"}}`)})
-	if len(got.keeping)+len(got.giving)+len(got.broken) > 0 {
+	if len(got.ranges)+len(got.broken) > 0 {
 		t.Errorf("readExclusions = %+v, want nothing", got)
 	}
 }
@@ -316,7 +317,7 @@ func TestExclusionsByNetworkOfThePool(t *testing.T) {
 		for _, sliced := range []bool{false, true} {
 			r := attachedRange{network: tt.network, from: netip.MustParsePrefix("10.0.0.0/24"), sliced: sliced}
 			want := tt.want && !sliced || tt.sliced && sliced
-			if got := r.mayBeOf(place{network: tt.of}, netip.MustParseAddr("10.0.0.1")); got != want {
+			if got := r.mayBeOf(place{network: tt.of}); got != want {
 				t.Errorf("an exclusion of the network %q, sliced %v, fits a pool of %q: %v, want %v", tt.network, sliced, tt.of, got, want)
 			}
 		}
@@ -330,25 +331,40 @@ func FuzzReadConfig(f *testing.F) {
 	f.Add(`{"plugins": [` + single(`, "ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`) + `]}`)
 	f.Add(`{"ipam": {"type": "whereabouts", "exclude": [""]}}`)
 	f.Fuzz(func(t *testing.T, config string) {
-		var all exclusions
-		all.add("shop/lan", readConfig(config))
-		for _, r := range all.keeping {
+		for _, r := range readConfig(config) {
 			if r.broken == nil && !json.Valid([]byte(config)) {
 				t.Errorf("%v is read from a text that is no JSON", r)
 			}
-			if r.broken == nil && len(r.exclude) == 0 {
-				t.Error("a range excludes nothing")
-			}
 			for _, excluded := range r.exclude {
-				if first := excluded.First; !r.exclude.Contains(first) || r.has(first) {
+				if first := excluded.First; !r.exclude.Contains(first) || r.gives().Contains(first) {
 					t.Errorf("%v is excluded, and its first address is not protected", excluded)
 				}
 			}
-		}
-		for _, r := range all.giving {
-			if !r.from.IsValid() || !r.from.Contains(r.first) || !r.from.Contains(r.last) || r.broken != nil {
+			if r.first.IsValid() && (!r.from.Contains(r.first) || !r.from.Contains(r.last) || r.broken != nil) {
 				t.Errorf("%+v surely gives addresses", r)
 			}
 		}
 	})
+}
+
+// An exclude has the addresses that package net sees in it: the plugin asks that package.
+func TestExcludesHaveWhatPackageNetSees(t *testing.T) {
+	for _, text := range []string{
+		"10.0.0.4/30", "::ffff:10.0.0.4/126", "fd00::4/126", "0.0.0.0/0", "::/0", "::ffff:0:0/95", "255.255.255.0/24", "10.0.0.4/1",
+	} {
+		_, n, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		span, err := parseExclude(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ip := range []string{"10.0.0.3", "10.0.0.4", "10.0.0.7", "10.0.0.8", "fd00::3", "fd00::4", "fd00::8", "255.255.255.255", "128.0.0.0", "::1"} {
+			at := netip.MustParseAddr(ip)
+			if got, want := reaper.NewSpans(span).Contains(at), n.Contains(at.AsSlice()); got != want {
+				t.Errorf("%s in %s: %t, want %t", ip, text, got, want)
+			}
+		}
+	}
 }

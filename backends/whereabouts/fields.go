@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -19,19 +18,6 @@ var (
 	entryFields       = []string{"id", "podref", "ifname", claimField}
 	overlappingFields = []string{"podref", "containerid", "ifname", claimField}
 )
-
-// hasOnly reports whether a stored object surely has no other fields than those of which these
-// are the values. It is a fast answer for almost all objects: without an escape, a field with
-// a text has four quotes, and any other field has two at least.
-func hasOnly(stored json.RawMessage, values ...string) bool {
-	quotes := 0
-	for _, value := range values {
-		if value != "" {
-			quotes += 4
-		}
-	}
-	return !bytes.ContainsRune(stored, '\\') && bytes.Count(stored, []byte{'"'}) == quotes
-}
 
 // unknownField returns the path of a field that is not among the known ones: the
 // first by name of the object that is stored at a path. It returns an empty string

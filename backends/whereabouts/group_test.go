@@ -70,7 +70,7 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 		{"a range that is not masked", []string{poolJSON("10.0.0.0-24", "10.0.0.3/24", `"1": `+web)}, "10.0.0.4", spec, `{}`, "kube-system/10.0.0.0-24 1"},
 		{"below the range as it is written", []string{poolJSON("10.0.0.0-24", "10.0.0.8/24", `"4": `+web)}, "10.0.0.4", spec, `{}`, ""},
 		{"IPv6", []string{poolJSON("fd00---64", "fd00::/64", `"4660": `+web)}, "fd00--1234", spec, `{}`, "kube-system/fd00---64 4660"},
-		{"interrupted", []string{plainPool}, "10.0.0.4", `{"podref":"_ip-reaper/_released"}`, `{"ip-reaper/owner":"default/web-0"}`,
+		{"interrupted", []string{plainPool}, "10.0.0.4", `{"podref":"_ip-reaper/_released"}`, `{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"}`,
 			"kube-system/10.0.0.0-24 4"},
 		{"beside a pool that cannot be read", []string{`{"metadata": {"namespace": "kube-system", "name": "x"}, "spec": 1}`, plainPool}, "10.0.0.4", spec, `{}`,
 			"kube-system/10.0.0.0-24 4"},

@@ -5,38 +5,51 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// holders returns the IPPool that holds, or may hold, the address of each overlapping
-// reservation for its owner; an empty string where there is none. It passes through the
-// IPPools once, however many reservations there are.
-//
-// Few IPPools name the owner of an overlapping reservation that is due, so holders decodes
-// only those that do.
-func holders(pools []json.RawMessage, rs []reaper.Allocation) []string {
-	held, wanted := make([]string, len(rs)), make(map[string][]int, len(rs))
-	for i, r := range rs {
-		podRef := r.Owner.Pod.String()
-		wanted[podRef] = append(wanted[podRef], i)
+// A holder is an IPPool that may hold the addresses of overlapping reservations.
+type holder struct {
+	ipPool
+	undecoded json.RawMessage // the whole IPPool, if it cannot be decoded
+	odd       []string        // keys that are no offset in the range: each may be any address of it
+}
+
+// newHolder decodes an IPPool.
+func newHolder(item json.RawMessage) holder {
+	p, err := readPool(item)
+	h := holder{ipPool: p}
+	h.Spec = nil // it is decoded
+	if err != nil {
+		h.undecoded = item
+		return h
 	}
-	for _, item := range pools {
-		if !namesAny(item, wanted) {
-			continue
+	for key := range p.allocations {
+		if _, err := addressAt(p.prefix, key); err != nil {
+			h.odd = append(h.odd, key)
 		}
-		p, err := readPool(item)
-		hold := func(i int) {
-			if held[i] == "" && p.mayBeOf(networkOf(rs[i])) {
+	}
+	return h
+}
+
+// holders returns the IPPool that holds, or may hold, the address of each overlapping
+// reservation for its owner; an empty string where there is none.
+func holders(pools []holder, rs []reaper.Allocation) []string {
+	held, podRefs, networks := make([]string, len(rs)), make([]string, len(rs)), make([]string, len(rs))
+	for i, r := range rs {
+		podRefs[i], networks[i] = r.Owner.Pod.String(), networkOf(r)
+	}
+	for _, p := range pools {
+		var texts map[string]bool
+		if p.undecoded != nil {
+			texts = textsOf(p.undecoded)
+		}
+		for i, r := range rs {
+			if held[i] == "" && p.mayBeOf(networks[i]) && (texts[podRefs[i]] || p.holds(r.IP, podRefs[i])) {
 				held[i] = p.pool()
-			}
-		}
-		if err != nil {
-			eachNamed(item, wanted, hold)
-			continue
-		}
-		for key, entry := range p.allocations {
-			if namesAny(entry, wanted) {
-				p.eachHeld(key, entry, rs, wanted, hold)
 			}
 		}
 	}
@@ -52,31 +65,60 @@ func networkOf(r reaper.Allocation) string {
 // mayBeOf reports whether the plugin may use the IPPool for the network. The name of
 // each IPPool of a named network begins with that name. The IPPool of an unnamed
 // network may begin with the name of a node, which cannot be told from a network.
-func (p ipPool) mayBeOf(network string) bool {
-	return network == "" || p.name == "" || strings.HasPrefix(p.name, network+"-")
+func (h holder) mayBeOf(network string) bool {
+	return network == "" || h.name == "" || strings.HasPrefix(h.name, network+"-")
 }
 
-// eachHeld calls found with the index of each wanted reservation whose address an entry of
-// the IPPool holds, or may hold, for its owner. An entry whose offset cannot be read may be
-// any address of the range.
-func (p ipPool) eachHeld(key string, entry json.RawMessage, rs []reaper.Allocation, wanted map[string][]int, found func(i int)) {
-	held := p.allocation(key, entry)
-	check := func(i int) {
-		if held.IP == rs[i].IP || !held.IP.IsValid() && p.contains(rs[i].IP) {
-			found(i)
+// holds reports whether an entry of the IPPool holds, or may hold, the address for the pod. The
+// range may be written as IPv4 in IPv6.
+func (h holder) holds(ip netip.Addr, podRef string) bool {
+	if h.prefix.Addr().Is4In6() {
+		ip = netip.AddrFrom16(ip.As16())
+	}
+	if !h.prefix.Contains(ip) {
+		return false
+	}
+	if entry, held := h.allocations[keyOf(h.prefix, ip)]; held && mayName(entry, podRef) {
+		return true
+	}
+	for _, key := range h.odd {
+		if mayName(h.allocations[key], podRef) {
+			return true
 		}
 	}
-	if held.Owner == (reaper.Owner{}) { // it cannot be decoded
-		eachNamed(entry, wanted, check)
-		return
-	}
-	for _, i := range wanted[held.Owner.Pod.String()] {
-		check(i)
-	}
+	return false
 }
 
-// contains reports whether the range contains the address. The range may be written
-// as IPv4 in IPv6.
-func (p ipPool) contains(ip netip.Addr) bool {
-	return p.prefix.Contains(ip) || p.prefix.Contains(netip.AddrFrom16(ip.As16()))
+// mayName reports whether an entry names the pod, or may: one that cannot be decoded names
+// each pod whose name is a text in it.
+func mayName(entry json.RawMessage, podRef string) bool {
+	var allocation v1alpha1.IPAllocation
+	if err := kube.Decode(entry, &allocation); err != nil {
+		return textsOf(entry)[podRef]
+	}
+	return allocation.PodRef == podRef
+}
+
+// textsOf returns each text among the values of a JSON document.
+func textsOf(document json.RawMessage) map[string]bool {
+	texts := make(map[string]bool)
+	var add func(value any)
+	add = func(value any) {
+		switch value := value.(type) {
+		case string:
+			texts[value] = true
+		case []any:
+			for _, element := range value {
+				add(element)
+			}
+		case map[string]any:
+			for _, field := range value {
+				add(field)
+			}
+		}
+	}
+	var value any
+	_ = json.Unmarshal(document, &value) // a part of an answer that was decoded is JSON
+	add(value)
+	return texts
 }

@@ -199,25 +199,6 @@ func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
 	})
 }
 
-func FuzzParseName(f *testing.F) {
-	f.Fuzz(func(t *testing.T, name, before, around string) {
-		var pools []ipPool
-		if prefix, err := parseRange(around); err == nil {
-			pools = append(pools, testPool(t, before, prefix.String()))
-		}
-		r, err := parseName(name, pools)
-		if err != nil {
-			if r != (reading{}) {
-				t.Errorf("parseName(%q) = %v beside the error %v", name, r, err)
-			}
-			return
-		}
-		if back := pluginName(r.network, r.ip); back != name {
-			t.Errorf("parseName(%q) = %v, which the plugin would name %q", name, r, back)
-		}
-	})
-}
-
 // drawNetwork draws a network_name or none. Some look like parts of addresses.
 func drawNetwork(t *rapid.T) string {
 	return rapid.OneOf(

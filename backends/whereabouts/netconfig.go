@@ -9,6 +9,8 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/iphelpers"
 	netutils "k8s.io/utils/net"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // pluginType is the plugin's type in the configuration of a network.
@@ -130,16 +132,16 @@ func (c rangeConfig) read() []attachedRange {
 	if err := decodeField("exclude", c.Exclude, &excludes); err != nil {
 		r.broken = err
 	}
-	networks := make([]*net.IPNet, 0, len(excludes))
+	spans := make([]reaper.Span, 0, len(excludes))
 	for _, text := range excludes {
 		excluded, err := parseExclude(text)
 		if err != nil {
 			r.broken = fmt.Errorf("exclude: %w", err)
 			break
 		}
-		networks = append(networks, excluded)
+		spans = append(spans, excluded)
 	}
-	r.exclude = spansOf(networks)
+	r.exclude = reaper.NewSpans(spans...)
 	if r.broken == nil {
 		r.first, r.last, r.unsure = c.bounds(text)
 	}
@@ -162,13 +164,13 @@ func (c rangeConfig) bounds(text string) (first, last netip.Addr, unsure bool) {
 	if err != nil || plain.Addr().Is4In6() {
 		return first, last, true // the plugin may read it in another way
 	}
-	subnet := network(plain)
 	startIP, startOK := parseBound(start)
 	endIP, endOK := parseBound(end)
 	if !startOK || !endOK {
 		return first, last, true
 	}
-	low, high, err := iphelpers.GetIPRange(*subnet, startIP, endIP)
+	subnet := net.IPNet{IP: plain.Masked().Addr().AsSlice(), Mask: net.CIDRMask(plain.Bits(), plain.Addr().BitLen())}
+	low, high, err := iphelpers.GetIPRange(subnet, startIP, endIP)
 	if err != nil {
 		return first, last, false // a range of fewer than four addresses gives none
 	}
@@ -237,21 +239,20 @@ func rangeOf(text string) netip.Prefix {
 
 // parseExclude parses a CIDR or an address, like parseExcludedRange in the plugin's
 // pkg/allocate. If the plugin cannot parse an exclude, it allocates no address at
-// all.
-func parseExclude(text string) (*net.IPNet, error) {
+// all. Like package net, it takes a network of IPv4 in IPv6 for one of IPv4 only if all of it
+// is.
+func parseExclude(text string) (reaper.Span, error) {
 	_, excluded, err := net.ParseCIDR(text)
-	if err == nil {
-		return excluded, nil
+	if err != nil {
+		ip := net.ParseIP(text)
+		if ip == nil {
+			return reaper.Span{}, fmt.Errorf("%q is neither an address nor a CIDR", text)
+		}
+		excluded = &net.IPNet{IP: ip, Mask: net.CIDRMask(128, 128)}
 	}
-	ip := net.ParseIP(text)
-	switch {
-	case ip == nil:
-		return nil, fmt.Errorf("%q is neither an address nor a CIDR", text)
-	case ip.To4() != nil:
-		text += "/32"
-	default:
-		text += "/128"
+	prefix, err := netip.ParsePrefix(excluded.String())
+	if err != nil {
+		return reaper.Span{}, err
 	}
-	_, excluded, err = net.ParseCIDR(text)
-	return excluded, err
+	return reaper.SpanOf(prefix), nil
 }

@@ -21,7 +21,7 @@ import (
 // range anew (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
 func (b *Pools) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
 	b.mu.Lock()
-	s := survey{ranges: b.excluded.ranges}
+	s := survey{ranges: b.ranges}
 	b.mu.Unlock()
 	items, err := list(ctx, b.client, sliceResource)
 	if err != nil && !errors.Is(err, reaper.ErrNotInstalled) { // versions before 0.9 do not have it
@@ -102,8 +102,7 @@ func (h *handout) add(r attachedRange) {
 		h.unsure = true
 	default:
 		h.sound = true
-		given := reaper.NewSpans(reaper.Span{First: r.first, Last: r.last}).Without(r.exclude)
-		h.spans = append(h.spans, given...)
+		h.spans = append(h.spans, r.gives()...)
 	}
 }
 

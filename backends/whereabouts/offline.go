@@ -21,7 +21,7 @@ func OfflinePools(documents []reaper.Document, settings func(backend string) any
 		return nil, rest
 	}
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
-		return enginePools(slices.Values(e.pools), by)
+		return enginePools(e.pools, by)
 	})
 	b.Networks = func(pools []reaper.Pool) ([]reaper.Network, error) {
 		s := survey{ranges: readExclusions(e.attachments).ranges}
@@ -39,7 +39,11 @@ func OfflineOverlapping(documents []reaper.Document, settings func(backend strin
 		return nil, rest
 	}
 	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
-		return overlappingPools(readReservations(e.overlapping), readPools(slices.Values(e.pools)), by)
+		reservations := make([]reservation, len(e.overlapping))
+		for i, item := range e.overlapping {
+			reservations[i] = readReservation(item)
+		}
+		return overlappingPools(reservations, readPools(e.pools), by)
 	}), rest
 }
 

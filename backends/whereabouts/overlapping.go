@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"k8s.io/client-go/rest"
@@ -40,10 +38,8 @@ type Overlapping struct {
 	// tombstone: as they were with it, or the zero object if that is not known.
 	begun sync.Map
 
-	mu    sync.Mutex                // held while the IPPools are read
-	pools atomic.Pointer[poolsRead] // the IPPools as last read; nil if they are to be read
-
-	odd atomic.Pointer[sync.Map] // the objects that are not plain, by pool; nil before a listing
+	mu    sync.Mutex // held while the IPPools are read
+	pools *poolsRead // the IPPools as last read; nil if they are to be read
 }
 
 // NewOverlapping returns the backend over a client of
@@ -66,7 +62,7 @@ func (*Overlapping) Name() string { return OverlappingName }
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
 		b.forget()
-		reservations, err := listReduced(ctx, b.client, overlappingResource, b.readNoting(new(sync.Map)))
+		reservations, err := listReduced(ctx, b.client, overlappingResource, readReservation)
 		if err != nil {
 			yield(reaper.Pool{}, err)
 			return
@@ -81,7 +77,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			yield(reaper.Pool{}, err)
 			return
 		}
-		excluded.beside(overlappingPools(consumed(reservations), readPools(consumed(pools)), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		excluded.beside(overlappingPools(reservations, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
 
@@ -90,7 +86,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 // A tombstone that an earlier attempt left is listed as Interrupted.
 func (b *Overlapping) forget() {
 	b.begun.Clear()
-	b.pools.Store(nil)
+	b.mu.Lock()
+	b.pools = nil
+	b.mu.Unlock()
 }
 
 // A reservation is an overlapping reservation as it was listed: the pool of the engine that
@@ -110,22 +108,11 @@ func readReservation(item json.RawMessage) reservation {
 	return newReservation(o)
 }
 
-// readReservations decodes overlapping reservations.
-func readReservations(items []json.RawMessage) iter.Seq[reservation] {
-	return func(yield func(reservation) bool) {
-		for _, item := range items {
-			if !yield(readReservation(item)) {
-				return
-			}
-		}
-	}
-}
-
 // overlappingPools returns the overlapping reservations of a listing as pools of the
 // engine. The IPPools are by namespace.
-func overlappingPools(reservations iter.Seq[reservation], pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
+func overlappingPools(reservations []reservation, pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for r := range reservations {
+		for _, r := range reservations {
 			pool, err := reaper.Pool{}, r.err
 			if err == nil {
 				namespace, _ := splitPool(r.pool)
@@ -186,9 +173,7 @@ func newReservation(o object) reservation {
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	if !hasOnly(stored, spec.ContainerID, spec.PodRef, spec.IfName) {
-		r.UnknownField = unknownField(stored, "spec", overlappingFields)
-	}
+	r.UnknownField = unknownField(stored, "spec", overlappingFields)
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
 	return l
@@ -210,42 +195,32 @@ func ownerOf(spec v1alpha1.OverlappingRangeIPReservationSpec) reaper.Owner {
 
 // poolsOf are the IPPools of one namespace.
 type poolsOf struct {
-	pools []ipPool // those that can be decoded
+	pools    []ipPool // those that can be decoded
+	doubtful bool     // an IPPool cannot be decoded
 
-	// doubtful is set if an IPPool cannot be decoded.
-	doubtful bool
-
-	// ranges has the indices of the pools by their ranges. Node slices have thousands of
-	// ranges, of a few lengths in bits.
-	ranges map[netip.Prefix][]int
-	bits   map[int]bool
+	// byRange has the pools by their ranges. Node slices have thousands of ranges, and each
+	// reservation is looked up in them.
+	byRange map[netip.Prefix][]ipPool
 }
 
 // add adds a pool that can be decoded.
 func (p *poolsOf) add(pool ipPool) {
-	if p.ranges == nil {
-		p.ranges, p.bits = make(map[netip.Prefix][]int), make(map[int]bool)
+	if p.byRange == nil {
+		p.byRange = make(map[netip.Prefix][]ipPool)
 	}
 	within := pool.prefix.Masked()
-	p.ranges[within] = append(p.ranges[within], len(p.pools))
-	p.bits[within.Bits()] = true
+	p.byRange[within] = append(p.byRange[within], pool)
 	p.pools = append(p.pools, pool)
 }
 
-// around returns the pools whose range contains the address, in their order.
+// around returns the pools whose range contains the address, the largest range first.
 func (p poolsOf) around(ip netip.Addr) []ipPool {
-	var places []int
-	for bits := range p.bits {
-		if within, err := ip.Prefix(bits); err == nil {
-			places = append(places, p.ranges[within]...)
-		}
+	var all []ipPool
+	for bits := 0; bits <= ip.BitLen(); bits++ {
+		within, _ := ip.Prefix(bits) // no error: the length is in bounds
+		all = append(all, p.byRange[within]...)
 	}
-	slices.Sort(places)
-	some := make([]ipPool, len(places))
-	for n, i := range places {
-		some[n] = p.pools[i]
-	}
-	return some
+	return all
 }
 
 // proving returns the pools that can prove how a name is read: none if an IPPool
@@ -258,9 +233,9 @@ func (p poolsOf) proving() []ipPool {
 }
 
 // readPools decodes the IPPools, by namespace.
-func readPools(items iter.Seq[json.RawMessage]) map[string]poolsOf {
+func readPools(items []json.RawMessage) map[string]poolsOf {
 	all := make(map[string]poolsOf)
-	for item := range items {
+	for _, item := range items {
 		p, err := readPool(item)
 		p.Spec = nil // it is decoded
 		of := all[p.Metadata.Namespace]

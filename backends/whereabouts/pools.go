@@ -36,9 +36,9 @@ type Pools struct {
 	room   *semaphore.Weighted // the pools that are being released take some of it
 	narrow int64               // what a pool takes at least
 
-	mu       sync.Mutex
-	excluded exclusions       // of the last listing
-	sizes    map[string]int64 // how many allocations each pool had then
+	mu     sync.Mutex
+	ranges []attachedRange  // of the last listing
+	sizes  map[string]int64 // how many allocations each pool had then
 }
 
 // largePool is how many allocations all pools have at most that are released at the same time,
@@ -81,10 +81,10 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 			return
 		}
 		b.mu.Lock()
-		b.excluded = excluded
+		b.ranges = excluded.ranges
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		excluded.beside(enginePools(consumed(items), protections{excluded, listClaims(ctx, b.client), b.settings}))(func(p reaper.Pool, err error) bool {
+		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(func(p reaper.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -94,9 +94,9 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 }
 
 // enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items iter.Seq[json.RawMessage], by protections) iter.Seq2[reaper.Pool, error] {
+func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool, error] {
 	return func(yield func(reaper.Pool, error) bool) {
-		for item := range items {
+		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
 				err = &reaper.PoolError{Pool: p.pool(), Err: err}
@@ -152,9 +152,7 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 	if allocation.PodRef != "" {
 		r.Owner.Pod = readOwner(within(r.Token, allocation.PodRef))
 	}
-	if !hasOnly(entry, allocation.ContainerID, allocation.PodRef, allocation.IfName) {
-		r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
-	}
+	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in
 	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
 	// wrote entries without one, and they adopt none. What the field of a later version

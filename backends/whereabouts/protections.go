@@ -8,7 +8,7 @@ import (
 
 // protections are all that keeps an allocation although it has no owner.
 type protections struct {
-	excluded exclusions
+	excluded *exclusions
 	claims   claims
 	settings Settings
 }

@@ -53,7 +53,7 @@ func readRecorded(r reaper.Record) (recorded, error) {
 		if fields["spec"], err = replaced(o); err != nil {
 			return recorded{}, err
 		}
-		if err := dropAnnotation(metadata, keptIn(o)); err != nil {
+		if err := dropAnnotation(metadata, specAnnotation); err != nil {
 			return recorded{}, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
@@ -20,9 +19,6 @@ import (
 const (
 	tombstone      = "_ip-reaper/_released"
 	specAnnotation = "ip-reaper/spec"
-
-	// ownerAnnotation kept the podref alone, in tombstones of earlier builds.
-	ownerAnnotation = "ip-reaper/owner"
 )
 
 // hasTombstone reports whether the spec of an overlapping reservation has a
@@ -42,68 +38,10 @@ func replaced(o object) (json.RawMessage, error) {
 	if !hasTombstone(o.Spec) {
 		return nil, errors.New("it has no tombstone")
 	}
-	annotation := keptIn(o)
-	spec := json.RawMessage(o.Metadata.Annotations[annotation])
-	if annotation == ownerAnnotation {
-		fields, err := objectOf(o.Spec)
-		if err != nil {
-			return nil, err
-		}
-		if fields["podref"], err = json.Marshal(o.Metadata.Annotations[ownerAnnotation]); err != nil {
-			return nil, err
-		}
-		if spec, err = json.Marshal(fields); err != nil {
-			return nil, err
-		}
-	}
+	spec := json.RawMessage(o.Metadata.Annotations[specAnnotation])
 	var s v1alpha1.OverlappingRangeIPReservationSpec
 	if err := kube.Decode(spec, &s); err != nil || readOwner(s.PodRef).Namespace == "" || s.PodRef == tombstone {
-		return nil, fmt.Errorf("its release has begun, and the annotation %s names no owner: set podref to namespace/name of the owner", annotation)
+		return nil, fmt.Errorf("its release has begun, and the annotation %s names no owner: set podref to namespace/name of the owner", specAnnotation)
 	}
 	return spec, nil
-}
-
-// keptIn returns the annotation in which the tombstone of an object keeps what it
-// replaced.
-func keptIn(o object) string {
-	if _, annotated := o.Metadata.Annotations[specAnnotation]; annotated {
-		return specAnnotation
-	}
-	return ownerAnnotation
-}
-
-// specChange returns the JSON merge patch (RFC 7386) that turns one spec into the
-// other.
-func specChange(from, to json.RawMessage) (map[string]any, error) {
-	x, errX := decodeExactly(from)
-	y, errY := decodeExactly(to)
-	have, isObject := x.(map[string]any)
-	want, areObjects := y.(map[string]any)
-	if err := errors.Join(errX, errY); err != nil || !isObject || !areObjects {
-		return nil, fmt.Errorf("%s or %s is no spec: %w", from, to, err)
-	}
-	return mergePatch(have, want), nil
-}
-
-// mergePatch returns the patch of one object. A field that is not wanted becomes
-// null.
-func mergePatch(have, want map[string]any) map[string]any {
-	patch := make(map[string]any)
-	for name := range have {
-		if _, wanted := want[name]; !wanted {
-			patch[name] = nil
-		}
-	}
-	for name, value := range want {
-		inner, areObjects := value.(map[string]any)
-		old, isObject := have[name].(map[string]any)
-		switch {
-		case reflect.DeepEqual(have[name], value):
-		case isObject && areObjects:
-			patch[name] = mergePatch(old, inner)
-		default:
-			patch[name] = value
-		}
-	}
-	return patch
 }

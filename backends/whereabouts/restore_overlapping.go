@@ -17,89 +17,74 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements reaper.Backend. It reads again the objects that are not plain, because
-// the token has only their version and spec.
+// Record implements reaper.Backend. It reads the objects again, because the token has only
+// their version and spec.
 func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	records := make([]json.RawMessage, len(rs))
-	var rest []reaper.Allocation
-	var where []int // their places
+	wanted := make(map[string]int, len(rs)) // the places, by pool
 	for i, r := range rs {
-		if records[i] = b.plainRecord(r); records[i] == nil {
-			rest, where = append(rest, r), append(where, i)
-		}
+		wanted[r.Pool] = i
 	}
-	stored, err := b.stored(ctx, rest)
-	if err != nil {
-		return nil, err
-	}
-	for n, r := range rest {
-		if now, there := stored[r.Pool]; there && now.token == r.Token {
-			records[where[n]] = now.data
-		}
-	}
-	return records, nil
-}
-
-// A storedObject is an object as it is stored, with its token.
-type storedObject struct {
-	token string
-	data  json.RawMessage
-}
-
-// stored reads the objects of the allocations that exist, by the names of their pools.
-func (b *Overlapping) stored(ctx context.Context, rs []reaper.Allocation) (map[string]storedObject, error) {
-	wanted, stored := make(map[string]bool, len(rs)), make(map[string]storedObject, len(rs))
-	for _, r := range rs {
-		wanted[r.Pool] = true
-	}
+	records := make([]json.RawMessage, len(rs))
 	keep := func(item json.RawMessage) struct{} {
 		var o object
-		if kube.Decode(item, &o) == nil && wanted[o.pool()] { // an unreadable object is not the listed one
-			stored[o.pool()] = storedObject{token(o), item}
+		if kube.Decode(item, &o) == nil { // an unreadable object is not the listed one
+			if i, is := wanted[o.pool()]; is && token(o) == rs[i].Token {
+				records[i] = item
+			}
 		}
 		return struct{}{}
 	}
 	if len(rs) > maxSingleReads {
 		_, err := listReduced(ctx, b.client, overlappingResource, keep)
-		return stored, err
+		return records, err
 	}
-	items, err := b.getEach(ctx, rs)
-	for _, item := range items {
-		keep(item)
-	}
-	return stored, err
-}
-
-// getEach reads the objects one by one.
-func (b *Overlapping) getEach(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
-	var items []json.RawMessage
 	for _, r := range rs {
-		var item json.RawMessage
-		err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
-			item, err = getRaw(ctx, b.client, overlappingResource, r.Pool)
+		err := kube.Patiently(ctx, func(ctx context.Context) error {
+			item, err := getRaw(ctx, b.client, overlappingResource, r.Pool)
+			if err == nil {
+				keep(item)
+			}
 			return err
 		})
-		switch {
-		case err == nil:
-			items = append(items, item)
-		case !gone(err, overlappingResource, r.Pool):
+		if err != nil && !gone(err, overlappingResource, r.Pool) {
 			return nil, fmt.Errorf("read the overlapping reservation %s: %w", r.Pool, err)
 		}
 	}
-	return items, nil
+	return records, nil
 }
 
 // Restore implements reaper.Backend. It creates the object again, which fails if
 // an object of its name exists. If the release was interrupted, the object still
 // exists with a tombstone: Restore puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
+}
+
+// Compare implements reaper.Backend. It reads the objects one by one.
+func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+	return eachRecord(pool, rs, func(r recorded) error {
+		return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
+			now, err := get(ctx, b.client, overlappingResource, pool)
+			if gone(err, overlappingResource, pool) {
+				return nil
+			}
+			if err != nil {
+				return retryable(err)
+			}
+			return r.compare(now)
+		})
+	})
+}
+
+// eachRecord answers each record of an object: by do, if Record can have returned it.
+func eachRecord(pool string, rs []reaper.Record, do func(recorded) error) []error {
 	wanted := make(map[string]recorded, 1)
 	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
 		wanted[r.Key], err = readRecorded(r)
 		return err
 	})
 	for i, r := range good {
-		errs[i] = b.restore(ctx, pool, wanted[r.Key])
+		errs[i] = do(wanted[r.Key])
 	}
 	return errs
 }
@@ -145,28 +130,6 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		}
 		return err
 	})
-}
-
-// Compare implements reaper.Backend. It reads the objects one by one.
-func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
-	wanted := make(map[string]recorded, 1)
-	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
-		wanted[r.Key], err = readRecorded(r)
-		return err
-	})
-	for i, r := range good {
-		errs[i] = retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
-			now, err := get(ctx, b.client, overlappingResource, pool)
-			if gone(err, overlappingResource, pool) {
-				return nil
-			}
-			if err != nil {
-				return retryable(err)
-			}
-			return wanted[r.Key].compare(now)
-		})
-	}
-	return errs
 }
 
 // compare returns nil if the stored object is the tombstone of the recorded one, whose

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
 	"strings"
 
@@ -76,19 +75,6 @@ func listReduced[T any](ctx context.Context, client rest.Interface, resource str
 		return request
 	}, reduce)
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
-}
-
-// consumed yields the items, and forgets each one as soon as it is taken: an item may have
-// all entries of a pool.
-func consumed[T any](items []T) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for i, item := range items {
-			clear(items[i : i+1])
-			if !yield(item) {
-				return
-			}
-		}
-	}
 }
 
 // getRaw reads one object by a quorum read, as it is stored.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,9 +44,18 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Al
 		if err != nil {
 			return object{}, err
 		}
-		o, err := b.patch(ctx, pool, listed, map[string]any{"podref": tombstone}, map[string]any{specAnnotation: string(listed.Spec)})
+		// All other fields stay as they are. The API server refuses the patch of another version.
+		annotations := map[string]string{specAnnotation: string(listed.Spec)}
+		o, err := b.patch(ctx, pool, types.MergePatchType, map[string]any{
+			"metadata": map[string]any{
+				"uid":             listed.Metadata.UID,
+				"resourceVersion": listed.Metadata.ResourceVersion,
+				"annotations":     annotations,
+			},
+			"spec": map[string]any{"podref": tombstone},
+		})
 		if err == nil {
-			o.Metadata.Annotations = map[string]string{specAnnotation: string(listed.Spec)}
+			o.Metadata.Annotations = annotations
 		}
 		if !apierrors.IsConflict(err) {
 			return o, err
@@ -75,41 +85,35 @@ func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked ob
 	return err
 }
 
-// putBack is clearTombstone for an object that must exist.
+// putBack is clearTombstone for an object that must exist. The patch sets the uid and the version
+// that the object has, so the API server refuses it if the object is another one by now.
 func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) error {
 	spec, err := replaced(marked)
 	if err != nil {
 		return err
 	}
-	change, err := specChange(marked.Spec, spec)
-	if err != nil {
-		return err
-	}
-	_, err = b.patch(ctx, pool, marked, change, map[string]any{keptIn(marked): nil})
+	quoted := func(text string) json.RawMessage { return json.RawMessage(strconv.Quote(text)) }
+	_, err = b.patch(ctx, pool, types.JSONPatchType, []operation{
+		{Op: "replace", Path: "/metadata/uid", Value: quoted(marked.Metadata.UID)},
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: quoted(marked.Metadata.ResourceVersion)},
+		{Op: "replace", Path: "/spec", Value: spec},
+		{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(specAnnotation, "/", "~1")},
+	})
 	return err
 }
 
-// patch changes the spec and the annotations of exactly this version of an object,
-// and nothing else. A nil field or annotation is removed.
-func (b *Overlapping) patch(ctx context.Context, pool string, version object, spec, annotations map[string]any) (object, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid":             version.Metadata.UID,
-			"resourceVersion": version.Metadata.ResourceVersion,
-			"annotations":     annotations,
-		},
-		"spec": spec,
-	})
+// patch sends a patch of an object, and returns the object as it is then.
+func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchType, patch any) (o object, err error) {
+	body, err := json.Marshal(patch)
 	if err != nil {
 		return object{}, err
 	}
 	namespace, name := splitPool(pool)
-	data, err := kube.Send(ctx, b.client.Patch(types.MergePatchType).Namespace(namespace).Resource(overlappingResource).Name(name).
+	data, err := kube.Send(ctx, b.client.Patch(kind).Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
 		return object{}, kube.Denied(err, overlappingKind+" "+pool)
 	}
-	var o object
 	return o, kube.Decode(data, &o)
 }
 

@@ -19,8 +19,8 @@ import (
 const (
 	tombstoneBody = `{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"},"resourceVersion":"44","uid":"u4"},` +
 		`"spec":{"podref":"_ip-reaper/_released"}}`
-	restoreBody = `{"metadata":{"annotations":{"ip-reaper/spec":null},"resourceVersion":"45","uid":"u4"},` +
-		`"spec":{"podref":"default/web-0"}}`
+	restoreBody = `[{"op":"replace","path":"/metadata/uid","value":"u4"},{"op":"replace","path":"/metadata/resourceVersion","value":"45"},` +
+		`{"op":"replace","path":"/spec","value":{"podref":"default/web-0"}},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`
 	deleteBody = `{"kind":"DeleteOptions","apiVersion":"whereabouts.cni.cncf.io/v1alpha1",` +
 		`"preconditions":{"uid":"u4","resourceVersion":"45"}}` + "\n"
 	patchAt  = "PATCH " + overlappingAt

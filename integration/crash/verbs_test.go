@@ -109,7 +109,7 @@ var errands = []errand{
 			}
 			_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(w.Context(),
 				"10.3.0.1", types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"ip-reaper/owner":"`+world.Shop+`/gone-1"}},"spec":{"podref":"_ip-reaper/_released"}}`),
+				[]byte(`{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"`+world.Shop+`/gone-1\"}"}},"spec":{"podref":"_ip-reaper/_released"}}`),
 				metav1.PatchOptions{})
 			w.Must(err)
 			_, err = w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(w.Context(),

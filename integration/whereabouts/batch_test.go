@@ -1,7 +1,6 @@
 package whereabouts_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,46 +103,5 @@ func TestEveryStepAtWhichTwoRunsMeetInABatch(t *testing.T) {
 			}
 			f.wantOwners(nothing)
 		})
-	}
-}
-
-// However many reservations a batch has, each is written twice, and the pools are listed once
-// for all. The owners of all come back behind the last tombstone: none of them loses its
-// reservation (promises 1 and 4).
-func TestBatchListsThePoolsOnce(t *testing.T) {
-	f := newFixture(t)
-	const n = 20 // so few that a busy machine writes all tombstones while their warrants are valid
-	for i := range n {
-		f.writeReservation(fmt.Sprintf("10.2.0.%d", i+1), ref(fmt.Sprintf("gone-%d", i)))
-	}
-	before := f.store()
-	var back bool
-	f.toReaper.Before(proxy.On("patch overlappingrangeipreservations"), func(_ context.Context, r proxy.Request) proxy.Action {
-		if r.Name == fmt.Sprintf("10.2.0.%d", n) && !back {
-			back = true
-			for i := range n {
-				f.pod(fmt.Sprintf("gone-%d", i), pending)
-			}
-		}
-		return proxy.Pass()
-	})
-	got := f.mustReap(reap.ExitDone, noLimit, inOrder)
-	for ip, outcome := range got.outcomes() {
-		if outcome != "returned" {
-			t.Errorf("%s: %s, want it given back", ip, outcome)
-		}
-	}
-	f.wantStore(store{content: before.content})
-	counts := f.toReaper.Counts()
-	if got, want := counts["patch overlappingrangeipreservations"], 2*n; got != want {
-		t.Errorf("%d patches, want %d: a tombstone and the old spec for each", got, want)
-	}
-	// Two listings of the pools, and one before and one after the tombstones.
-	if got := counts["list ippools"]; got > 4 {
-		t.Errorf("%d lists of the pools, want 4 at most", got)
-	}
-	// The journal needs no second list of them.
-	if got := counts["list overlappingrangeipreservations"]; got != 1 {
-		t.Errorf("%d lists of the reservations, want 1", got)
 	}
 }

@@ -11,63 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
-
-// An attachment holds what it gives itself, and nothing more: one object does not keep
-// the leaks of every pool.
-func TestOneAttachmentDoesNotHoldEveryPool(t *testing.T) {
-	for _, tt := range []struct{ name, ipam string }{
-		{"without a range", `"exclude":["0.0.0.0/0","::/0"]`},
-		{"without a range, of the network", `"network_name":"blue","exclude":["0.0.0.0/0"]`},
-		{"of all of IPv4", `"range":"0.0.0.0/0","exclude":["0.0.0.0/0"]`},
-		{"of all of IPv4, in the network", `"network_name":"blue","range":"0.0.0.0/0","exclude":["0.0.0.0/0"]`},
-		{"with other ranges", `"exclude":["0.0.0.0/0"],"ipRanges":[{"range":"10.9.0.0/24","exclude":["0.0.0.0/0"]}]`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.add(lan, "web-0")
-			f.add(plugin.Network{NetworkName: "blue", Range: "10.7.0.0/24"}, "web-1")
-			f.attach("all", tt.ipam)
-			before := f.store()
-			got := f.mustReap(reap.ExitDone, noLimit)
-			f.wantLines(slices.Concat(
-				both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-				both("blue-10.7.0.0-24/1", "blue-10.7.0.1", "10.7.0.1 web-1 orphan PodAbsent released"),
-			), got.lines)
-			f.wantStore(before.without(got.lines))
-			if len(got.report.Warnings) > 0 {
-				t.Errorf("warnings %q, want none", got.report.Warnings)
-			}
-		})
-	}
-}
-
-// A pool of which everything is excluded is held, and the run says by which attachment
-// (promise 7).
-func TestPoolOfWhichEverythingIsExcludedIsAWarning(t *testing.T) {
-	for _, tt := range []struct{ name, ipam string }{
-		{"by one range", `"range":"10.0.0.0/24","exclude":["0.0.0.0/0"]`},
-		{"by its halves", `"range":"10.0.0.0/24","exclude":["10.0.0.0/25","10.0.0.128/25"]`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.add(lan, "web-0")
-			f.add(plugin.Network{Range: "10.7.0.0/24"}, "web-1")
-			f.attach("all", tt.ipam)
-			got := f.mustReap(reap.ExitDone, noLimit)
-			f.wantLines(slices.Concat(
-				both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 held Protected kept"),
-				both("10.7.0.0-24/1", "10.7.0.1", "10.7.0.1 web-1 orphan PodAbsent released"),
-			), got.lines)
-			want := []string{"nothing of whereabouts kube-system/10.0.0.0-24 is released, since every address is protected: " +
-				"excluded by the network attachment " + shop + "/all"}
-			if !slices.Equal(got.report.Warnings, want) {
-				t.Errorf("warnings %q, want %q", got.report.Warnings, want)
-			}
-		})
-	}
-}
 
 // The plugin itself gives no address for an attachment without a range, and takes the
 // range of its file on the node if that has one. So an exclude without a range means

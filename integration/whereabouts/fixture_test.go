@@ -10,13 +10,11 @@ package whereabouts_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -202,16 +200,4 @@ func (f *fixture) clear(pods ...string) {
 		errs = append(errs, err)
 	}
 	f.must(errors.Join(errs...))
-}
-
-// kubeconfigIn returns the administrator's kubeconfig with another namespace,
-// which is where the plugin that uses it keeps its pools.
-func (f *fixture) kubeconfigIn(namespace string) string {
-	f.Helper()
-	k, err := clientcmd.LoadFromFile(f.Kubeconfig)
-	f.must(err)
-	k.Contexts[k.CurrentContext].Namespace = namespace
-	path := filepath.Join(f.TempDir(), "kubeconfig")
-	f.must(clientcmd.WriteToFile(*k, path))
-	return path
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Fields of the future, as a later version of the plugin with a later CRD may
@@ -57,33 +55,6 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 			"10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept",
 		},
 	}})
-}
-
-// A later version may say by a field that the address is in use. So what has such a
-// field is held, in both stores (promise 2). What has none goes.
-func TestUnknownFieldsHold(t *testing.T) {
-	f := newFixture(t)
-	f.lenient("ippools", allocationSchema)
-	f.lenient("overlappingrangeipreservations", specSchema)
-	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
-		"1":{"id":"a","podref":"shop/web-0","ifname":"net1","boundto":"vm"},
-		"2":{"id":"b","podref":"shop/web-1","ifname":"net1"}}`)
-	f.write("overlappingrangeipreservations", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
-		"metadata":{"name":"10.0.0.3"},"spec":{"podref":"shop/web-2","boundto":"vm"}}`)
-	before := f.store()
-	got := f.mustReap(reap.ExitDone, "")
-	f.wantLines([]string{
-		"10.0.0.0-24/1 10.0.0.1 web-0 held UnknownField kept",
-		"10.0.0.0-24/2 10.0.0.2 web-1 orphan PodAbsent released",
-		"10.0.0.3 10.0.0.3 web-2 held UnknownField kept",
-	}, got.lines)
-	f.wantStore(before.without(got.lines))
-	notes := map[string]string{"10.0.0.1": "spec.allocations[1].boundto", "10.0.0.3": "spec.boundto"}
-	for _, e := range got.report.Entries {
-		if !strings.Contains(e.Note, notes[e.IP]) {
-			t.Errorf("%s: note %q, want %q in it", e.IP, e.Note, notes[e.IP])
-		}
-	}
 }
 
 // Entries that versions before 0.6 wrote have no podref, which the CRD of

@@ -40,32 +40,6 @@ func (f *fixture) playSteps(terms string, steps []step) {
 // The ledger counts in seconds.
 func firstRun() time.Time { return time.Now().Truncate(time.Second).Add(time.Hour) }
 
-func TestGraceIsCountedFromTheFirstRunThatMissedThePod(t *testing.T) {
-	f := newFixture(t)
-	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
-	f.playSteps("gracePeriod: 15m\n", []step{
-		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
-		{at: 15*time.Minute - 16*time.Second, want: waits},
-		{at: 15 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
-		{at: 16 * time.Minute},
-	})
-}
-
-func TestGraceBeginsAnewWhenThePodWasSeen(t *testing.T) {
-	f := newFixture(t)
-	waits := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 suspected PodAbsent kept")
-	f.playSteps("gracePeriod: 15m\n", []step{
-		{at: 0, do: func(f *fixture) { f.add(lan, "web-0") }, want: waits},
-		{
-			at: 5 * time.Minute, do: func(f *fixture) { f.pod("web-0") },
-			want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
-		},
-		{at: 16 * time.Minute, do: func(f *fixture) { f.gone("web-0") }, want: waits},
-		{at: 30 * time.Minute, want: waits},
-		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
-	})
-}
-
 // The pod adopts its entry between two runs that both missed it. Only the entry
 // tells that it was there: adopting a reservation writes nothing. But the reservation
 // waits with its entry.
@@ -82,25 +56,6 @@ func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 		},
 		{at: 31 * time.Minute, want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")},
 	})
-}
-
-// Of a reservation the store tells the age, of an entry it does not. They are one
-// group: an entry that goes before its reservation leaves an address over which every
-// ADD has to step.
-func TestEntryWaitsForItsReservationThatIsTooYoung(t *testing.T) {
-	f := newFixture(t)
-	f.add(lan, "web-0")
-	created := f.created("10.0.0.1")
-	before := f.store()
-	f.wantLines([]string{
-		"10.0.0.0-24/1 10.0.0.1 web-0 held TooYoung kept",
-		"10.0.0.1 10.0.0.1 web-0 held TooYoung kept",
-	}, f.runAt(created.Add(5*time.Minute-time.Second), "gracePeriod: 0s\n"))
-	f.wantStore(before)
-	released := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released")
-	f.wantLines(released, f.runAt(created.Add(5*time.Minute), "gracePeriod: 0s\n"))
-	f.wantStore(before.without(released))
-	f.wantAddresses(f.add(lan, "web-1"), "10.0.0.1")
 }
 
 // The pod is stuck in a pool that is full, and holds an entry of it from

@@ -1,11 +1,8 @@
 package whereabouts_test
 
 import (
-	"maps"
-	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
@@ -28,15 +25,6 @@ func TestLeaks(t *testing.T) {
 			f.del(lan, "web-0", "sandbox-1", "net1")
 			f.wantStore(before)
 		},
-	}, {
-		name: "one of two entries",
-		set: func(f *fixture) {
-			f.runs("web-0", f.add(lan, "web-0")...)
-			f.add(lan, "web-1")
-		},
-		want: append(
-			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
-			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
 	}, {
 		// The ranges share addresses, so what one of them gave the other
 		// cannot give.
@@ -78,39 +66,6 @@ func TestLeaks(t *testing.T) {
 			"fd00-1--2 fd00:1::2 web-1 orphan PodAbsent released",
 		},
 	}, {
-		name: "two interfaces in one pool",
-		set: func(f *fixture) {
-			f.pod("web-0", cluster.Networks(
-				cluster.Attached("shop/net", "net1", f.addTo(lan, "web-0", "net1")...),
-				cluster.Attached("shop/net", "net2", f.addTo(lan, "web-0", "net2")...)))
-			f.addTo(lan, "web-1", "net1")
-			f.addTo(lan, "web-1", "net2")
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/3 10.0.0.3 web-1 orphan PodAbsent released",
-			"10.0.0.0-24/4 10.0.0.4 web-1 orphan PodAbsent released",
-			"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
-			"10.0.0.3 10.0.0.3 web-1 orphan PodAbsent released",
-			"10.0.0.4 10.0.0.4 web-1 orphan PodAbsent released",
-		},
-	}, {
-		// An accident wrote the entry at another offset once more.
-		name: "an entry and its duplicate",
-		set: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
-				"1":{"id":"a","podref":"shop/web-0","ifname":"net1"},
-				"7":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			f.writeReservation("10.0.0.1", "shop/web-0")
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
-			"10.0.0.0-24/7 10.0.0.7 web-0 orphan PodAbsent released",
-			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
-		},
-	}, {
 		name: "a pool that ran dry",
 		set: func(f *fixture) {
 			small := plugin.Network{Range: "10.0.0.0/30"}
@@ -126,99 +81,5 @@ func TestLeaks(t *testing.T) {
 		then: func(f *fixture) {
 			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
 		},
-	}, {
-		name: "pools in two namespaces",
-		set: func(f *fixture) {
-			f.add(lan, "web-0")
-			f.must(f.CreateNamespace(f.Context(), "cni"))
-			f.plugin = f.pluginFor(f.kubeconfigIn("cni"))
-			f.add(lan, "web-1")
-			f.runs("web-2", f.add(lan, "web-2")...)
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
-			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
-			"cni/10.0.0.0-24/1 10.0.0.1 web-1 orphan PodAbsent released",
-			"cni/10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
-			"cni/10.0.0.0-24/2 10.0.0.2 web-2 inUse PodPresent kept",
-			"cni/10.0.0.2 10.0.0.2 web-2 inUse PodPresent kept",
-		},
 	}})
-}
-
-// Either store can leak without the other.
-func TestEntriesAndReservationsThatDisagree(t *testing.T) {
-	play(t, []scenario{{
-		// The DEL was cut short after the pool.
-		name: "reservation of a pod that is gone, without an entry",
-		set: func(f *fixture) {
-			f.add(lan, "web-0")
-			f.emptyPool("10.0.0.0-24")
-		},
-		want: []string{"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released"},
-	}, {
-		// The ADD lost its entry and succeeded nevertheless.
-		name: "reservation of a live pod, without an entry",
-		set: func(f *fixture) {
-			f.runs("web-0", f.add(lan, "web-0")...)
-			f.emptyPool("10.0.0.0-24")
-		},
-		want: []string{"10.0.0.1 10.0.0.1 web-0 inUse PodPresent kept"},
-	}, {
-		// The pod shows the address, so that even the entry that does
-		// not name it has to stay: without it the address would be given again.
-		name: "entry of a pod that is gone, reservation of one that shows the address",
-		set: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			f.writeReservation("10.0.0.1", "shop/web-1")
-			f.runs("web-1", "10.0.0.1")
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
-			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
-		},
-	}, {
-		name: "entry of a pod that is gone, reservation of one that shows nothing",
-		set: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			f.writeReservation("10.0.0.1", "shop/web-1")
-			f.pod("web-1")
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
-			"10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
-		},
-	}, {
-		name: "entry of a live pod, reservation of one that is gone",
-		set: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`)
-			f.writeReservation("10.0.0.1", "shop/web-1")
-			f.pod("web-0")
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.1 10.0.0.1 web-1 orphan PodAbsent released",
-		},
-	}})
-}
-
-func TestSecondRunFindsNothing(t *testing.T) {
-	f := newFixture(t)
-	f.runs("web-0", f.add(dual, "web-0")...)
-	f.add(dual, "web-1")
-	versions := func() map[string]string {
-		f.Helper()
-		v, err := f.Versions(f.Context())
-		f.must(err)
-		maps.DeleteFunc(v, func(key, _ string) bool { return strings.HasPrefix(key, "leases.") })
-		return v
-	}
-	if n := count(f.reap("").lines, "released"); n != 4 {
-		t.Errorf("%d released, want 4", n)
-	}
-	before := versions()
-	if n := count(f.reap("").lines, "released"); n != 0 {
-		t.Errorf("the second run released %d", n)
-	}
-	f.wantSame("after the second run", before, versions())
 }

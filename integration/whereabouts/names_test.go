@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
@@ -85,45 +84,4 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			f.wantStore(before.without(slices.Concat(released, rest)))
 		})
 	}
-}
-
-// What a name does not prove, the pools may; else it is not believed.
-func TestNamesOfReservationsThatAreNotProved(t *testing.T) {
-	named := plugin.Network{NetworkName: "2001", Range: "db8::/64"}
-	play(t, []scenario{{
-		name: "either network may have it",
-		set: func(f *fixture) {
-			f.add(named, "web-0")
-			f.runs("web-1", f.add(plugin.Network{Range: "2001:db8::/48", RangeStart: "2001:db8::7"}, "web-1")...)
-		},
-		want: []string{
-			"2001-db8---64/1 db8::1 web-0 orphan PodAbsent released",
-			"2001-db8--1 - web-0 held Unreadable kept",
-			"2001-db8---48/7 2001:db8::7 web-1 inUse PodPresent kept",
-			"2001-db8--7 - web-1 held Unreadable kept",
-		},
-	}, {
-		name: "no pool has the range any more",
-		set: func(f *fixture) {
-			f.add(named, "web-0")
-			f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").
-				Name("2001-db8---64").Do(f.Context()).Error())
-		},
-		want: []string{"2001-db8--1 - web-0 held Unreadable kept"},
-	}, {
-		name: "a name that no address makes",
-		set: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{}`)
-			f.writeReservation("10.0.0", "shop/web-0")
-			f.writeReservation("10.0.0.01", "shop/web-0")
-			f.writeReservation("fd00-0-0-0-0-0-0-1", "shop/web-0")
-			f.writeReservation("reserved", "shop/web-0")
-		},
-		want: []string{
-			"10.0.0 - web-0 held Unreadable kept",
-			"10.0.0.01 - web-0 held Unreadable kept",
-			"fd00-0-0-0-0-0-0-1 - web-0 held Unreadable kept",
-			"reserved - web-0 held Unreadable kept",
-		},
-	}})
 }

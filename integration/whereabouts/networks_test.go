@@ -10,57 +10,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// Two pods may have one address at the same time, in two networks. Such a pod
-// does not protect what the other left; any other that shows the address does.
-func TestOneAddressInTwoNetworks(t *testing.T) {
-	blue := plugin.Network{NetworkName: "blue", Range: "10.0.0.0/24"}
-	green := plugin.Network{NetworkName: "green", Range: "10.0.0.0/24"}
-	play(t, []scenario{{
-		name: "given by both networks",
-		set: func(f *fixture) {
-			f.add(blue, "web-0")
-			f.runs("web-1", f.add(green, "web-1")...)
-		},
-		want: []string{
-			"blue-10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released",
-			"blue-10.0.0.1 10.0.0.1 web-0 orphan PodAbsent released",
-			"green-10.0.0.0-24/1 10.0.0.1 web-1 inUse PodPresent kept",
-			"green-10.0.0.1 10.0.0.1 web-1 inUse PodPresent kept",
-		},
-	}, {
-		// The pod has an address of the other network, and shows this one.
-		name: "shown by a pod that the other network gave another address",
-		set: func(f *fixture) {
-			f.add(blue, "web-0")
-			f.add(green, "web-9")
-			f.add(green, "web-1")
-			f.runs("web-1", "10.0.0.1")
-			f.runs("web-9", "10.0.0.9")
-		},
-		want: []string{
-			"blue-10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
-			"blue-10.0.0.1 10.0.0.1 web-0 inUse AddressInUse kept",
-			"green-10.0.0.0-24/1 10.0.0.1 web-9 inUse AddressInUse kept",
-			"green-10.0.0.1 10.0.0.1 web-9 inUse AddressInUse kept",
-			"green-10.0.0.0-24/2 10.0.0.2 web-1 inUse PodPresent kept",
-			"green-10.0.0.2 10.0.0.2 web-1 inUse PodPresent kept",
-		},
-	}, {
-		// The ranges belong to one network, so one of the two entries is wrong,
-		// and the address is in use.
-		name: "given twice by one network",
-		set: func(f *fixture) {
-			part := plugin.Network{Range: "10.0.0.0/28", DisableOverlapping: true}
-			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
-			f.runs("web-1", f.add(part, "web-1")...)
-		},
-		want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse AddressInUse kept",
-			"10.0.0.0-28/1 10.0.0.1 web-1 inUse PodPresent kept",
-		},
-	}})
-}
-
 // A node is removed, and another gets its slice of the range.
 func TestSliceThatAnotherNodeGot(t *testing.T) {
 	slicesOf := func(node string, n plugin.Network) plugin.Network {

@@ -21,7 +21,7 @@ func TestReservationsWithoutAPoolAreReleased(t *testing.T) {
 }
 
 // Promise 1. One of many pools changes after the pools were read: an ADD of the owner has left
-// an entry. It alone is read again, and its reservation gets its owner back.
+// an entry. The pools are read again, and its reservation gets its owner back.
 func TestPoolThatChangesAfterATombstoneIsReadAgain(t *testing.T) {
 	f := newFixture(t)
 	for n := range 5 {

@@ -1,14 +1,9 @@
 package whereabouts_test
 
 import (
-	"net/http"
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -127,33 +122,6 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			if got.exit != reap.ExitDone {
 				t.Errorf("exit code %d\n%s", got.exit, got.stderr)
 			}
-		})
-	}
-}
-
-// That the API server does not answer says nothing about the pod (promise 2).
-func TestPodThatTheSecondLookCannotSeeKeepsItsAddress(t *testing.T) {
-	bare := lan
-	bare.DisableOverlapping = true
-	notFound := proxy.Answer(http.StatusNotFound, metav1.StatusReasonNotFound, "injected: no such route")
-	failed := both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent failed")
-	for _, tt := range []struct {
-		name    string
-		network plugin.Network
-		answer  proxy.Action
-		want    []string
-	}{
-		{"500", lan, proxy.InternalError(), failed},
-		{"no answer", bare, proxy.Drop(), failed[:1]},
-		{"404 that is not about the pod", bare, notFound, failed[:1]},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.add(tt.network, "web-0")
-			f.toReaper.Before(proxy.On("get pods"), proxy.Always(tt.answer))
-			before := f.store()
-			f.wantLines(tt.want, f.mustReap(reap.ExitPartial, "").lines)
-			f.wantStore(before)
 		})
 	}
 }

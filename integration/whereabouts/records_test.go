@@ -101,8 +101,3 @@ func (f *fixture) release(records []reaper.Record, kept int) {
 		f.Fatalf("%d released, want %d\n%s\n%s", n, len(records)-kept, strings.Join(got.lines, "\n"), got.stderr)
 	}
 }
-
-// poolRecords are the records of pools.
-func poolRecords(records []reaper.Record) []reaper.Record {
-	return slices.DeleteFunc(slices.Clone(records), func(r reaper.Record) bool { return r.Backend != whereabouts.PoolsName })
-}

@@ -2,12 +2,10 @@ package whereabouts_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -53,50 +51,6 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 	}
 }
 
-// Nothing that was given to another pod meanwhile is touched (promise 10).
-func TestWhatWasGivenAwayIsNotTakenBack(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		do   func(f *fixture)
-		want []string
-	}{
-		{
-			"to another pod", func(f *fixture) { f.runs("web-9", f.add(lan, "web-9")...) },
-			[]string{"10.0.0.0-24/1 its place is taken by shop/web-9", "10.0.0.1 its place is taken by shop/web-9"},
-		},
-		{
-			"to the owner, which came back", func(f *fixture) { f.runs("web-0", f.add(lan, "web-0")...) },
-			[]string{"10.0.0.0-24/1 its place is taken by shop/web-0", "10.0.0.1 present"},
-		},
-		{
-			"by another range", func(f *fixture) { f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-9") },
-			[]string{"10.0.0.0-24/1 back", "10.0.0.1 its place is taken by shop/web-9"},
-		},
-		{
-			"to no pod, and the pool is gone", func(f *fixture) {
-				f.must(f.client().Delete().Namespace(cluster.PoolNamespace).Resource("ippools").Name("10.0.0.0-24").Do(f.Context()).Error())
-			},
-			[]string{"10.0.0.0-24/1 its place is taken: the pool is gone", "10.0.0.1 back"},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.fill(lan.Range, map[int]string{1: "web-0"})
-			records := f.records()
-			f.release(records, 0)
-			tt.do(f)
-			want := f.store()
-			f.wantLines(tt.want, f.restore(f.Config, records))
-			got := f.store()
-			for name, text := range want.content {
-				if got.content[name] != text {
-					t.Errorf("%s was %s and is %s", name, text, got.content[name])
-				}
-			}
-		})
-	}
-}
-
 // A real ADD between our look at the pool and our write wins, whether it takes the
 // address or another one (promise 10).
 func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
@@ -132,24 +86,6 @@ func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 				t.Errorf("the address that the ADD got is now of %s", got)
 			}
 		})
-	}
-}
-
-// A release that was cut short leaves a tombstone. Its address is its owner's
-// again, whether the tombstone still stands or not.
-func TestTombstonesAreRestoredAsTheirOwners(t *testing.T) {
-	for _, finished := range []bool{false, true} {
-		f := newFixture(t)
-		f.fill(lan.Range, map[int]string{1: "web-0"})
-		whole := f.records()
-		before := f.store()
-		f.killedAfter("patch overlappingrangeipreservations")
-		buried := f.records()
-		if finished {
-			f.release(buried, 0)
-		}
-		f.wantLines([]string{"10.0.0.0-24/1 back", "10.0.0.1 back"}, f.restore(f.Config, slices.Concat(buried, poolRecords(whole))))
-		f.wantReborn(before)
 	}
 }
 

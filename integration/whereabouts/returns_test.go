@@ -184,36 +184,6 @@ func (f *fixture) comeback(leak func(), n, later, end int, args ...string) {
 	f.wantOwners(nothing)
 }
 
-// If many allocations are due, owners are looked at by one listing of all pods,
-// which is up to two seconds old at a write. A pod that comes back behind it is
-// still found, before its reservation goes (promise 4).
-func TestPodThatComesBackBehindASharedListingKeepsItsAddress(t *testing.T) {
-	f := newFixture(t)
-	ip := f.leak("web-0")
-	for i := range 60 {
-		f.writeReservation(fmt.Sprintf("10.2.0.%d", i+1), ref(fmt.Sprintf("gone-%d", i)))
-	}
-	tombstone := func(r proxy.Request) bool {
-		return r.String() == "patch overlappingrangeipreservations" && r.Name == ip
-	}
-	var h *heldAdd
-	f.toReaper.Before(proxy.Nth(1, tombstone), func(context.Context, proxy.Request) proxy.Action {
-		h = f.comesBack("web-0")
-		h.write()
-		return proxy.Pass()
-	})
-	got := f.mustReap(reap.ExitDone, noLimit)
-	if lists := f.toReaper.Counts()["list pods"]; lists < 2 {
-		t.Fatalf("%d listings of pods: owners were not looked at by listing", lists)
-	}
-	f.must(h.err)
-	f.wantWhole(network, "web-0", newSandbox, h.ip)
-	if outcome := got.outcomes()["overlapping "+ip]; outcome == "released" {
-		t.Errorf("outcome of the reservation of %s: %s", ip, outcome)
-	}
-	f.wantOwners(map[string]string{poolName(network.Range) + " " + h.ip: ref("web-0") + " " + newSandbox, h.ip: ref("web-0")})
-}
-
 // A reservation goes while the run is about to release it, by the late DEL of
 // its own sandbox, and a pod in an overlapping range is given the address. The
 // run deletes and changes nothing that this pod has (promise 1): it is another

@@ -3,8 +3,6 @@ package whereabouts_test
 import (
 	"testing"
 	"time"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // Versions before 0.8 gave a pod that came back another address, and left the
@@ -17,9 +15,6 @@ import (
 // must tell that the other entry is the newer one: only versions since 0.8 name the
 // interface.
 const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0","ifname":"net1"}}`
-
-// These two tell nothing.
-const equalEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0"}}`
 
 func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
 	for _, tt := range []struct {
@@ -68,60 +63,6 @@ func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
 		}, want: []string{
 			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
 			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-		}},
-	})
-}
-
-func TestEntryStaysWithoutProofThatASandboxReplacedIt(t *testing.T) {
-	kept := []string{
-		"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-		"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-	}
-	of := func(allocations string, opts ...cluster.PodOption) func(*fixture) {
-		return func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", allocations)
-			f.pod("web-0", opts...)
-		}
-	}
-	play(t, []scenario{
-		{name: "nothing shown", set: of(twoEntries), want: kept},
-		{name: "one of two sandboxes of which the pool does not tell the newer", set: of(equalEntries, shows("net1", "10.0.0.2")), want: kept},
-		{name: "the address of the older sandbox shown", set: of(twoEntries, shows("net1", "10.0.0.1")), want: kept},
-		{name: "shown in the status only", set: of(twoEntries, cluster.PodIPs("10.0.0.2")), want: kept},
-		{name: "an address of another pool shown", set: of(twoEntries, shows("net1", "10.9.0.1")), want: kept},
-		{name: "both shown", set: of(twoEntries, shows("net1", "10.0.0.1", "10.0.0.2")), want: kept},
-		{name: "shown beside what cannot be read", set: of(twoEntries, shows("net1", "10.0.0.2", "10.0.0.x")), want: kept},
-		{name: "another interface shown", want: kept, set: of(
-			`{"1":{"id":"a","podref":"shop/web-0","ifname":"net2"},"2":{"id":"a","podref":"shop/web-0","ifname":"net1"}}`,
-			shows("net1", "10.0.0.2"))},
-		{
-			name: "with it, held by policy", policy: "pods: {superseded: hold}\n",
-			set: of(twoEntries, shows("net1", "10.0.0.2")),
-			want: []string{
-				"10.0.0.0-24/1 10.0.0.1 web-0 held SandboxReplaced kept",
-				"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-			},
-		},
-	})
-}
-
-// The new entry is that of today's plugin: it knows the name of
-// the interface, and so does not adopt an entry that does not.
-func TestEntryOfAnOlderVersionGoesWhenThePodHasOneOfToday(t *testing.T) {
-	f := newFixture(t)
-	f.playSteps(atOnce, []step{
-		{at: 0, do: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"a","podref":"shop/web-0"}}`)
-			f.runs("web-0", f.add(lan, "web-0")...)
-		}, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
-		}},
-		{at: 4 * time.Minute, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 orphan SandboxReplaced released",
-			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-			"10.0.0.2 10.0.0.2 web-0 inUse PodPresent kept",
 		}},
 	})
 }

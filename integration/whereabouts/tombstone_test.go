@@ -95,10 +95,6 @@ func TestTombstoneIsPutBackAsTheSpecThatItReplaced(t *testing.T) {
 			f.killedAfter("patch " + resource)
 			f.patch(resource, ip, types.MergePatchType, `{"spec":{"ifname":"net9","containerid":null}}`)
 		}},
-		{"left by a run of an earlier build", func(f *fixture) {
-			f.patch(resource, ip, types.MergePatchType,
-				`{"metadata":{"annotations":{"ip-reaper/owner":"`+ref("web-0")+`"}},"spec":{"podref":"`+tombstone+`"}}`)
-		}},
 	} {
 		for _, back := range []string{"by the next run", "by a restore", "by a restore after the release"} {
 			t.Run(tt.name+" "+back, func(t *testing.T) {

@@ -234,21 +234,6 @@ func (f *fixture) mayBury(reservation string) bool {
 		Body([]byte(`{"spec":{"podref":"`+tombstone+`"}}`)).Do(f.Context()).Error() == nil
 }
 
-// A webhook that does not answer denies what it should look at. The run tries again,
-// and then says what to repair.
-func TestWebhookThatDoesNotAnswerIsNamed(t *testing.T) {
-	f := newFixture(t)
-	f.writeReservation("10.0.0.1", ref("web-0"))
-	g := f.guard()
-	g.Close()
-	before := f.store()
-	got := f.mustReap(reap.ExitPartial, "")
-	f.wantStore(before)
-	if e := got.entry("overlapping", "10.0.0.1"); !strings.Contains(e.Error, hook) || !strings.Contains(e.Error, "repair the webhook") {
-		t.Errorf("the error is %q, want the webhook in it, and that it has to be repaired", e.Error)
-	}
-}
-
 // A policy that denies one pool, because of an entry that it does not like, keeps no
 // other pool back (promises 7 and 9).
 func TestAdmissionPolicyThatDeniesAPoolKeepsNoOtherBack(t *testing.T) {

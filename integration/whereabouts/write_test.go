@@ -65,12 +65,6 @@ func (f *fixture) tryPatch(resource, name string, kind types.PatchType, body str
 		Body([]byte(body)).Do(f.Context()).Error()
 }
 
-// emptyPool takes all entries out of a pool and leaves their reservations.
-func (f *fixture) emptyPool(name string) {
-	f.Helper()
-	f.patch("ippools", name, types.JSONPatchType, `[{"op":"replace","path":"/spec/allocations","value":{}}]`)
-}
-
 // removeEntry takes an address out of a pool, as a DEL does. It does not end the
 // test.
 func (f *fixture) removeEntry(cidr, ip string) {

@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,81 +17,59 @@ import (
 // completionTimeout is how long a shell waits for names from the API server.
 const completionTimeout = 2 * time.Second
 
-// fromCluster completes to names that list reads from the cluster of the command line. It
-// is silent about errors. It leaves out names that are not printable.
-func fromCluster(w ioStreams, list func(context.Context, connection) ([]string, error)) cobra.CompletionFunc {
-	w.terminal = false // nothing is told
+// stateNamespace stands in a path for the namespace of the state.
+const stateNamespace = "STATE-NAMESPACE"
+
+// The lists whose names complete flags.
+const (
+	namespacesPath = "/api/v1/namespaces"
+	nodesPath      = "/api/v1/nodes"
+	journalsPath   = namespacesPath + "/" + stateNamespace + "/configmaps"
+)
+
+// fromCluster completes to the names of the objects of a list on the cluster of the command
+// line; for journals, to the IDs of their runs. It is silent about errors. It leaves out
+// names that are not printable.
+func fromCluster(w ioStreams, path string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		value := func(flag string) string {
-			if f := cmd.Flag(flag); f != nil {
+			if f := cmd.Flag(flag); f != nil { // inspect contacts nothing, and has none of these
 				return f.Value.String()
 			}
 			return ""
 		}
+		config, _, namespace, err := loadConfig(clusterFlags{kubeconfig: value("kubeconfig"), context: value("context")}, w.env)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		prepare(config, commandFlags{})
+		client, err := kube.RawClient(config)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		p, err := loadPolicy(w, value("policy"))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+		objects, _ := kube.ListMetadata(ctx, client, func(get *rest.Request) *rest.Request { // what came in time
+			get = get.AbsPath(strings.Replace(path, stateNamespace, cmp.Or(value("state-namespace"), namespace), 1))
+			if path == journalsPath {
+				get = get.Param("labelSelector", kube.JournalLabel+"=true")
+			}
+			return get
+		})
+		var names []string
+		for _, m := range objects {
+			name := m.Name
+			if path == journalsPath {
+				name = m.Labels[kube.RunLabel]
+			}
+			if name != "" && printable.Line(name) == name {
+				names = append(names, name)
+			}
 		}
-		at := &clusterFlags{
-			flags: cmd.Flags(), kubeconfig: value("kubeconfig"), context: value("context"), stateNamespace: value("state-namespace"),
-		}
-		conn, err := at.connect(ctx, w, commandFlags{timeout: completionTimeout}, false, p, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, _ := list(ctx, conn) // what came in time
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "" || printable.Line(name) != name })
 		slices.Sort(names)
 		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// runNames returns the IDs of the runs whose journals are in the cluster.
-func runNames(ctx context.Context, c connection) ([]string, error) {
-	journals, err := kube.ListMetadata(ctx, c.raw, func(get *rest.Request) *rest.Request {
-		return get.AbsPath("/api/v1/namespaces", c.stateNamespace, "configmaps").Param("labelSelector", kube.JournalLabel+"=true")
-	})
-	var names []string
-	for _, m := range journals {
-		names = append(names, m.Labels[kube.RunLabel])
-	}
-	return names, err
-}
-
-// nodeNames returns the names of the nodes.
-func nodeNames(ctx context.Context, c connection) ([]string, error) {
-	nodes, err := c.cluster.Nodes(ctx)
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name)
-	}
-	return names, err
-}
-
-// namespaceNames returns the names of the namespaces.
-func namespaceNames(ctx context.Context, c connection) ([]string, error) {
-	namespaces, err := kube.ListMetadata(ctx, c.raw, func(get *rest.Request) *rest.Request { return get.AbsPath("/api/v1/namespaces") })
-	var names []string
-	for _, m := range namespaces {
-		names = append(names, m.Name)
-	}
-	return names, err
-}
-
-// poolNames returns the names of the pools of all stores.
-func poolNames(ctx context.Context, c connection) ([]string, error) {
-	var names []string
-	for _, b := range c.backends {
-		for pool, err := range b.List(ctx) {
-			if err == nil {
-				names = append(names, pool.Name)
-			}
-		}
-	}
-	return names, nil
 }

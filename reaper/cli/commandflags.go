@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -65,6 +67,23 @@ func (f commandFlags) check() error {
 		return err
 	}
 	return checkOutput(f.output)
+}
+
+// connect connects to the target, waits for its first answer, and looks at the place of the
+// state. If it fails, nothing stays open. writes says that the command writes anything.
+func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
+	conn, err := f.target.connect(ctx, w, f, writes, p, logger)
+	if err != nil {
+		return connection{}, err
+	}
+	if err = conn.firstAnswer(ctx); err == nil {
+		conn.warnings, err = conn.checkState(ctx, writes)
+	}
+	if err != nil {
+		conn.close()
+		return connection{}, err
+	}
+	return conn, nil
 }
 
 // The formats of the log.

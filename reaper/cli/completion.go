@@ -15,7 +15,7 @@ import (
 
 // addCompletions adds the shell completion of the flags and arguments of a command and
 // of its subcommands. Flags that are not listed complete to files. Only the names of runs,
-// pools, nodes and namespaces come from the API server.
+// nodes and namespaces come from the API server.
 func addCompletions(w ioStreams, cmd *cobra.Command) {
 	scope := plugin.Cluster
 	if cmd.Flags().Lookup("state-dir") != nil {
@@ -27,28 +27,19 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 		"log-format":      cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp),
 		"context":         contexts(w),
 		"policy":          yamlFiles,
-		"state-namespace": fromCluster(w, namespaceNames),
-		"namespace":       fromCluster(w, namespaceNames),
-		"node":            fromCluster(w, nodeNames),
-		"pool":            fromCluster(w, poolNames),
+		"state-namespace": fromCluster(w, namespacesPath),
+		"namespace":       fromCluster(w, namespacesPath),
+		"node":            fromCluster(w, nodesPath),
 		"backend":         cobra.FixedCompletions(backendNames(plugin.Of(w.backends, scope)), cobra.ShellCompDirectiveNoFileComp),
-		"timeout":         cobra.NoFileCompletions,
-		"grace-period":    cobra.NoFileCompletions,
-		"min-age":         cobra.NoFileCompletions,
-		"wait":            cobra.NoFileCompletions,
-		"concurrency":     cobra.NoFileCompletions,
-		"run":             fromCluster(w, runNames),
-		"only":            cobra.NoFileCompletions,
-		"push-url":        cobra.NoFileCompletions,
-		"pod":             cobra.NoFileCompletions,
-		"every":           cobra.NoFileCompletions,
-		"node-name":       cobra.NoFileCompletions,
+		"run":             fromCluster(w, journalsPath),
 	}
+	free := []string{"timeout", "grace-period", "min-age", "wait", "concurrency", "only", "push-url", "pod", "pool", "every", "node-name"}
 	if scope == plugin.Node { // a shell may not ask the container runtime
-		for _, name := range []string{"namespace", "pool", "run"} {
-			values[name] = cobra.NoFileCompletions
-		}
+		free = append(free, "namespace", "run")
 		values["pods"] = cobra.FixedCompletions(podSources, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for _, name := range free {
+		values[name] = cobra.NoFileCompletions
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		complete := values[f.Name]

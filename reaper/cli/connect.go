@@ -58,7 +58,6 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	}
 	namespace = cmp.Or(f.stateNamespace, namespace)
 	c.stateNamespace = namespace
-	c.raw = clients.raw
 	c.cluster = kube.NewCluster(clients.core, clients.apps, clients.raw)
 	c.ledgers = kube.NewLedgers(clients.core, namespace)
 	c.journals = kube.NewJournals(clients.core, namespace, retention(p))

@@ -43,14 +43,14 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(report.ExplanationFormats(), ", ")
+	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(report.LookFormats(), ", ")
 	return cmd
 }
 
 // explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
-	if !slices.Contains(report.ExplanationFormats(), f.output) {
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(report.ExplanationFormats(), ", "))
+	if !slices.Contains(report.LookFormats(), f.output) {
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(report.LookFormats(), ", "))
 	}
 	namespace := ""
 	if one := *f.filters.names["namespace"]; len(one) == 1 {

@@ -64,26 +64,19 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	f.stateOnly = true
-	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
+	timed, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	conn, err := f.connect(timed, w, false, p, logger)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	timed, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	if err := conn.firstAnswer(timed); err != nil {
-		return err
-	}
-	warnings, err := conn.checkState(timed, false)
-	if err != nil {
-		return err
-	}
 	found := reaper.NewHistory(conn.address, conn.stateNamespace)
-	found.Node, found.StateDir, found.Warnings = conn.node, conn.stateDir, warnings
+	found.Node, found.StateDir, found.Warnings = conn.node, conn.stateDir, conn.warnings
 	partly, err := readHistory(timed, conn.journals, f.run, &found)
 	switch {
 	case errors.Is(err, reaper.ErrNoJournal):
-		return reaper.BadInput(err, strings.Join(append(warnings, historyCommand(w, f.target)+" lists the runs that have one"), "; "))
+		return reaper.BadInput(err, conn.whereJournals(w, f.target))
 	case err != nil:
 		return err
 	}
@@ -121,10 +114,12 @@ func readHistory(ctx context.Context, journals storedJournals, run string, found
 	return nil, err
 }
 
-// historyCommand returns the words of the history command for a target.
-func historyCommand(w ioStreams, at target) string {
+// whereJournals returns the hint for a run without a journal: which other namespaces may
+// have it.
+func (c connection) whereJournals(w ioStreams, at target) string {
+	history := w.name() + " history"
 	if at.scope() == plugin.Node {
-		return w.name() + " node history"
+		history = w.name() + " node history"
 	}
-	return w.name() + " history"
+	return strings.Join(append(c.warnings, history+" lists the runs that have one"), "; ")
 }

@@ -55,7 +55,7 @@ func printEverything(t *testing.T, text string, choice byte) {
 	pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
 	h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
 	full := h
-	full.format = report.PoolsFormats()[int(choice)%len(report.PoolsFormats())]
+	full.format = report.LookFormats()[int(choice)%len(report.LookFormats())]
 	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks()), "--pods", pods, "--all", "--top", report.Tops()[int(choice)%len(report.Tops())], "-o", full.format)
 	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)

@@ -76,23 +76,16 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 	dryRun := true
 	p.DryRun = &dryRun
 	logger := newLogger(w, f.commandFlags)
-	conn, err := f.target.connect(ctx, w, f.commandFlags, false, p, logger)
+	conn, err := f.connect(ctx, w, false, p, logger)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
-	if err := conn.firstAnswer(ctx); err != nil {
-		return nil, err
-	}
-	warnings, err := conn.checkState(ctx, false)
-	if err != nil {
-		return nil, err
-	}
 	o := options(w, runFlags{commandFlags: f.commandFlags}, p, conn, logger)
 	o.Selection, o.Brief = selection, brief
 	o.Elsewhere = elsewhere(w, f.target.scope(), p)
 	found, err := reaper.Run(ctx, o)
-	found.Warnings = append(warnings, found.Warnings...)
+	found.Warnings = append(conn.warnings, found.Warnings...)
 	return &found, err
 }
 

@@ -49,11 +49,11 @@ func newPools(w ioStreams, at target) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.Lookup("output").Usage = "format: " + listOf(report.PoolsFormats())
+	flags.Lookup("output").Usage = "format: " + listOf(report.LookFormats())
 	flags.BoolVar(&f.all, "all", false, "show each pool under its network")
 	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(report.Tops()))
 	flags.IntVar(&f.limit, "limit", 10, "the `NUMBER` of rows of --top")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.PoolsFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.LookFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("top", cobra.FixedCompletions(report.Tops(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return cmd
@@ -62,8 +62,8 @@ func newPools(w ioStreams, at target) *cobra.Command {
 // check returns the mistakes in the flags that can be found without a cluster.
 func (f poolsFlags) check() error {
 	switch {
-	case !slices.Contains(report.PoolsFormats(), f.output):
-		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(report.PoolsFormats()))
+	case !slices.Contains(report.LookFormats(), f.output):
+		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(report.LookFormats()))
 	case f.top != "" && !slices.Contains(report.Tops(), f.top):
 		return reaper.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(report.Tops()))
 	case f.limit < 1:

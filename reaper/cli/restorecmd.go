@@ -92,32 +92,30 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
+	timed, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	var journal reaper.Journal
+	var damage error
+	if f.journal != "" { // it needs no server
+		journal, damage = readJournal(timed, w, f.journal)
+	}
+	if err := unlessDamaged(damage, ""); err != nil {
+		return err
+	}
 	logger := newLogger(w, f.commandFlags)
-	conn, err := f.target.connect(ctx, w, f.commandFlags, !f.dryRun, p, logger)
+	conn, err := f.connect(timed, w, !f.dryRun, p, logger)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	timed, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	journal, damage := readJournal(timed, w, f, conn)
-	switch {
-	case errors.Is(damage, reaper.ErrNoJournal) && f.journal == "":
-		return reaper.BadInput(damage, conn.whereJournals(timed, historyCommand(w, f.target)))
-	case errors.Is(damage, reaper.ErrNoJournal):
-		return reaper.BadInput(damage, "")
-	case damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged):
-		return damage
+	if f.run != "" {
+		journal, damage = conn.journals.Read(timed, f.run)
+	}
+	if err := unlessDamaged(damage, conn.whereJournals(w, f.target)); err != nil {
+		return err
 	}
 	if err := checkOnly(only, journal); err != nil {
 		return errors.Join(err, damage)
-	}
-	if err := conn.firstAnswer(timed); err != nil { // a journal in a file needed none
-		return err
-	}
-	warnings, err := conn.checkState(timed, !f.dryRun)
-	if err != nil {
-		return err
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: newID(), Version: buildVersion(), Address: conn.address, Node: conn.node, StateDir: conn.stateDir,
@@ -125,24 +123,30 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.backends, Cluster: conn.cluster, Ledgers: conn.ledgers, Lock: conn.lock,
 		Now: time.Now, Logger: logger,
 	})
-	restored.Warnings = append(warnings, restored.Warnings...)
+	restored.Warnings = append(conn.warnings, restored.Warnings...)
 	return errors.Join(err, report.WriteRestore(w.stdout, printing, restored))
 }
 
-// readJournal reads the journal from the file or the cluster that the flags name.
-func readJournal(ctx context.Context, w ioStreams, f restoreFlags, conn connection) (reaper.Journal, error) {
-	if f.journal != "" {
-		text, name, err := dump.Open(ctx, w.stdin, f.journal)
-		if err != nil {
-			return reaper.Journal{}, reaper.BadInput(err, "")
-		}
-		defer text.Close()
-		return journal.Read(name, text)
+// readJournal reads the journal from a file.
+func readJournal(ctx context.Context, w ioStreams, file string) (reaper.Journal, error) {
+	text, name, err := dump.Open(ctx, w.stdin, file)
+	if err != nil {
+		return reaper.Journal{}, reaper.BadInput(err, "")
 	}
-	if err := conn.firstAnswer(ctx); err != nil {
-		return reaper.Journal{}, err
+	defer text.Close()
+	return journal.Read(name, text)
+}
+
+// unlessDamaged returns the error of reading a journal, but none if the journal is damaged:
+// then what could be read is restored. The hint is for a journal that does not exist.
+func unlessDamaged(err error, hint string) error {
+	switch {
+	case errors.Is(err, reaper.ErrNoJournal):
+		return reaper.BadInput(err, hint)
+	case errors.Is(err, reaper.ErrJournalDamaged):
+		return nil
 	}
-	return conn.journals.Read(ctx, f.run)
+	return err
 }
 
 // checkOnly returns an error if the journal does not have all addresses of --only.

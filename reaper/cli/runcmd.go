@@ -111,7 +111,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Elsewhere = elsewhere(w, f.target.scope(), on.policy)
 	o.Journals, o.Selection, o.Brief = on.journals, selection, printing.Brief()
 	found, runErr := reaper.Run(ctx, o)
-	found.Warnings = append(on.warnings, found.Warnings...)
+	found.Warnings = append(on.conn.warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
@@ -128,7 +128,6 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 type opened struct {
 	policy       policy.Policy // with the flags that override it
 	conn         connection
-	warnings     []string
 	journals     reaper.Journals
 	closeJournal func() error
 }
@@ -140,25 +139,15 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (o
 	}
 	f.overrides.apply(&on.policy)
 	dryRun := *on.policy.DryRun
-	writes := !dryRun || f.remember
-	if on.conn, err = f.target.connect(ctx, w, f.commandFlags, writes, on.policy, logger); err != nil {
-		return on, err
-	}
-	defer func() {
-		if err != nil {
-			on.conn.close()
-		}
-	}()
 	if err = f.checkJournal(dryRun); err != nil {
 		return on, err
 	}
-	if err = on.conn.firstAnswer(ctx); err != nil {
+	if on.conn, err = f.connect(ctx, w, !dryRun || f.remember, on.policy, logger); err != nil {
 		return on, err
 	}
-	if on.warnings, err = on.conn.checkState(ctx, writes); err != nil {
-		return on, err
+	if on.journals, on.closeJournal, err = openJournals(f, on.conn, dryRun); err != nil {
+		on.conn.close()
 	}
-	on.journals, on.closeJournal, err = openJournals(f, on.conn, dryRun)
 	return on, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,6 +59,7 @@ func program() {
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
 //	exec stable                copy stdin, with words in place of servers and times
+//	world                      the server has the lists of testdata/world, unless the script has others
 //
 // nodescript_test.go has those of the scripts about a node.
 func TestScripts(t *testing.T) {
@@ -81,6 +83,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"onnode":    onNode,
+			"world":     world,
 			"lease":     lease,
 			"sandbox":   sandbox,
 			"locked":    locked,
@@ -207,6 +210,26 @@ func asked(ts *testscript.TestScript, neg bool, what string) {
 	if (n > 0) == neg {
 		ts.Fatalf("the server was %s %d times", what, n)
 	}
+}
+
+// world adds the files of testdata/world.
+func world(ts *testscript.TestScript, _ bool, _ []string) {
+	work := ts.Getenv("WORK")
+	ts.Check(os.MkdirAll(filepath.Join(work, "api"), 0o755))
+	const common = "testdata/world"
+	ts.Check(fs.WalkDir(os.DirFS(common), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(work, name)); err == nil {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(common, name))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(work, name), text, 0o600)
+	}))
 }
 
 // exits runs a command and compares its exit code.

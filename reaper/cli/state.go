@@ -34,25 +34,19 @@ func checkState(ctx context.Context, c clients, namespace string, writes bool, l
 	if unread != nil {
 		logger.Debug("other state namespaces are not known", "err", unread)
 	}
-	var input *reaper.InputError
-	switch {
-	case missing != nil && writes:
-		return nil, missing
-	case errors.As(missing, &input):
-		warnings = append(warnings, fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, input.Hint))
-	}
 	if len(others) > 0 {
 		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in %s, and this command uses %s: "+
 			"name the right one with --state-namespace, and delete the others", namespacesOf(others), namespace))
 	}
-	return warnings, nil
-}
-
-// whereJournals returns the hint for a run without a journal: which other namespaces may
-// have it.
-func (c connection) whereJournals(ctx context.Context, history string) string {
-	warnings, _ := c.checkState(ctx, false) // a look has no error
-	return strings.Join(append(warnings, history+" lists the runs that have one"), "; ")
+	var input *reaper.InputError
+	switch {
+	case !errors.As(missing, &input):
+		return warnings, nil
+	case writes:
+		return nil, reaper.BadInput(input.Err, strings.Join(append(warnings, input.Hint), "; "))
+	}
+	warning := fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, input.Hint)
+	return append([]string{warning}, warnings...), nil
 }
 
 // namespacesOf names namespaces for a sentence.

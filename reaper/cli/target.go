@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -46,7 +45,6 @@ type connection struct {
 	stateDir       string // of ledger, journals and lock; empty in a cluster
 	by             string // who is connected: the pod, or the user
 
-	raw       rest.Interface // see kube.RawClient; nil on a node
 	backends  []reaper.Backend
 	cluster   reaper.Cluster
 	ledgers   reaper.Ledgers
@@ -63,6 +61,7 @@ type connection struct {
 	// checkState returns an error if a command that writes has no place for its state, and
 	// warnings for the report. What it may not read, it does not tell.
 	checkState func(ctx context.Context, writes bool) (warnings []string, err error)
+	warnings   []string // of checkState
 
 	// close gives back what the connection holds.
 	close func()

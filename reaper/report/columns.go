@@ -30,7 +30,7 @@ func parseColumns(spec string) (printer, error) {
 		}
 		columns = append(columns, customColumn{heading, path})
 	}
-	return func(w io.Writer, v reportView) error { return printColumns(w, v, columns) }, nil
+	return func(w io.Writer, v view) error { return printColumns(w, v, columns) }, nil
 }
 
 // braced returns a path as JSONPath has it: kubectl accepts .ip, ip and {.ip}.
@@ -42,7 +42,7 @@ func braced(path string) string {
 }
 
 // printColumns prints a heading, and a row for each entry of the report.
-func printColumns(w io.Writer, v reportView, columns []customColumn) error {
+func printColumns(w io.Writer, v view, columns []customColumn) error {
 	value, err := plain(v.value)
 	if err != nil {
 		return err

@@ -41,6 +41,9 @@ func urgencyOf(e reaper.Entry) urgency {
 	}
 }
 
+// words has the word of each urgency in a fold.
+var words = [...]string{"failed", "released", "changed", "due", "waiting", "held", "in use"}
+
 // entryTable returns one row for each entry, the most urgent first. Without all, it folds
 // what many entries have in common.
 func entryTable(r reaper.Report, wide, all bool) table {
@@ -48,7 +51,7 @@ func entryTable(r reaper.Report, wide, all bool) table {
 	if wide {
 		t.heading = append(t.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
 	}
-	for group := range groupsOf(r.Entries) {
+	for _, group := range groupsOf(r.Entries) {
 		shown := len(group)
 		if !all {
 			shown = shownOf(group)
@@ -57,7 +60,7 @@ func entryTable(r reaper.Report, wide, all bool) table {
 			t.rows = append(t.rows, entryRow(e, wide, r.Run.Memory))
 		}
 		if rest := group[shown:]; len(rest) > 0 {
-			t.folds = append(t.folds, fold{len(t.rows), len(rest), foldText(rest, shown)})
+			t.fold(foldText(rest, shown))
 		}
 	}
 	return t

@@ -1,34 +1,16 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// ExplanationFormats are the formats of WriteExplanation, the default first.
-func ExplanationFormats() []string { return []string{"table", "json", "yaml"} }
-
-// WriteExplanation prints an explanation. The format must be one of ExplanationFormats.
-func WriteExplanation(w io.Writer, format string, x reaper.Explanation) error {
-	switch view := (reportView{value: x}); format {
-	case "json":
-		return printJSON(w, view)
-	case "yaml":
-		return printYAML(w, view)
-	default:
-		return printExplanation(w, x)
-	}
-}
-
-// printExplanation prints lines for people.
-func printExplanation(w io.Writer, x reaper.Explanation) error {
-	var text bytes.Buffer
-	line := func(format string, args ...any) { fmt.Fprintln(&text, cell(fmt.Sprintf(format, args...))) }
+// viewOfExplanation returns the view of an explanation: lines for each allocation.
+func viewOfExplanation(x reaper.Explanation) view {
+	v := view{value: x, warnings: x.Warnings}
+	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
 	of := ""
 	if only := x.Run.Selection.String(); only != "" {
@@ -47,18 +29,13 @@ func printExplanation(w io.Writer, x reaper.Explanation) error {
 	if len(x.Found) == 0 && len(x.Pools) > 0 {
 		line("the address is in the range of: %s", strings.Join(x.Pools, ", "))
 	}
-	for _, e := range x.Found {
-		fmt.Fprintln(&text)
-		explained(line, e)
+	v.tables = func(bool) (all []table) {
+		for _, e := range x.Found {
+			all = append(all, explained(e))
+		}
+		return all
 	}
-	if len(x.Warnings) > 0 {
-		fmt.Fprintln(&text)
-	}
-	for _, warning := range x.Warnings {
-		fmt.Fprintln(&text, "warning:", printable.Line(warning))
-	}
-	_, err := w.Write(text.Bytes())
-	return err
+	return v
 }
 
 // summaryOf says how many allocations there are, and how many leaked.
@@ -79,8 +56,10 @@ func summaryOf(x reaper.Explanation) string {
 	return fmt.Sprintf("%s; %d leaked: %d due, %d waiting, %d held", found, x.Leaked.Total, x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 }
 
-// explained prints one allocation. It counts the rules that did not match.
-func explained(line func(string, ...any), e reaper.Explained) {
+// explained returns the lines of one allocation. It counts the rules that did not match.
+func explained(e reaper.Explained) table {
+	var t table
+	line := func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) }
 	line("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
 	for _, part := range []struct{ name, value string }{
 		{"pod", podOf(e.Owner)},
@@ -121,4 +100,5 @@ func explained(line func(string, ...any), e reaper.Explained) {
 			line("              $ %s", remedy.Command)
 		}
 	}
+	return t
 }

@@ -3,23 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"math/big"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
-
-// A fold is a line in place of rows that are many and alike.
-type fold struct {
-	row   int // the fold stands before this row
-	count int // of the rows that it replaces
-	text  string
-}
 
 // The most rows of one urgency and reason that are shown. What the run did or would do is
 // shown further than what it keeps.
@@ -29,25 +20,17 @@ const (
 	shownPools   = 20
 )
 
-// groupsOf yields the entries in the order of the rows, those of one urgency and reason
+// groupsOf returns the entries in the order of the rows, those of one urgency and reason
 // together.
-func groupsOf(entries []reaper.Entry) iter.Seq[[]reaper.Entry] {
-	sorted := byUrgency(entries)
-	return func(yield func([]reaper.Entry) bool) {
-		for len(sorted) > 0 {
-			first := sorted[0]
-			n := slices.IndexFunc(sorted, func(e reaper.Entry) bool {
-				return urgencyOf(e) != urgencyOf(first) || e.Reason != first.Reason
-			})
-			if n < 0 {
-				n = len(sorted)
-			}
-			if !yield(sorted[:n]) {
-				return
-			}
-			sorted = sorted[n:]
+func groupsOf(entries []reaper.Entry) [][]reaper.Entry {
+	var groups [][]reaper.Entry
+	sorted, begin := byUrgency(entries), 0
+	for i, e := range sorted {
+		if last := i + 1; last == len(sorted) || urgencyOf(e) != urgencyOf(sorted[last]) || e.Reason != sorted[last].Reason {
+			groups, begin = append(groups, sorted[begin:last]), last
 		}
 	}
+	return groups
 }
 
 // shownOf returns how many entries of a group are shown. A fold of one would be no
@@ -73,33 +56,26 @@ func foldText(rest []reaper.Entry, shown int) string {
 	if shown == 0 {
 		more = " "
 	}
-	first := rest[0]
-	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, wordOf(urgencyOf(first)), first.Reason)
-	for named := 3; named > 0; named-- {
-		where := placesOf(rest, named)
-		if with := text + " (" + where + ")"; where != "" && utf8.RuneCountInString(with) <= maxWidth-len("… ") {
-			return with
-		}
+	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, words[urgencyOf(rest[0])], rest[0].Reason)
+	if where := placesOf(rest); where != "" {
+		text += " (" + where + ")"
 	}
 	return text
 }
 
-// wordOf returns the word of an urgency in a fold.
-func wordOf(u urgency) string {
-	return [...]string{"failed", "released", "changed", "due", "waiting", "held", "in use"}[u]
-}
-
 // placesOf returns the nodes of entries and their numbers: some by their names, the most
 // frequent one first, and the others together. If no entry has a node, it returns the pools.
-func placesOf(entries []reaper.Entry, named int) string {
-	if where := mostFrequent(entries, named, "on", "node", func(e reaper.Entry) string { return e.Owner.Node }); where != "" {
-		return where
-	}
-	return mostFrequent(entries, named, "in", "pool", func(e reaper.Entry) string { return e.Pool })
+func placesOf(entries []reaper.Entry) string {
+	return cmp.Or(
+		mostFrequent(entries, "on", "node", func(e reaper.Entry) string { return e.Owner.Node }),
+		mostFrequent(entries, "in", "pool", func(e reaper.Entry) string { return e.Pool }))
 }
 
+// namedPlaces is how many nodes or pools a fold names.
+const namedPlaces = 3
+
 // mostFrequent counts the entries by a text that each has, if any has it.
-func mostFrequent(entries []reaper.Entry, named int, preposition, noun string, of func(reaper.Entry) string) string {
+func mostFrequent(entries []reaper.Entry, preposition, noun string, of func(reaper.Entry) string) string {
 	counts := make(map[string]int)
 	for _, e := range entries {
 		counts[of(e)]++
@@ -109,17 +85,14 @@ func mostFrequent(entries []reaper.Entry, named int, preposition, noun string, o
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
+	rest := len(entries) - unknown
 	var parts []string
-	for i, name := range names {
-		if i == named {
-			rest := 0
-			for _, other := range names[named:] {
-				rest += counts[other]
-			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(rest), preposition, counted(len(names)-named, "other "+noun)))
-			break
-		}
+	for _, name := range names[:min(namedPlaces, len(names))] {
+		rest -= counts[name]
 		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(counts[name]), preposition, middle(printable.Line(name), maxName)))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(rest), preposition, counted(len(names)-namedPlaces, "other "+noun)))
 	}
 	if unknown > 0 && len(parts) > 0 {
 		parts = append(parts, fmt.Sprintf("%s without a %s", printable.Thousands(unknown), noun))

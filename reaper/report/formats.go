@@ -1,12 +1,12 @@
-// Package report prints the report of a run or of a restore.
+// Package report prints the report of a run or of a restore, and other views of them.
 package report
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // formats are the output formats, in the order of the help. To add a format, write
@@ -19,111 +19,81 @@ var formats = []format{
 	{name: "markdown", print: printMarkdown},
 	{name: "name", print: printNames},
 	{name: "html", all: true, print: printHTML},
+	{name: "jsonpath", argument: "TEMPLATE", parse: parseJSONPath},
+	{name: "custom-columns", argument: "SPEC", parse: parseColumns},
 }
 
-// A format is one way to print a report.
+// A format is one way to print a view.
 type format struct {
-	name  string // the value of --output
+	name  string // the value of --output, up to an equals sign
 	all   bool   // the format always has the allocations that are in use
-	print func(io.Writer, reportView) error
+	print printer
+
+	// A format with an argument is a template that the user writes. It applies to the JSON
+	// form of the report.
+	argument string // for the help; empty if it has none
+	parse    func(argument string) (printer, error)
 }
 
-// Options say how to print a report. The zero value of a field other than Format is the
-// short and plain form.
-type Options struct {
-	Format  string // one that Check accepts
-	All     bool   // with the allocations in use, and nothing folded
-	NoTrunc bool   // no name is shortened
-	Color   bool   // table and wide colour their own words
-	Quiet   bool   // print only how the run ended, and how much is leaked
-}
+// A printer prints a view.
+type printer func(io.Writer, view) error
 
-// A reportView is a report as the formats take it.
-type reportView struct {
-	value      any      // the report; its JSON is a contract with users
-	head       []notice // how the run ended: lines above the tables
-	tables     func(wide bool) []table
-	warnings   []string
-	conclusion []string        // lines
-	names      func() []string // what -o name prints; nil if the report names no addresses
-
-	noTrunc, color bool
-}
-
-// A notice is a line above the tables.
-type notice struct {
-	label string // such as REFUSED; empty for a line without one
-	text  string
-	minor bool // Options.Quiet leaves it out
-}
-
-// A table is a heading, and rows with one cell for each column of the heading.
-type table struct {
-	heading []string
-	rows    [][]string
-	folds   []fold // in the order of their rows
-}
-
-// Brief reports whether the format leaves out the allocations that are in use. Then a report
-// need not have them (reaper.Options.Brief).
-func (o Options) Brief() bool {
-	f, err := formatOf(o.Format)
-	return err == nil && !f.all && !o.All
-}
-
-// Write prints the report of a run. Without Options.All, most formats leave out the
-// allocations that are in use. It returns an error if Check does not accept the format.
-func Write(w io.Writer, o Options, r reaper.Report) error {
-	f, err := formatOf(o.Format)
+// formatOf returns the format of a name and, behind an equals sign, its argument.
+func formatOf(name string) (format, error) {
+	kind, argument, cut := strings.Cut(name, "=")
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.argument != "" || !cut) })
+	if i < 0 {
+		return format{}, fmt.Errorf("unknown format %q", name)
+	}
+	f := formats[i]
+	if f.argument == "" {
+		return f, nil
+	}
+	err := errors.New("it needs an argument")
+	if argument != "" {
+		f.print, err = f.parse(argument)
+	}
 	if err != nil {
-		return err
+		return format{}, fmt.Errorf("%s: %w", kind, err)
 	}
-	if f.all {
-		o.All = true
-	}
-	if !o.All {
-		r = r.Brief()
-	}
-	return o.write(w, f, viewOf(r, o))
+	return f, nil
 }
 
-// WriteRestore prints the report of a restore. It returns an error if Check does not
-// accept the format.
-func WriteRestore(w io.Writer, o Options, r reaper.RestoreReport) error {
-	f, err := formatOf(o.Format)
-	if err != nil {
-		return err
-	}
-	return o.write(w, f, viewOfRestore(r))
-}
-
-// write prints a view.
-func (o Options) write(w io.Writer, f format, v reportView) error {
-	v.noTrunc, v.color = o.NoTrunc, o.Color
-	if o.Quiet {
-		return printHead(w, v)
-	}
-	return f.print(w, v)
+// Check returns an error if a format does not exist, or if its argument cannot be parsed.
+func Check(name string) error {
+	_, err := formatOf(name)
+	return err
 }
 
 // Formats returns the names of the formats that need no argument, sorted.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.name)
+		if f.argument == "" {
+			names = append(names, f.name)
+		}
 	}
 	slices.Sort(names)
 	return names
 }
 
+// HistoryFormats returns the names of the formats of a history, sorted.
+func HistoryFormats() []string {
+	return slices.DeleteFunc(Formats(), func(name string) bool { return name == "html" })
+}
+
+// LookFormats returns the formats of explanations and pools, the default first.
+func LookFormats() []string { return []string{"table", "json", "yaml"} }
+
 // FormatList returns the formats for a sentence, such as "table, wide or json".
 func FormatList() string {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	for _, f := range templates {
-		names = append(names, f.name+"="+f.argument)
+		name := f.name
+		if f.argument != "" {
+			name += "=" + f.argument
+		}
+		names = append(names, name)
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]

@@ -66,7 +66,10 @@ func identity(run reaper.RunInfo) []string {
 	return append(parts, run.StartedAt.UTC().Format(time.RFC3339))
 }
 
-// wrap joins parts by commas into lines that are no wider than a table.
+// maxWidth is the width of a line that says which run it was, in characters.
+const maxWidth = 120
+
+// wrap joins parts by commas into lines of maxWidth.
 func wrap(parts []string) []string {
 	const comma = ", "
 	lines := parts[:1:1]

@@ -2,8 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,26 +11,15 @@ import (
 // maxPools is the largest number of pools of one backend that a row of a history names.
 const maxPools = 3
 
-// HistoryFormats returns the names of the formats of a history, sorted.
-func HistoryFormats() []string {
-	return slices.DeleteFunc(Formats(), func(name string) bool { return name == "html" })
-}
-
-// WriteHistory prints a history. It returns an error if Check does not accept the format. by
-// says how the program was called. The names of a history are the IDs of its runs, or the
-// addresses if one run was asked for.
-func WriteHistory(w io.Writer, o Options, h reaper.History, by reaper.RunInfo) error {
-	f, err := formatOf(o.Format)
-	if err != nil {
-		return err
-	}
-	return o.write(w, f, reportView{
+// viewOfHistory returns the view of a history.
+func viewOfHistory(h reaper.History, by reaper.RunInfo, all bool) view {
+	return view{
 		value:      h,
-		tables:     func(wide bool) []table { return historyTables(h, wide || o.All) },
+		tables:     func(wide bool) []table { return historyTables(h, wide || all) },
 		warnings:   h.Warnings,
 		conclusion: historyConclusion(h, by),
 		names:      func() []string { return namesOfHistory(h) },
-	})
+	}
 }
 
 func namesOfHistory(h reaper.History) []string {
@@ -75,27 +62,19 @@ func historyTables(h reaper.History, wide bool) []table {
 // poolsOf names the pools of a run, those with most allocations first. It folds the pools of
 // a backend that has many, such as one for each overlapping-range reservation.
 func poolsOf(r reaper.PastRun, all bool) string {
-	byBackend := make(map[string][]reaper.PoolRecord)
-	var backends []string
+	count := make(map[string]int) // of pools, by backend
+	sum := make(map[string]int)
 	for _, p := range r.Pools {
-		if byBackend[p.Backend] == nil {
-			backends = append(backends, p.Backend)
-		}
-		byBackend[p.Backend] = append(byBackend[p.Backend], p)
+		count[p.Backend]++
+		sum[p.Backend] += p.Recorded
 	}
 	var names []string
-	for _, backend := range backends {
-		pools := byBackend[backend]
-		if n := len(pools); !all && n > maxPools {
-			sum := 0
-			for _, p := range pools {
-				sum += p.Recorded
-			}
-			names = append(names, fmt.Sprintf("%s: %d in %d pools, most in %s: %d", backend, sum, n, pools[0].Pool, pools[0].Recorded))
-			continue
-		}
-		for _, p := range pools {
-			names = append(names, fmt.Sprintf("%s %s: %d", backend, p.Pool, p.Recorded))
+	for _, p := range r.Pools {
+		if n := count[p.Backend]; all || n <= maxPools {
+			names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
+		} else if sum[p.Backend] > 0 { // its first pool
+			names = append(names, fmt.Sprintf("%s: %d in %d pools, most in %s: %d", p.Backend, sum[p.Backend], n, p.Pool, p.Recorded))
+			sum[p.Backend] = 0
 		}
 	}
 	return strings.Join(names, "; ")

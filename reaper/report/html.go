@@ -36,14 +36,8 @@ type pageData struct {
 }
 
 // printHTML prints a page that needs no other file and no network.
-func printHTML(w io.Writer, v reportView) error {
-	data := pageData{Conclusion: v.conclusion, Report: v.value}
-	switch r := v.value.(type) {
-	case reaper.Report:
-		data.BottomLine, data.States = r.BottomLine(), statesOf(r.Entries, stateOf)
-	case reaper.RestoreReport:
-		data.BottomLine, data.States = restoreConclusion(r), statesOf(r.Entries, restoreStateOf)
-	}
+func printHTML(w io.Writer, v view) error {
+	data := pageData{BottomLine: v.head[0].text, Conclusion: v.conclusion, States: v.states(), Report: v.value}
 	style, script := join(styles), join(scripts)
 	head := strings.NewReplacer("STYLE-HASH", hashOf(style), "SCRIPT-HASH", hashOf(script)).Replace(join([]string{"head.html"}))
 	if _, err := fmt.Fprintf(w, "%s<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",

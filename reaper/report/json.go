@@ -8,21 +8,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-func printJSON(w io.Writer, v reportView) error {
-	if s, ok := streamOf(v.value); ok {
-		return s.write(w, printable.JSON, jsonForm)
-	}
-	text, err := encodeJSON(v.value)
-	if err != nil {
-		return err
-	}
-	_, err = printable.JSON(w).Write(text)
-	return err
-}
+func printJSON(w io.Writer, v view) error { return jsonForm.write(w, v.value) }
 
 // jsonForm: a line break is never part of a JSON text, so the place is a field of the report.
-var jsonForm = streamForm{
-	encode: encodeJSON, part: encodeEntries,
+var jsonForm = textForm{
+	encode: encodeJSON, part: encodeEntries, printable: printable.JSON,
 	place: "\n  \"entries\": []", open: "\n  \"entries\": [", between: ",", shut: "\n  ]",
 }
 

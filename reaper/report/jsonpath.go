@@ -17,7 +17,7 @@ func parseJSONPath(text string) (printer, error) {
 	if _, err := pathOf(text); err != nil {
 		return nil, err
 	}
-	return func(w io.Writer, v reportView) error {
+	return func(w io.Writer, v view) error {
 		path, err := pathOf(text) // a path that was executed has the state of its ranges
 		if err != nil {
 			return err

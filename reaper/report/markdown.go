@@ -15,7 +15,7 @@ const maxPage = 60_000
 
 // printMarkdown prints what printTable prints, as a block of code. It leaves out the lines
 // before the conclusion that have no room, and says so.
-func printMarkdown(w io.Writer, v reportView) error {
+func printMarkdown(w io.Writer, v view) error {
 	const fence = "```"
 	v.color = false
 	lines, last := inCode(textLines(v, false)), inCode(conclusionLines(v))

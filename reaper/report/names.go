@@ -5,16 +5,14 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // printNames prints addresses, one a line.
-func printNames(w io.Writer, v reportView) error {
-	if v.names == nil {
-		return nil
-	}
+func printNames(w io.Writer, v view) error {
 	for _, name := range v.names() {
 		if _, err := fmt.Fprintln(w, printable.Line(name)); err != nil {
 			return err
@@ -64,11 +62,7 @@ func compareIPs(a, b string) int {
 		return -1
 	case errOther == nil:
 		return 1
-	case a < b:
-		return -1
-	case a > b:
-		return 1
 	default:
-		return 0
+		return strings.Compare(a, b)
 	}
 }

@@ -2,28 +2,22 @@ package report
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // PoolsOptions say what WritePools prints.
 type PoolsOptions struct {
-	Format string // one of PoolsFormats
+	Format string // one of LookFormats
 	All    bool   // the table has every pool, under its network
 	Top    string // one of Tops; empty for none
 	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
 }
-
-// PoolsFormats returns the formats of WritePools.
-func PoolsFormats() []string { return []string{"table", "json", "yaml"} }
 
 // A poolsReport is a report about pools. Its JSON form is a contract that users script
 // against.
@@ -39,8 +33,9 @@ type poolsReport struct {
 	Warnings   []string               `json:"warnings,omitempty"`
 }
 
-// WritePools prints how full the networks and the pools of a report are.
-func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
+// viewOfPools returns the view of a report that says how full its networks and pools are, and
+// with o.Top a ranking of the leaks.
+func viewOfPools(r reaper.Report, o PoolsOptions) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Warnings: r.Warnings,
@@ -58,15 +53,19 @@ func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
 		top := rank(r, o.Top)
 		p.Top = &top
 	}
-	switch o.Format {
-	case "json":
-		return printJSON(w, reportView{value: p})
-	case "yaml":
-		return printYAML(w, reportView{value: p})
-	case "table":
-		return printPools(w, o, p, r.BottomLine())
+	return view{
+		value: p,
+		head:  []notice{{text: r.BottomLine()}, {text: where(p.Run)}},
+		tables: func(bool) []table {
+			all := []table{usageTable(p, o)}
+			if p.Top != nil {
+				all = append(all, p.Top.table(o.Limit))
+			}
+			return all
+		},
+		warnings:   r.Warnings,
+		conclusion: unlisted(p),
 	}
-	return errors.New("unknown format " + strconv.Quote(o.Format))
 }
 
 // poolNetworks has the index of the network of each pool that has one, by backend and name.
@@ -117,33 +116,6 @@ func orOne(n *big.Int) *big.Int {
 	return n
 }
 
-// printPools prints a table of the networks, and one of the ranking, for people.
-func printPools(w io.Writer, o PoolsOptions, p poolsReport, bottomLine string) error {
-	lines := []string{bottomLine, where(p.Run), ""}
-	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
-	var left int
-	if t.rows, left = poolRows(o, p); len(t.rows) == 0 {
-		lines = append(lines, "no networks and no pools are known")
-	} else {
-		lines = append(lines, layout{}.lines(t)...)
-	}
-	if left > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
-	}
-	if p.Top != nil {
-		lines = append(append(lines, ""), p.Top.lines(o.Limit)...)
-	}
-	if notes := poolNotes(p); len(notes) > 0 {
-		lines = append(append(lines, ""), notes...)
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(printable.Line(line), " ")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // where says on which cluster or node, and when, the report was made.
 func where(run reaper.RunInfo) string {
 	place := strings.Join(placeOf(run), ", ")
@@ -153,14 +125,20 @@ func where(run reaper.RunInfo) string {
 	return place + ", at " + clock(&run.StartedAt)
 }
 
-// poolRows returns a row for each network, with all also for each of its pools below it.
-// Then come the pools without a network, and the number of those that are left out.
-func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
-	judged := p.Leaked != nil
+// usageTable returns a row for each network, with o.All also for each of its pools below it.
+// Then come the pools without a network.
+func usageTable(p poolsReport, o PoolsOptions) table {
+	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
+	row := func(backend, name, in string, u reaper.Usage, closed bool, note string) {
+		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
+	}
 	networks := networksOf(p.Networks)
 	below := make([][]reaper.PoolReport, len(p.Networks))
+	var alone []reaper.PoolReport
 	for _, pool := range p.Pools {
-		if i, ok := networks.of(pool); ok && o.All {
+		if i, ok := networks.of(pool); !ok {
+			alone = append(alone, pool)
+		} else if o.All {
 			below[i] = append(below[i], pool)
 		}
 	}
@@ -172,24 +150,25 @@ func poolRows(o PoolsOptions, p poolsReport) (rows [][]string, left int) {
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
-		rows = append(rows, usageRow(n.Backend, n.Name, n.Range, n.Usage, judged, n.Closed != "", note))
+		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
 		for _, pool := range below[i] {
-			rows = append(rows, usageRow("", "  "+pool.Name, pool.Range, pool.Usage, judged, n.Closed != "", pool.ProtectedBy))
+			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
 		}
 	}
-	shown := 0
-	for _, pool := range p.Pools {
-		if _, ok := networks.of(pool); ok {
-			continue
-		}
-		if !o.All && shown == o.Limit {
-			left++
-			continue
-		}
-		shown++
-		rows = append(rows, usageRow(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, judged, false, pool.ProtectedBy))
+	shown := alone
+	if !o.All {
+		shown = alone[:min(o.Limit, len(alone))]
 	}
-	return rows, left
+	for _, pool := range shown {
+		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, false, pool.ProtectedBy)
+	}
+	if len(t.rows) == 0 {
+		t.say("no networks and no pools are known")
+	}
+	if left := len(alone) - len(shown); left > 0 {
+		t.say(fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
+	}
+	return t
 }
 
 // unknown stands for a figure that is not known. It is never 0.
@@ -231,16 +210,13 @@ func number(n *big.Int) string {
 	return new(big.Float).SetInt(n).Text('g', 3)
 }
 
-// poolNotes returns the stores that are not in the table, and the warnings.
-func poolNotes(p poolsReport) []string {
-	var notes []string
+// unlisted names the stores that are not in the table.
+func unlisted(p poolsReport) []string {
+	var lines []string
 	for _, b := range p.Backends {
 		if b.Status == reaper.StatusFailed {
-			notes = append(notes, "unknown: "+b.Name+" could not be listed: "+b.Message)
+			lines = append(lines, "unknown: "+b.Name+" could not be listed: "+b.Message)
 		}
 	}
-	for _, warning := range p.Warnings {
-		notes = append(notes, "warning: "+warning)
-	}
-	return notes
+	return lines
 }

@@ -8,25 +8,26 @@ import (
 )
 
 // viewOfRestore returns the view of the report of a restore.
-func viewOfRestore(r reaper.RestoreReport) reportView {
-	return reportView{
+func viewOfRestore(r reaper.RestoreReport) view {
+	return view{
 		value:    r,
 		head:     []notice{{text: restoreConclusion(r)}},
-		tables:   func(bool) []table { return restoreTables(r) },
+		tables:   func(bool) []table { return []table{restoreTable(r)} },
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
+		states:   func() string { return statesOf(r.Entries, restoreStateOf) },
 	}
 }
 
-// restoreTables returns one table of the entries.
-func restoreTables(r reaper.RestoreReport) []table {
+// restoreTable returns one row for each entry.
+func restoreTable(r reaper.RestoreReport) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
 			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,
 		})
 	}
-	return []table{t}
+	return t
 }
 
 // restoreConclusion returns the report in one sentence.

@@ -8,44 +8,48 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-func printTable(w io.Writer, v reportView) error { return printText(w, v, false) }
+func printTable(w io.Writer, v view) error { return printText(w, v, false) }
 
-func printWide(w io.Writer, v reportView) error { return printText(w, v, true) }
+func printWide(w io.Writer, v view) error { return printText(w, v, true) }
 
 // printText prints the notices, the tables, the warnings and the conclusion.
-func printText(w io.Writer, v reportView, wide bool) error {
+func printText(w io.Writer, v view, wide bool) error {
 	return printLines(w, append(textLines(v, wide), conclusionLines(v)...))
 }
 
 // textLines returns the lines above the conclusion.
-func textLines(v reportView, wide bool) []string {
+func textLines(v view, wide bool) []string {
 	lines := headLines(v)
-	folded := false
+	width, folded := maxName, false
+	switch {
+	case v.noTrunc:
+		width = 0
+	case wide:
+		width = maxCell
+	}
 	for _, t := range v.tables(wide) {
-		if len(t.rows)+len(t.folds) == 0 {
+		if len(t.rows) == 0 {
 			continue
 		}
-		l := layout{short: !v.noTrunc, color: v.color}
-		if !wide && !v.noTrunc {
-			l.width = maxWidth
-		}
-		lines = append(append(lines, ""), l.lines(t)...)
-		folded = folded || len(t.folds) > 0
+		lines = append(append(lines, ""), t.lines(width, v.color)...)
+		folded = folded || t.folded
 	}
 	if folded {
 		lines = append(lines, "", "… stands for rows that are left out: -o wide or --all shows each")
 	}
-	lines = append(lines, "")
+	if len(v.warnings)+len(v.conclusion) > 0 {
+		lines = append(lines, "")
+	}
 	for _, warning := range v.warnings {
 		lines = append(lines, paint("warning:", v.color)+" "+printable.Line(warning))
 	}
-	if lines[0] == "" { // a report without notices
-		lines = lines[1:]
+	if len(v.head) == 0 {
+		lines = lines[1:] // the empty line above the first table
 	}
 	return lines
 }
 
-func conclusionLines(v reportView) []string {
+func conclusionLines(v view) []string {
 	var lines []string
 	for _, line := range v.conclusion {
 		lines = append(lines, printable.Line(line))
@@ -54,13 +58,13 @@ func conclusionLines(v reportView) []string {
 }
 
 // printHead prints the notices.
-func printHead(w io.Writer, v reportView) error {
+func printHead(w io.Writer, v view) error {
 	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
 	return printLines(w, headLines(v))
 }
 
 // headLines returns one line for each notice.
-func headLines(v reportView) []string {
+func headLines(v view) []string {
 	var lines []string
 	for _, n := range v.head {
 		line := cell(n.text)

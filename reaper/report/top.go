@@ -169,36 +169,38 @@ func ageOrder(name string) int {
 	return len(ages)
 }
 
-// lines returns the ranking for people.
-func (t ranking) lines(limit int) []string {
+// table returns the ranking for people.
+func (r ranking) table(limit int) table {
+	t := table{heading: []string{headings[r.By], "LEAKED", "DUE", "WAITING", "HELD"}}
 	switch {
-	case !t.Known:
-		return []string{"unknown: it could not be decided what is leaked"}
-	case len(t.Rows) == 0:
-		return []string{"nothing is leaked"}
+	case !r.Known:
+		t.say("unknown: it could not be decided what is leaked")
+		return t
+	case len(r.Rows) == 0:
+		t.say("nothing is leaked")
+		return t
+	case r.By == byAges:
+		limit = len(r.Rows)
 	}
-	rows := t.Rows
-	if t.By == byAges {
-		limit = len(rows)
+	more, left := 0, 0
+	for i, row := range r.Rows {
+		if i >= limit {
+			more, left = more+1, left+row.Leaked
+			continue
+		}
+		t.rows = append(t.rows, []string{row.Name, strconv.Itoa(row.Leaked), strconv.Itoa(row.Due), strconv.Itoa(row.Waiting), strconv.Itoa(row.Held)})
 	}
-	left := 0
-	for _, row := range rows[min(limit, len(rows)):] {
-		left += row.Leaked
+	if more > 0 {
+		t.say(fmt.Sprintf("… and %d more with %d: --limit shows more", more, left))
 	}
-	heading := map[string]string{byNodes: "NODE", byNamespaces: "NAMESPACE", byOwners: "OWNER", byAges: "AGE"}[t.By]
-	ranks := table{heading: []string{heading, "LEAKED", "DUE", "WAITING", "HELD"}}
-	for _, r := range rows[:min(limit, len(rows))] {
-		ranks.rows = append(ranks.rows, []string{r.Name, strconv.Itoa(r.Leaked), strconv.Itoa(r.Due), strconv.Itoa(r.Waiting), strconv.Itoa(r.Held)})
-	}
-	lines := layout{}.lines(ranks)
-	if more := len(rows) - limit; more > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more with %d: --limit shows more", more, left))
-	}
-	switch t.By {
+	switch r.By {
 	case byOwners:
-		lines = append(lines, "owners are guessed from the names of pods: web-0 and web-7d4b9c6f5d-x2x9z are of web")
+		t.say("owners are guessed from the names of pods: web-0 and web-7d4b9c6f5d-x2x9z are of web")
 	case byAges:
-		lines = append(lines, "ages are those since an earlier run saw the leak, or else since the allocation")
+		t.say("ages are those since an earlier run saw the leak, or else since the allocation")
 	}
-	return lines
+	return t
 }
+
+// headings has the first heading of each ranking.
+var headings = map[string]string{byNodes: "NODE", byNamespaces: "NAMESPACE", byOwners: "OWNER", byAges: "AGE"}

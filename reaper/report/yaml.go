@@ -14,26 +14,16 @@ import (
 )
 
 // printYAML prints the fields of printJSON in the same order.
-func printYAML(w io.Writer, v reportView) error {
-	if s, ok := streamOf(v.value); ok {
-		return s.write(w, printable.YAML, yamlForm)
-	}
-	text, err := encodeYAML(v.value)
-	if err != nil {
-		return err
-	}
-	_, err = printable.YAML(w).Write(text)
-	return err
-}
+func printYAML(w io.Writer, v view) error { return yamlForm.write(w, v.value) }
 
 // yamlForm: the encoder breaks no text into lines, so the place is a field of the report.
-var yamlForm = streamForm{
+var yamlForm = textForm{
 	encode: encodeYAML,
 	part: func(some any) ([]byte, error) {
 		text, err := encodeYAML(map[string]any{"entries": some})
 		return bytes.TrimPrefix(text, []byte("entries:\n")), err
 	},
-	place: "\nentries: []\n", open: "\nentries:\n",
+	printable: printable.YAML, place: "\nentries: []\n", open: "\nentries:\n",
 }
 
 // encodeYAML returns a value as YAML, by way of its JSON.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
@@ -93,25 +91,6 @@ func (s size) content(b blockID) blockContent {
 	}
 	for ordinal := len(c.Attributes); ordinal < blockSize; ordinal++ {
 		c.Unallocated = append(c.Unallocated, ordinal)
-	}
-	return c
-}
-
-// without is the block after one write that has released the stale addresses.
-func (c blockContent) without(stale []entry) blockContent {
-	all := c.Attributes
-	c.Attributes, c.Sequence, c.Sequences = nil, c.Sequence+1, maps.Clone(c.Sequences)
-	for ordinal, index := range c.Allocations {
-		switch {
-		case index == nil:
-		case slices.ContainsFunc(stale, func(e entry) bool { return e.ordinal() == ordinal }):
-			c.Allocations[ordinal] = nil
-			c.Unallocated = append(c.Unallocated, ordinal)
-			delete(c.Sequences, strconv.Itoa(ordinal))
-		default:
-			c.Allocations[ordinal] = new(len(c.Attributes))
-			c.Attributes = append(c.Attributes, all[*index])
-		}
 	}
 	return c
 }

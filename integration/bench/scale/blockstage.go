@@ -15,9 +15,7 @@ type blockStage struct {
 	*stage
 	form      form
 	datastore *calico.Datastore
-	stored    store   // where Calico's objects are: the etcd of the API server, or one of Calico's
-	written   []int64 // the revisions of the blocks
-	stale     []int64 // the revisions of the stale handles
+	stored    store // where Calico's objects are: the etcd of the API server, or one of Calico's
 }
 
 // measure is a measurement.
@@ -41,7 +39,7 @@ func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	g := &blockStage{stage: base, form: f, written: make([]int64, s.blocks()), stale: make([]int64, s.stale())}
+	g := &blockStage{stage: base, form: f}
 	if err := g.prepare(ctx); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
@@ -52,7 +50,7 @@ func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (
 	}
 	if err == nil {
 		// The API server fills its caches of custom resources when it is asked for them.
-		_, err = g.floor(ctx)
+		_, err = g.ways()[0].run(ctx) // a plan
 	}
 	if err != nil {
 		return nil, errors.Join(err, g.close())
@@ -94,30 +92,29 @@ func (g *blockStage) close() error {
 func (g *blockStage) fill(ctx context.Context) error {
 	s, f := g.size, g.form
 	err := errors.Join(
-		g.store.put(ctx, first(s.tenants(), namespaceRecord), nil),
-		g.store.put(ctx, first(s.blocks(), nodeRecord), nil),
-		g.store.put(ctx, first(int(s), func(n int) (record, error) { return blockPodRecord(live(n)) }), nil),
-		g.stored.put(ctx, first(s.blocks(), func(n int) (record, error) { return f.affinityRecord(blockID(n)) }), nil),
-		g.stored.put(ctx, first(int(s), func(n int) (record, error) { return f.handleRecord(live(n)) }), nil),
+		g.store.put(ctx, first(s.tenants(), namespaceRecord)),
+		g.store.put(ctx, first(s.blocks(), nodeRecord)),
+		g.store.put(ctx, first(int(s), func(n int) (record, error) { return blockPodRecord(live(n)) })),
+		g.stored.put(ctx, first(s.blocks(), func(n int) (record, error) { return f.affinityRecord(blockID(n)) })),
+		g.stored.put(ctx, first(int(s), func(n int) (record, error) { return f.handleRecord(live(n)) })),
 		g.putStale(ctx),
 	)
 	if err != nil || !f.etcd {
 		return err
 	}
 	return errors.Join(
-		g.stored.put(ctx, first(s.blocks(), calicoNodeRecord), nil),
-		g.stored.put(ctx, first(int(s), func(n int) (record, error) { return endpointRecord(live(n)) }), nil),
+		g.stored.put(ctx, first(s.blocks(), calicoNodeRecord)),
+		g.stored.put(ctx, first(int(s), func(n int) (record, error) { return endpointRecord(live(n)) })),
 	)
 }
 
 // putStale writes the stale handles, and all blocks.
 func (g *blockStage) putStale(ctx context.Context) error {
 	return errors.Join(
-		g.stored.put(ctx, first(g.size.stale(), func(n int) (record, error) { return g.form.handleRecord(stale(n)) }),
-			func(n int, revision int64) { g.stale[n] = revision }),
+		g.stored.put(ctx, first(g.size.stale(), func(n int) (record, error) { return g.form.handleRecord(stale(n)) })),
 		g.stored.put(ctx, first(g.size.blocks(), func(n int) (record, error) {
 			return g.form.blockRecord(blockID(n), g.size.content(blockID(n)))
-		}), func(n int, revision int64) { g.written[n] = revision }),
+		})),
 	)
 }
 

@@ -49,16 +49,11 @@ func (f form) handleKey(e entry) string { return f.handles + e.given().Handle() 
 
 // blockRecord is a block of that content.
 func (f form) blockRecord(b blockID, c blockContent) (record, error) {
-	value, err := f.blockValue(b, c, "")
-	return record{f.blockKey(b), value}, err
-}
-
-// blockValue is the value of a block of that content.
-func (f form) blockValue(b blockID, c blockContent, revision string) ([]byte, error) {
 	if !f.etcd {
 		c.Strict = new(bool)
 	}
-	return f.value("IPAMBlock", cidrName(b.cidr()), uid(blockUID, int(b)), revision, c)
+	value, err := f.value("IPAMBlock", cidrName(b.cidr()), uid(blockUID, int(b)), c)
+	return record{f.blockKey(b), value}, err
 }
 
 // handleRecord is the handle of an entry.
@@ -68,7 +63,7 @@ func (f form) handleRecord(e entry) (record, error) {
 	if !f.etcd {
 		content["handleID"] = id
 	}
-	value, err := f.value("IPAMHandle", id, uid(handleUID, int(e)), "", content)
+	value, err := f.value("IPAMHandle", id, uid(handleUID, int(e)), content)
 	return record{f.handleKey(e), value}, err
 }
 
@@ -79,14 +74,14 @@ func (f form) affinityRecord(b blockID) (record, error) {
 		return record{key, []byte(`{"state":"confirmed","deleted":false}`)}, nil
 	}
 	name := b.node() + "-" + cidrName(b.cidr())
-	value, err := f.value("BlockAffinity", name, uid(affinityUID, int(b)), "",
+	value, err := f.value("BlockAffinity", name, uid(affinityUID, int(b)),
 		map[string]any{"cidr": b.cidr(), "deleted": "false", "node": b.node(), "state": "confirmed"})
 	return record{f.affinities + name, value}, err
 }
 
 // value is the value of a key that has this content. In Kubernetes, that is JSON and a line
-// feed. With a revision, it is the body of an update.
-func (f form) value(kind, name, uid, revision string, content any) ([]byte, error) {
+// feed.
+func (f form) value(kind, name, uid string, content any) ([]byte, error) {
 	data, err := json.Marshal(content)
 	if err != nil || f.etcd {
 		return data, err
@@ -112,9 +107,6 @@ func (f form) value(kind, name, uid, revision string, content any) ([]byte, erro
 				"f:spec": owned,
 			},
 		}},
-	}
-	if revision != "" {
-		metadata["resourceVersion"] = revision
 	}
 	data, err = json.Marshal(map[string]any{"apiVersion": version, "kind": kind, "metadata": metadata, "spec": fields})
 	return append(data, '\n'), err

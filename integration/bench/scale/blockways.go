@@ -15,9 +15,7 @@ func (g *blockStage) ways() []way {
 	}
 	plan, run := g.form.part+" plan", g.form.part+" run"
 	all := []way{
-		{plan, floorWay, false, g.floor},
 		{plan, reaperWay, false, g.plan(g.size.total(), g.size.stale(), env...)},
-		{run, floorWay, true, g.floorRun},
 		{run, reaperWay, true, g.reap(env...)},
 	}
 	if g.parts["calico-peers"] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,50 +45,27 @@ func first(count int, nth func(n int) (record, error)) source {
 	}
 }
 
-// put writes all records of a source, in transactions. It calls wrote, one call at a
-// time, with the record's number and the revision of its transaction; nil is not called.
-func (s store) put(ctx context.Context, all source, wrote func(n int, revision int64)) error {
-	type answer struct {
-		from, to int
-		revision int64
-	}
-	answers := make(chan answer, txnsAtOnce)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for a := range answers {
-			for n := a.from; n < a.to && wrote != nil; n++ {
-				wrote(n, a.revision)
-			}
-		}
-	}()
+// put writes all records of a source, in transactions.
+func (s store) put(ctx context.Context, all source) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(txnsAtOnce)
-	err := batches(all, func(from int, batch []record) {
+	err := batches(all, func(batch []record) {
 		g.Go(func() error {
 			var puts []clientv3.Op
 			for _, r := range batch {
 				puts = append(puts, clientv3.OpPut(r.key, string(r.value)))
 			}
-			response, err := s.client.Txn(ctx).Then(puts...).Commit()
-			if err != nil {
+			if _, err := s.client.Txn(ctx).Then(puts...).Commit(); err != nil {
 				return fmt.Errorf("put %s and %d more keys into etcd: %w", batch[0].key, len(batch)-1, err)
 			}
-			answers <- answer{from, from + len(batch), response.Header.Revision}
 			return nil
 		})
 	})
-	if waitErr := g.Wait(); err == nil {
-		err = waitErr
-	}
-	close(answers)
-	<-done
-	return err
+	return errors.Join(err, g.Wait())
 }
 
-// batches calls do with the records of a source, as many as one transaction takes, and
-// the number of the first of them.
-func batches(all source, do func(from int, batch []record)) error {
+// batches calls do with the records of a source, as many as one transaction takes.
+func batches(all source, do func(batch []record)) error {
 	var batch []record
 	n, bytes := 0, 0
 	for {
@@ -96,7 +74,7 @@ func batches(all source, do func(from int, batch []record)) error {
 			return err
 		}
 		if len(batch) > 0 && (!more || len(batch) == txnRecords || bytes+len(r.value) > txnBytes) {
-			do(n-len(batch), batch)
+			do(batch)
 			batch, bytes = nil, 0
 		}
 		if !more {

@@ -59,25 +59,3 @@ func (s store) each(ctx context.Context, prefix string, page int, do func(name s
 		}
 	}
 }
-
-// commit makes a transaction.
-func (s store) commit(ctx context.Context, t transaction) error {
-	var conditions []clientv3.Cmp
-	var operations []clientv3.Op
-	for _, o := range t {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(o.Key), "=", o.Revision))
-		if o.Value == "" {
-			operations = append(operations, clientv3.OpDelete(o.Key))
-		} else {
-			operations = append(operations, clientv3.OpPut(o.Key, o.Value))
-		}
-	}
-	response, err := s.client.Txn(ctx).If(conditions...).Then(operations...).Commit()
-	switch {
-	case err != nil:
-		return fmt.Errorf("write %s: %w", t[0].Key, err)
-	case !response.Succeeded:
-		return fmt.Errorf("write %s: another client has written it", t[0].Key)
-	}
-	return nil
-}

@@ -8,8 +8,6 @@
 // overlapping reservation. Of both, a tenth more is stale. Then all programs take turns on
 // the same state, which is restored and checked after each of them:
 //
-//   - the floor: a bare client that makes the same lists and the same writes, at the same
-//     time, and knows the answer;
 //   - ip-reaper, as the shipped account, which plans or releases;
 //   - with the part whereabouts, the reconciler of Whereabouts, with its throttle, without
 //     it, and without it and with a map in place of its quadratic scan.
@@ -28,9 +26,8 @@
 // run of ip-reaper beside it. That is a cluster of its own, whose API server keeps an audit
 // log.
 //
-// The table has the medians of the turns, the file has all turns. An exponent is that of
-// the power of the number of pods with which the time grows, by least squares. A process
-// that takes longer than -limit is stopped.
+// The table has the medians of the turns, the file has all turns. A process that takes longer
+// than -limit is stopped.
 package main
 
 import (
@@ -53,7 +50,6 @@ type options struct {
 	parts       map[string]bool
 	turns       int
 	binary      string // of ip-reaper
-	page        int
 	concurrency int
 	limit       time.Duration // of a process
 	json        string        // file; empty for none
@@ -61,14 +57,11 @@ type options struct {
 
 // run is the program.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 && args[0] == floorName {
-		return runFloor(ctx, args[1:])
-	}
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	r := results{Machine: machine(), Began: time.Now().UTC(), Page: o.page, Concurrency: o.concurrency}
+	r := results{Machine: machine(), Began: time.Now().UTC(), Concurrency: o.concurrency}
 	for _, s := range o.sizes {
 		measured, err := measureSize(ctx, o, s, out)
 		r.Sizes = append(r.Sizes, measured)
@@ -86,15 +79,14 @@ func parse(args []string) (o options, err error) {
 	some := flags.String("parts", "plan,run,whereabouts,guest", "what is measured")
 	flags.IntVar(&o.turns, "turns", 3, "how often each program has its turn")
 	flags.StringVar(&o.binary, "ip-reaper", "", "the `program` to measure (default integration/bin/ip-reaper)")
-	flags.IntVar(&o.page, "page", 500, "objects on a page of the floor's lists; 0 for one answer")
-	flags.IntVar(&o.concurrency, "concurrency", 32, "what ip-reaper is told, and the floor")
+	flags.IntVar(&o.concurrency, "concurrency", 32, "what ip-reaper is told")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "the longest that a process may take")
 	flags.StringVar(&o.json, "json", "", "`FILE` for all figures in JSON")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.turns < 1 || o.page < 0 || o.concurrency < 1 || o.limit <= 0 {
-		return o, errors.New("-turns, -concurrency and -limit must be positive, and -page not negative")
+	if o.turns < 1 || o.concurrency < 1 || o.limit <= 0 {
+		return o, errors.New("-turns, -concurrency and -limit must be positive")
 	}
 	if o.parts, err = parts(*some); err != nil {
 		return o, err

@@ -12,7 +12,6 @@ import (
 // A poolStage is a stage with what Whereabouts has stored.
 type poolStage struct {
 	*stage
-	revisions map[entry]int64 // of the stale overlapping reservations
 }
 
 // openPools starts a cluster, whose API server gets more flags, and fills it. The caller
@@ -22,7 +21,7 @@ func openPools(ctx context.Context, o options, s size, flags map[string]string, 
 	if err != nil {
 		return nil, err
 	}
-	g := &poolStage{base, map[entry]int64{}}
+	g := &poolStage{base}
 	err = g.stage.fill(ctx, fmt.Sprintf("%d entries in %d pools, %d overlapping reservations, %d stale of both",
 		s.total(), s.pools(), s.total(), s.stale()), out, g.fill)
 	if err == nil {
@@ -38,27 +37,19 @@ func openPools(ctx context.Context, o options, s size, flags map[string]string, 
 func (g *poolStage) fill(ctx context.Context) error {
 	s := g.size
 	return errors.Join(
-		g.store.put(ctx, first(s.tenants(), namespaceRecord), nil),
-		g.store.put(ctx, first(s.nodes(), nodeRecord), nil),
-		g.store.put(ctx, first(int(s), func(n int) (record, error) { return podRecord(live(n)) }), nil),
-		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) }), g.note),
-		g.store.put(ctx, first(s.pools(), s.poolRecord), nil),
+		g.store.put(ctx, first(s.tenants(), namespaceRecord)),
+		g.store.put(ctx, first(s.nodes(), nodeRecord)),
+		g.store.put(ctx, first(int(s), func(n int) (record, error) { return podRecord(live(n)) })),
+		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) })),
+		g.store.put(ctx, first(s.pools(), s.poolRecord)),
 	)
-}
-
-// note notes the revision of an overlapping reservation if it is stale.
-func (g *poolStage) note(n int, revision int64) {
-	if e := entry(n); e.stale() {
-		g.revisions[e] = revision
-	}
 }
 
 // restore implements contents.
 func (g *poolStage) restore(ctx context.Context) error {
 	err := errors.Join(
-		g.store.put(ctx, first(g.size.stale(), func(n int) (record, error) { return reservationRecord(stale(n)) }),
-			func(n int, revision int64) { g.revisions[stale(n)] = revision }),
-		g.store.put(ctx, first(g.size.pools(), g.size.poolRecord), nil),
+		g.store.put(ctx, first(g.size.stale(), func(n int) (record, error) { return reservationRecord(stale(n)) })),
+		g.store.put(ctx, first(g.size.pools(), g.size.poolRecord)),
 		g.sweep(ctx),
 	)
 	if err != nil {

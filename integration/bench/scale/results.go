@@ -14,19 +14,10 @@ import (
 
 // results are all that was measured.
 type results struct {
-	Machine     string              `json:"machine"`
-	Began       time.Time           `json:"began"`
-	Page        int                 `json:"page"`
-	Concurrency int                 `json:"concurrency"`
-	Sizes       []measured          `json:"sizes"`
-	Exponents   map[string]exponent `json:"exponents,omitempty"` // by part and name
-}
-
-// An exponent is that of the power of the number of pods with which a cost grows.
-type exponent struct {
-	Wall float64 `json:"wall"`
-	CPU  float64 `json:"cpu"`
-	Peak float64 `json:"peak"`
+	Machine     string     `json:"machine"`
+	Began       time.Time  `json:"began"`
+	Concurrency int        `json:"concurrency"`
+	Sizes       []measured `json:"sizes"`
 }
 
 // measured is what was measured with one size.
@@ -95,10 +86,6 @@ func middle[T int | time.Duration](turns []cost, of func(cost) T) T {
 // rate is how many addresses were released in a second.
 func (c cost) rate() float64 { return float64(c.Released) / c.Wall.Seconds() }
 
-// work is the CPU time of the process and of the API server: other programs on the machine
-// change it less than the wall time.
-func (c cost) work() time.Duration { return c.CPU + c.Server.CPU }
-
 // reads is how many of the requests read.
 func (c cost) reads() (n int) {
 	for request, count := range c.Requests {
@@ -133,7 +120,6 @@ func (c cost) String() string {
 
 // tell prints the table, and writes the file if there is one.
 func (r *results) tell(out io.Writer, file string) error {
-	r.Exponents = r.exponents()
 	if err := r.table(out); err != nil || file == "" {
 		return err
 	}

@@ -62,9 +62,6 @@ func (e entry) stale() bool { return e%11 == 10 }
 func live(n int) entry  { return entry(n + n/10) }
 func stale(n int) entry { return entry(n*11 + 10) }
 
-// nth is the n of a stale entry.
-func (e entry) nth() int { return int(e) / 11 }
-
 func (e entry) pool() int { return int(e) / poolEntries }
 
 // offset is the entry's key in its pool.

@@ -3,33 +3,22 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 )
 
-// table prints the medians, and the exponents.
+// table prints the medians.
 func (r *results) table(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s; medians\n\n", r.Machine)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "pods\tpart\tprogram\twall s\tCPU s\tMiB\tserver CPU s\tserver MiB\treads\twrites\treleased\tleft\t/s\twall/floor\tCPU/floor\twall/ip-reaper\t")
+	fmt.Fprintln(w, "pods\tpart\tprogram\twall s\tCPU s\tMiB\tserver CPU s\tserver MiB\treads\twrites\treleased\tleft\t/s\twall/ip-reaper\t")
 	for _, m := range r.Sizes {
 		for _, way := range m.Ways {
 			c := median(way.Turns)
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n",
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%d\t%s\t%s\t\n",
 				m.Pods, way.Part, way.Name, stopped(c), c.Wall.Seconds(), c.CPU.Seconds(), c.Peak>>10,
 				c.Server.CPU.Seconds(), c.Server.Peak>>10, c.reads(), c.writes(), released(c),
-				m.ratio(way.Part, floorWay, c), m.workRatio(way.Part, c), m.ratio(way.Part, reaperWay, c))
+				m.ratio(way.Part, c))
 		}
-	}
-	if err := w.Flush(); err != nil || len(r.Exponents) == 0 {
-		return err
-	}
-	fmt.Fprintf(out, "\nexponents over %d sizes\n\n", len(r.Sizes))
-	fmt.Fprintln(w, "wall\tCPU\tMiB\t  part, program")
-	for _, name := range slices.Sorted(maps.Keys(r.Exponents)) {
-		e := r.Exponents[name]
-		fmt.Fprintf(w, "%.2f\t%.2f\t%.2f\t  %s\n", e.Wall, e.CPU, e.Peak, name)
 	}
 	return w.Flush()
 }
@@ -51,10 +40,10 @@ func released(c cost) string {
 	return fmt.Sprintf("%d\t%d\t%.0f", c.Released, c.Left, c.rate())
 }
 
-// ratio compares a wall time with that of another way of the part, and the time of one
+// ratio compares a wall time with that of ip-reaper in the same part, and the time of one
 // release if both release: not every process came to its end.
-func (m measured) ratio(part, name string, c cost) string {
-	other, ok := m.of(part, name)
+func (m measured) ratio(part string, c cost) string {
+	other, ok := m.of(part, reaperWay)
 	switch {
 	case !ok:
 		return ""
@@ -63,13 +52,4 @@ func (m measured) ratio(part, name string, c cost) string {
 	default:
 		return fmt.Sprintf("%.2f", c.Wall.Seconds()/other.Wall.Seconds())
 	}
-}
-
-// workRatio compares the CPU time, with that of the API server, with the floor's.
-func (m measured) workRatio(part string, c cost) string {
-	other, ok := m.of(part, floorWay)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%.2f", c.work().Seconds()/other.work().Seconds())
 }

@@ -16,22 +16,18 @@ type way struct {
 	run        func(ctx context.Context) (cost, error)
 }
 
-// The names of the ways that others are compared with.
-const (
-	floorWay  = "floor"
-	reaperWay = "ip-reaper"
-)
+// reaperWay is the name of the way that others are compared with.
+const reaperWay = "ip-reaper"
 
 // ways are those of the parts that were asked for. Whereabouts' reconciler releases what a
 // run releases.
 func (g *poolStage) ways() []way {
 	var all []way
 	if g.parts["plan"] {
-		all = append(all, way{"plan", floorWay, false, g.floor},
-			way{"plan", reaperWay, false, g.plan(2*g.size.total(), 2*g.size.stale())})
+		all = append(all, way{"plan", reaperWay, false, g.plan(2*g.size.total(), 2*g.size.stale())})
 	}
 	if g.parts["run"] {
-		all = append(all, way{"run", floorWay, true, g.floorRun}, way{"run", reaperWay, true, g.reap()})
+		all = append(all, way{"run", reaperWay, true, g.reap()})
 	}
 	if g.parts["whereabouts"] {
 		all = append(all,

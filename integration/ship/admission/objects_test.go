@@ -10,7 +10,6 @@ var there = []struct{ kind, json string }{
 	{"reservation", reservation("10.0.0.1", `{"podref":"shop/one","containerid":"c1","ifname":"net1"}`, ``)},
 	{"reservation", reservation("10.0.0.2", `{"podref":"_ip-reaper/_released","containerid":"c2","ifname":"net1"}`,
 		`"a":"b","ip-reaper/spec":"{\"containerid\":\"c2\",\"ifname\":\"net1\",\"podref\":\"shop/two\"}"`)},
-	{"reservation", reservation("10.0.0.3", `{"podref":"_ip-reaper/_released","containerid":"c3","ifname":"net1"}`, `"ip-reaper/owner":"shop/three"`)},
 	{"reservation", reservation("10.0.0.4", `{"podref":"_ip-reaper/_released","containerid":"c4"}`, ``)},
 	{"handle", `{"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMHandle","metadata":{"name":"h1"},
 		"spec":{"handleID":"h1","deleted":false,"block":{"10.1.0.0/26":2,"10.2.0.0/26":1}}}`},

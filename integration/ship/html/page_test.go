@@ -53,19 +53,6 @@ func TestRefusalComesBeforeThePools(t *testing.T) {
 	}
 }
 
-// The sample has each state, so the tests and the pictures have them.
-func TestSampleHasEveryState(t *testing.T) {
-	tab := open(t, sampleReport(false))
-	for _, state := range []string{"failed", "waiting", "held", "protected", "released", "other", "in use", "not allocated"} {
-		if got := tab.text(".legend"); !strings.Contains(got, state) {
-			t.Errorf("the legend has no %s: %s", state, got)
-		}
-	}
-	if got := open(t, refusedReport()).text(".legend"); !strings.Contains(got, "due") {
-		t.Errorf("the legend has no due: %s", got)
-	}
-}
-
 func TestAddressesSortAsAddresses(t *testing.T) {
 	tab := open(t, sampleReport(false))
 	addresses := func() []netip.Addr {
@@ -117,7 +104,6 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	want(tab, rows+".length", n)
 
 	// A state's button filters, and Next turns the page.
-	n = r.Summary.InUse
 	tab.do(chromedp.Click(".tallies li:last-child button"))
 	if got := tab.text("#entries .count"); !strings.HasPrefix(got, "1–50 of 1,") {
 		t.Errorf("the button of the addresses in use shows %q", got)
@@ -125,7 +111,7 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	first := tab.text("#entries tbody tr")
 	tab.do(chromedp.Click("#entries .pager button:last-child"))
 	if got := tab.text("#entries tbody tr"); got == first || !strings.HasPrefix(tab.text("#entries .count"), "51–100 of 1,") {
-		t.Errorf("the second page begins with %q of %d", got, n)
+		t.Errorf("the second page begins with %q", got)
 	}
 }
 

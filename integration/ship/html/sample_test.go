@@ -169,19 +169,23 @@ func (s *sample) add(p *reaper.PoolReport, i int, ip netip.Addr, node string, k 
 	s.Entries = append(s.Entries, e)
 }
 
-// finish counts the entries.
+// finish counts the entries, as far as the page says their numbers.
 func (s *sample) finish() reaper.Report {
 	r := s.Report
 	r.Leaked = &reaper.Leaked{HeldBy: []reaper.ReasonCount{}}
 	held := make(map[reaper.Reason]int)
-	backends := make(map[string]*reaper.Counts)
+	backends := make(map[string]int)
 	for _, e := range r.Entries {
-		if backends[e.Backend] == nil {
-			backends[e.Backend] = &reaper.Counts{}
+		i, ok := backends[e.Backend]
+		if !ok {
+			i, backends[e.Backend] = len(r.Backends), len(r.Backends)
 			r.Backends = append(r.Backends, reaper.BackendReport{Name: e.Backend, Status: reaper.StatusOK})
 		}
-		countEntry(&r.Summary, e)
-		countEntry(backends[e.Backend], e)
+		r.Backends[i].Entries++
+		r.Summary.Entries++
+		if e.Outcome == reaper.Failed {
+			r.Backends[i].Status, r.Backends[i].Message = reaper.StatusPartial, "releases failed"
+		}
 		if !e.Leaked || e.Outcome == reaper.Changed || e.Outcome == reaper.Returned {
 			continue
 		}
@@ -189,6 +193,7 @@ func (s *sample) finish() reaper.Report {
 		switch {
 		case e.Outcome == reaper.Released:
 			r.Leaked.Released++
+			r.Summary.Released++
 		case e.Verdict == reaper.Orphaned:
 			r.Leaked.Due++
 		case e.Verdict == reaper.Suspected:
@@ -203,36 +208,7 @@ func (s *sample) finish() reaper.Report {
 			r.Leaked.HeldBy = append(r.Leaked.HeldBy, reaper.ReasonCount{Reason: reason, Count: held[reason]})
 		}
 	}
-	for i := range r.Backends {
-		r.Backends[i].Counts = *backends[r.Backends[i].Name]
-		if r.Backends[i].Failed > 0 {
-			r.Backends[i].Status, r.Backends[i].Message = reaper.StatusPartial, fmt.Sprintf("failed releases: %d", r.Backends[i].Failed)
-		}
-	}
 	return r
-}
-
-func countEntry(c *reaper.Counts, e reaper.Entry) {
-	c.Entries++
-	switch e.Verdict {
-	case reaper.InUse:
-		c.InUse++
-	case reaper.Suspected:
-		c.Suspected++
-	case reaper.Orphaned:
-		c.Planned++
-	default:
-		c.Held++
-	}
-	switch e.Outcome {
-	case reaper.Released:
-		c.Released++
-	case reaper.Changed, reaper.Returned:
-		c.Changed++
-	case reaper.Failed:
-		c.Failed++
-	case reaper.Kept, reaper.Planned, reaper.Refused:
-	}
 }
 
 // sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that
@@ -294,9 +270,4 @@ func largeReport() reaper.Report {
 	s := newSample(true)
 	s.pool("whereabouts", "kube-system/10.128.0.0-16", "10.128.0.0/16", "", 0.86)
 	return s.finish()
-}
-
-// samples are the reports that have all parts of the page.
-func samples() map[string]reaper.Report {
-	return map[string]reaper.Report{"released": sampleReport(false), "refused": refusedReport()}
 }

@@ -1,0 +1,127 @@
+package reaper
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+)
+
+// Options are the parts and the settings of a run. A field is required unless its
+// comment says what its zero value means.
+type Options struct {
+	ID      string
+	Version string
+	Address string // of the API server, for the report; on a node, empty if none is asked
+
+	// Program, Kubeconfig, Context, StateNamespace and PolicyFile are for the report. They
+	// may be empty.
+	Program        string
+	Kubeconfig     string
+	By             string // for the journal: see JournalRun.By
+	Context        string
+	StateNamespace string
+	PolicyFile     string
+
+	// Node is the name of the node whose stores the run is about; empty for those of a
+	// cluster. StateDir is the folder of ledger, lock and journals there.
+	Node     string
+	StateDir string
+
+	// Selection narrows what the run reports and releases. The zero Selection does not.
+	Selection Selection
+
+	Policy   policy.Policy
+	Backends []Backend // in the order in which they release
+	Cluster  Cluster
+
+	// Protectors has the names of the backends whose allocations protect those of others
+	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
+	// read, no allocation is released, because any may be protected.
+	Protectors []string
+
+	// Elsewhere says of backends that another run opens, by their names, which one does. The
+	// report has them as skipped.
+	Elsewhere map[string]string
+
+	Ledgers  Ledgers
+	Journals Journals
+	Lock     Lock          // nil: another run may go on at the same time
+	Events   EventRecorder // nil: no events are written
+
+	// Access returns which of these backends the account may not release for lack of a
+	// right. It is called before the first write of a round that has something due. Nil:
+	// every right is believed to be there.
+	Access func(ctx context.Context, backends []string) Denied
+
+	// ClockSkew returns how far the clock is ahead of the API server's, and false if
+	// that is not known. Nil: the clock is believed.
+	ClockSkew func() (time.Duration, bool)
+
+	Now          func() time.Time
+	Logger       *slog.Logger
+	Progress     func(line string) // called at each step; may be nil
+	Timeout      time.Duration     // of one round, with its releases; 0 is none
+	IgnoreLimits bool
+
+	// Brief leaves the allocations in use of which there is nothing to say out of the
+	// report's entries. It counts them.
+	Brief bool
+
+	// Remember makes a dry run save the ledger, and nothing else.
+	Remember bool
+
+	// Sleep waits for the next grace period to end. It returns an error if ctx ends
+	// first. Nil: the run does not wait.
+	Sleep func(ctx context.Context, d time.Duration) error
+
+	// MaxWait is how long the run sleeps at most, all of its sleeps together. An
+	// allocation whose grace period would take it longer stays suspected. 0: until the
+	// last grace period that the first round found.
+	MaxWait time.Duration
+}
+
+// A run is the state of one call of Run.
+type run struct {
+	Options
+	info     RunInfo
+	report   Report    // of the current round
+	earlier  []Entry   // the releases of earlier rounds
+	released []Release // of all rounds
+	spent    int       // addresses that all rounds released
+	memory   Ledger    // of the last round of a dry run, which stores no ledger
+	selected []bool    // by the entries of the current round; nil if all are
+	sought   bool      // the names of the selection have been looked up
+	remains  bool      // the times of the report outlast the run
+
+	decisions []Decision // of the current round, one for each entry
+	left      Omitted    // of the current round, without an entry
+	stored    Ledger     // the ledger as far as it is known to be stored
+
+	mu       sync.Mutex
+	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
+	failures *multierror.Error
+	logged   map[string]bool // the likeness of each failure that the log has as an error
+}
+
+// info returns what identifies the run.
+func (o Options) info(dryRun bool) RunInfo {
+	return RunInfo{
+		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
+		Version: o.Version, Cluster: o.Address,
+		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
+		Node: o.Node, StateDir: o.StateDir,
+		Selection: o.Selection,
+		Policy:    PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+	}
+}
+
+// scopeOf returns the lists that the policy needs beside those of the pods and the virtual
+// machines. Nodes tell which pods moved, and which may hide an address.
+func scopeOf(p policy.Policy) Scope {
+	return Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
+}
