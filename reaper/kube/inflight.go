@@ -95,8 +95,9 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 // leave returns a function that gives a place back, once.
 func (l InFlight) leave() func() { return sync.OnceFunc(func() { l.places.Release(1) }) }
 
-// maxShut is how long one answer shuts the gate at most.
-const maxShut = 30 * time.Second
+// maxShut is how long one answer shuts the gate at most. It is less than the time that a backend
+// gives a write without progress.
+const maxShut = 10 * time.Second
 
 // A gate is shut for as long as the API server asks its clients to wait.
 type gate struct {
