@@ -10,10 +10,10 @@ import (
 // A conf is one network configuration: a list of plugins, or a single one. It has the
 // fields that say where the plugin keeps addresses.
 type conf struct {
-	Name    string `json:"name"`
-	Type    string `json:"type"`
-	Plugins []conf `json:"plugins"`
-	IPAM    ipam   `json:"ipam"`
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Plugins []conf   `json:"plugins"`
+	IPAM    ipamConf `json:"ipam"`
 
 	// Nerdctl puts its networks into the folder of the runtime, with IDs of its own.
 	NerdctlID     json.RawMessage `json:"nerdctlID"`
@@ -35,9 +35,9 @@ type conf struct {
 	file string // the name of the file
 }
 
-// ipam is the part of a configuration about addresses. Older configurations have one range,
+// ipamConf is the part of a configuration about addresses. Older configurations have one range,
 // in the fields of the part itself.
-type ipam struct {
+type ipamConf struct {
 	Type    string `json:"type"`
 	DataDir string `json:"dataDir"`
 	span
@@ -152,7 +152,7 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 func (c conf) idle() bool { return c.Type == "egress-cni" && string(c.Enabled) == `"false"` }
 
 // spans returns the ranges of the older form and of the present one.
-func (p ipam) spans() []span {
+func (p ipamConf) spans() []span {
 	var all []span
 	if p.Subnet != "" {
 		all = append(all, p.span)

@@ -17,7 +17,7 @@ const oneKey = "10.1.0.2"
 
 // A run asks the runtime twice: for the census, and before the release.
 const (
-	census     = 1
+	firstLook     = 1
 	secondLook = 2
 )
 
@@ -92,7 +92,7 @@ func TestAddressThatIsGivenAnewIsKept(t *testing.T) {
 		list  int
 		found bool // the plugin, by the reaper
 	}{
-		{"before the census, files", census, false},
+		{"before the census, files", firstLook, false},
 		{"before the second look, files", secondLook, false},
 		{"before the second look, DEL", secondLook, true},
 	} {
