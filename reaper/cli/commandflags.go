@@ -15,7 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // commandFlags are the flags of every command that contacts a cluster or a node.
@@ -46,7 +46,7 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.target.add(flags)
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+print.FormatList())
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
 	flags.StringVar(&f.logFormat, "log-format", "", "`FORMAT` of the log on stderr, text or json; by default text on a terminal, json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
@@ -115,8 +115,8 @@ func kubeconfigOf(flags *pflag.FlagSet) string { return flags.Lookup("kubeconfig
 // checkOutput returns an error if the output format does not exist, or if its template is
 // wrong.
 func checkOutput(format string) error {
-	if err := report.Check(format); err != nil {
-		return reaper.BadInput(fmt.Errorf("--output: %w", err), "use "+report.FormatList())
+	if err := print.Check(format); err != nil {
+		return reaper.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // addCompletions adds the shell completion of the flags and arguments of a command and
@@ -22,7 +22,7 @@ func addCompletions(w ioStreams, cmd *cobra.Command) {
 		scope = plugin.Node
 	}
 	values := map[string]cobra.CompletionFunc{
-		"output":          cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp),
+		"output":          cobra.FixedCompletions(print.Formats(), cobra.ShellCompDirectiveNoFileComp),
 		"color":           cobra.FixedCompletions([]cobra.Completion{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
 		"log-format":      cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp),
 		"context":         contexts(w),

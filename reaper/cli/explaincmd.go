@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const explainAbout = `explain says of an address, of a pod or of a node which stores have an allocation of it,
@@ -43,14 +43,14 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(report.LookFormats(), ", ")
+	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(print.LookFormats(), ", ")
 	return cmd
 }
 
 // explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
-	if !slices.Contains(report.LookFormats(), f.output) {
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(report.LookFormats(), ", "))
+	if !slices.Contains(print.LookFormats(), f.output) {
+		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(print.LookFormats(), ", "))
 	}
 	namespace := ""
 	if one := *f.filters.names["namespace"]; len(one) == 1 {
@@ -69,7 +69,7 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}
-	return errors.Join(lookErr, report.WriteExplanation(w.stdout, f.output, x))
+	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }
 
 // runCommand returns the words of a run on the same target, by the same policy.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const historyAbout = `history lists the runs that have a journal, the latest first: when they began, who
@@ -52,7 +52,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	if f.output == "html" {
-		return reaper.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(report.HistoryFormats()))
+		return reaper.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
@@ -85,7 +85,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		Node: conn.node, StateDir: conn.stateDir,
 	}
 	by.Policy.File = f.policy
-	return errors.Join(partly, report.WriteHistory(w.stdout, printing, found, by))
+	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, by))
 }
 
 // latest is the value of --run that names the last run with a journal.

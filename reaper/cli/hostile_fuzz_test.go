@@ -21,7 +21,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // unprintable are the characters that are no letters, marks, numbers, punctuation,
@@ -48,15 +48,15 @@ func FuzzPrograms(f *testing.F) {
 
 // printEverything runs the commands that print text from elsewhere.
 func printEverything(t *testing.T, text string, choice byte) {
-	formats := report.Formats()
+	formats := print.Formats()
 	h := hostile{T: t, text: text, format: formats[int(choice)%len(formats)], terminal: choice >= 128}
 	h.dir = t.TempDir()
 	args := append(leadTo(t, h), "--output", h.format, "-v")
 	pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
 	h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
 	full := h
-	full.format = report.LookFormats()[int(choice)%len(report.LookFormats())]
-	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks()), "--pods", pods, "--all", "--top", report.Tops()[int(choice)%len(report.Tops())], "-o", full.format)
+	full.format = print.LookFormats()[int(choice)%len(print.LookFormats())]
+	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks()), "--pods", pods, "--all", "--top", print.Tops()[int(choice)%len(print.Tops())], "-o", full.format)
 	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
 	restore := append(args[:4:4], "restore", "-o", h.format)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const inspectAbout = `inspect reads the output of kubectl or etcdctl about IPAM stores, and prints the
@@ -69,7 +69,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+report.FormatList())
+	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+print.FormatList())
 	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
 	f.out.add(flags)
 	f.filters.add(flags, plugin.Cluster)
@@ -95,5 +95,5 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 		return err
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, err), oneLine(err)
-	return errors.Join(err, report.Write(w.stdout, printing, *found))
+	return errors.Join(err, print.Write(w.stdout, printing, *found))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // outputFlags are the flags of the commands that print the report of a run or a restore,
@@ -27,18 +27,18 @@ func (f *outputFlags) add(flags *pflag.FlagSet) {
 
 // options returns how to print a report. Names are shortened only on a terminal, so that grep
 // finds them elsewhere.
-func (f outputFlags) options(w ioStreams, output string, all bool) (report.Options, error) {
+func (f outputFlags) options(w ioStreams, output string, all bool) (print.Options, error) {
 	color, err := f.colored(w)
 	if err != nil {
-		return report.Options{}, err
+		return print.Options{}, err
 	}
 	if f.quiet && output != "table" {
-		return report.Options{}, reaper.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
+		return print.Options{}, reaper.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
 	}
 	if err := checkOutput(output); err != nil {
-		return report.Options{}, err
+		return print.Options{}, err
 	}
-	return report.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Color: color, Quiet: f.quiet}, nil
+	return print.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Color: color, Quiet: f.quiet}, nil
 }
 
 // colored reports whether the report has colours.

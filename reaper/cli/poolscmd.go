@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const poolsAbout = `pools shows how full the networks are, the fullest one first: how many addresses pods
@@ -49,12 +49,12 @@ func newPools(w ioStreams, at target) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.Lookup("output").Usage = "format: " + listOf(report.LookFormats())
+	flags.Lookup("output").Usage = "format: " + listOf(print.LookFormats())
 	flags.BoolVar(&f.all, "all", false, "show each pool under its network")
-	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(report.Tops()))
+	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(print.Tops()))
 	flags.IntVar(&f.limit, "limit", 10, "the `NUMBER` of rows of --top")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.LookFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("top", cobra.FixedCompletions(report.Tops(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(print.LookFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("top", cobra.FixedCompletions(print.Tops(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return cmd
 }
@@ -62,10 +62,10 @@ func newPools(w ioStreams, at target) *cobra.Command {
 // check returns the mistakes in the flags that can be found without a cluster.
 func (f poolsFlags) check() error {
 	switch {
-	case !slices.Contains(report.LookFormats(), f.output):
-		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(report.LookFormats()))
-	case f.top != "" && !slices.Contains(report.Tops(), f.top):
-		return reaper.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(report.Tops()))
+	case !slices.Contains(print.LookFormats(), f.output):
+		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(print.LookFormats()))
+	case f.top != "" && !slices.Contains(print.Tops(), f.top):
+		return reaper.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
 	case f.limit < 1:
 		return reaper.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
@@ -81,7 +81,7 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if found == nil {
 		return err
 	}
-	return errors.Join(err, report.WritePools(w.stdout, report.PoolsOptions{
+	return errors.Join(err, print.WritePools(w.stdout, print.PoolsOptions{
 		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,
 	}, *found))
 }

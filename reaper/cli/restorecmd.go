@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const restoreAbout = `restore puts back the allocations that a run released, each only if its place is
@@ -124,7 +124,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Now: time.Now, Logger: logger,
 	})
 	restored.Warnings = append(conn.warnings, restored.Warnings...)
-	return errors.Join(err, report.WriteRestore(w.stdout, printing, restored))
+	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))
 }
 
 // readJournal reads the journal from a file.

@@ -18,7 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // runFlags are the flags of the run command.
@@ -115,7 +115,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
-	printErr := report.Write(w.stdout, printing, found)
+	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("the termination message was not written", "err", err)
 	}

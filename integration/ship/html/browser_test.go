@@ -23,7 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
@@ -85,7 +85,7 @@ type tab struct {
 func open(t *testing.T, r reaper.Report) *tab {
 	t.Helper()
 	var page bytes.Buffer
-	if err := report.Write(&page, report.Options{Format: "html"}, r); err != nil {
+	if err := print.Write(&page, print.Options{Format: "html"}, r); err != nil {
 		t.Fatal(err)
 	}
 	return openPage(t, page.Bytes())

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // rows is an expression for the rows of the table of entries.
@@ -222,7 +222,7 @@ func TestReportOfARestore(t *testing.T) {
 			{Backend: "calico", Pool: "a", Key: "2", IP: "10.0.0.2", Outcome: reaper.Taken, Error: "pod shop/b has it"},
 		},
 	}
-	if err := report.WriteRestore(&page, report.Options{Format: "html"}, restored); err != nil {
+	if err := print.WriteRestore(&page, print.Options{Format: "html"}, restored); err != nil {
 		t.Fatal(err)
 	}
 	tab := openPage(t, page.Bytes())

@@ -1,0 +1,124 @@
+package print
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// An urgency is how soon a person should look at an entry. It is the order of the rows.
+type urgency int
+
+const (
+	failed urgency = iota
+	released
+	changed
+	due
+	waiting
+	held
+	inUse
+)
+
+// urgencyOf returns the urgency of an entry.
+func urgencyOf(e reaper.Entry) urgency {
+	switch {
+	case e.Outcome == reaper.Failed:
+		return failed
+	case e.Outcome == reaper.Released:
+		return released
+	case e.Outcome == reaper.Changed, e.Outcome == reaper.Returned:
+		return changed
+	case e.Verdict == reaper.Orphaned:
+		return due
+	case e.Verdict == reaper.Suspected:
+		return waiting
+	case e.Verdict == reaper.InUse:
+		return inUse
+	default:
+		return held
+	}
+}
+
+// words has the word of each urgency in a fold.
+var words = [...]string{"failed", "released", "changed", "due", "waiting", "held", "in use"}
+
+// entryTable returns one row for each entry, the most urgent first. Without all, it folds
+// what many entries have in common.
+func entryTable(r reaper.Report, wide, all bool) table {
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
+	if wide {
+		t.heading = append(t.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
+	}
+	for _, group := range groupsOf(r.Entries) {
+		shown := len(group)
+		if !all {
+			shown = shownOf(group)
+		}
+		for _, e := range group[:shown] {
+			t.rows = append(t.rows, entryRow(e, wide, r.Run.Memory))
+		}
+		if rest := group[shown:]; len(rest) > 0 {
+			t.fold(foldText(rest, shown))
+		}
+	}
+	return t
+}
+
+// byUrgency returns the entries in the order of the rows: by urgency, those that wait by
+// the end of their grace period, then by reason and address.
+func byUrgency(entries []reaper.Entry) []reaper.Entry {
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(a, b reaper.Entry) int {
+		return cmp.Or(
+			cmp.Compare(urgencyOf(a), urgencyOf(b)),
+			cmp.Compare(a.Reason, b.Reason),
+			compareDue(a, b),
+			compareIPs(a.IP, b.IP),
+			cmp.Compare(a.Backend, b.Backend), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Key, b.Key),
+		)
+	})
+	return sorted
+}
+
+// compareDue orders two entries that wait by the ends of their grace periods.
+func compareDue(a, b reaper.Entry) int {
+	if urgencyOf(a) != waiting || a.Due == nil || b.Due == nil {
+		return 0
+	}
+	return a.Due.Compare(*b.Due)
+}
+
+// entryRow returns the row of an entry. Without memory, the times of the entry end with
+// the run, so the row has none.
+func entryRow(e reaper.Entry, wide, memory bool) []string {
+	firstSeen, dueAt := e.FirstSeen, e.Due
+	if !memory {
+		firstSeen, dueAt = nil, nil
+	}
+	note := e.Note
+	switch {
+	case e.Error != "":
+		note = e.Error
+	case !wide && e.Verdict == reaper.Suspected && dueAt != nil:
+		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
+	}
+	row := []string{
+		nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner),
+		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
+	}
+	if wide {
+		row = append(row, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(e))
+	}
+	return row
+}
+
+// evidenceOf returns the evidence of an entry in one line.
+func evidenceOf(e reaper.Entry) string {
+	said := make([]string, len(e.Evidence))
+	for i, one := range e.Evidence {
+		said[i] = one.Source + ": " + one.Says
+	}
+	return strings.Join(said, "; ")
+}

@@ -1,0 +1,153 @@
+package print
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// The most rows of one urgency and reason that are shown. What the run did or would do is
+// shown further than what it keeps.
+const (
+	shownActions = 50
+	shownKept    = 10
+	shownPools   = 20
+)
+
+// groupsOf returns the entries in the order of the rows, those of one urgency and reason
+// together.
+func groupsOf(entries []reaper.Entry) [][]reaper.Entry {
+	var groups [][]reaper.Entry
+	sorted, begin := byUrgency(entries), 0
+	for i, e := range sorted {
+		if last := i + 1; last == len(sorted) || urgencyOf(e) != urgencyOf(sorted[last]) || e.Reason != sorted[last].Reason {
+			groups, begin = append(groups, sorted[begin:last]), last
+		}
+	}
+	return groups
+}
+
+// shownOf returns how many entries of a group are shown. A fold of one would be no
+// shorter than its row.
+func shownOf(group []reaper.Entry) int {
+	limit := shownKept
+	switch {
+	case group[0].Reason == reaper.OutOfScope && len(group) > shownKept:
+		limit = 0
+	case urgencyOf(group[0]) <= due:
+		limit = shownActions
+	}
+	if len(group) <= limit+1 {
+		return len(group)
+	}
+	return limit
+}
+
+// foldText names what is folded: how many, their reason, and the nodes or pools with the
+// most of them.
+func foldText(rest []reaper.Entry, shown int) string {
+	more := " more "
+	if shown == 0 {
+		more = " "
+	}
+	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, words[urgencyOf(rest[0])], rest[0].Reason)
+	if where := placesOf(rest); where != "" {
+		text += " (" + where + ")"
+	}
+	return text
+}
+
+// placesOf returns the nodes of entries and their numbers: some by their names, the most
+// frequent one first, and the others together. If no entry has a node, it returns the pools.
+func placesOf(entries []reaper.Entry) string {
+	return cmp.Or(
+		mostFrequent(entries, "on", "node", func(e reaper.Entry) string { return e.Owner.Node }),
+		mostFrequent(entries, "in", "pool", func(e reaper.Entry) string { return e.Pool }))
+}
+
+// namedPlaces is how many nodes or pools a fold names.
+const namedPlaces = 3
+
+// mostFrequent counts the entries by a text that each has, if any has it.
+func mostFrequent(entries []reaper.Entry, preposition, noun string, of func(reaper.Entry) string) string {
+	counts := make(map[string]int)
+	for _, e := range entries {
+		counts[of(e)]++
+	}
+	unknown := counts[""]
+	delete(counts, "")
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	rest := len(entries) - unknown
+	var parts []string
+	for _, name := range names[:min(namedPlaces, len(names))] {
+		rest -= counts[name]
+		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(counts[name]), preposition, middle(printable.Line(name), maxName)))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(rest), preposition, counted(len(names)-namedPlaces, "other "+noun)))
+	}
+	if unknown > 0 && len(parts) > 0 {
+		parts = append(parts, fmt.Sprintf("%s without a %s", printable.Thousands(unknown), noun))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// findings returns how many addresses of a pool a person should know of.
+func findings(p reaper.PoolReport) int {
+	n := p.Leaked + p.Protected + max(p.AllocatedBefore-p.AllocatedAfter, 0)
+	if n == 0 && p.ProtectedBy != "" {
+		n = 1
+	}
+	return n
+}
+
+// foldPools parts sorted pools into those that are shown, those with a finding that are
+// not, and those without a finding.
+func foldPools(pools []reaper.PoolReport) (shown, more, dull []reaper.PoolReport) {
+	n := slices.IndexFunc(pools, func(p reaper.PoolReport) bool { return findings(p) == 0 })
+	if n < 0 {
+		n = len(pools)
+	}
+	if len(pools) <= n+1 { // a fold of one would be no shorter
+		n = len(pools)
+	}
+	shown, dull = pools[:n], pools[n:]
+	if len(shown) > shownPools+1 {
+		shown, more = shown[:shownPools], shown[shownPools:]
+	}
+	return shown, more, dull
+}
+
+// usedOf returns how many addresses of the pools are used, and of how many if that is
+// known.
+func usedOf(pools []reaper.PoolReport) string {
+	used, capacity, known := 0, new(big.Int), true
+	for _, p := range pools {
+		used += p.AllocatedAfter
+		if p.Capacity == nil {
+			known = false
+			continue
+		}
+		capacity.Add(capacity, p.Capacity)
+	}
+	if !known || !capacity.IsInt64() || capacity.Int64() > 1<<40 {
+		return printable.Thousands(used)
+	}
+	return printable.Thousands(used) + " of " + printable.Thousands(int(capacity.Int64()))
+}
+
+// counted returns a number and its noun, such as "2 pools".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return printable.Thousands(n) + " " + noun + "s"
+}

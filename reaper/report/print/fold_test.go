@@ -1,0 +1,141 @@
+package print
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// drawReport returns a report whose entries and pools are many and alike.
+func drawReport(t *rapid.T) reaper.Report {
+	r := emptyReport()
+	outcomes := []reaper.Outcome{reaper.Kept, reaper.Planned, reaper.Released, reaper.Changed, reaper.Returned, reaper.Failed}
+	for range rapid.IntRange(0, 12).Draw(t, "groups") {
+		e := reaper.Entry{
+			Backend: "calico", Pool: fmt.Sprint("pool-", rapid.IntRange(0, 2).Draw(t, "pool")),
+			Owner:   reaper.EntryOwner{Pod: "web", Node: rapid.SampledFrom([]string{"", "n1", "n2", "n3", "n4", "n5"}).Draw(t, "node")},
+			Verdict: reaper.Verdict(rapid.IntRange(0, 3).Draw(t, "verdict")),
+			Reason:  rapid.SampledFrom([]reaper.Reason{reaper.PodAbsent, reaper.NodeUnreachable, reaper.OutOfScope}).Draw(t, "reason"),
+			Outcome: reaper.Kept, Note: "x", FirstSeen: &noon,
+		}
+		if e.Verdict == reaper.Orphaned {
+			e.Outcome = rapid.SampledFrom(outcomes).Draw(t, "outcome")
+		}
+		minutes := rapid.IntRange(1, 90).Draw(t, "minutes")
+		for range rapid.IntRange(1, 60).Draw(t, "size") {
+			i := len(r.Entries)
+			later := noon.Add(time.Duration(7*i%minutes) * time.Minute)
+			e.Key, e.IP, e.Due = fmt.Sprint(i), fmt.Sprintf("10.0.%d.%d", 7*i%3, 11*i%250), &later
+			r.Entries = append(r.Entries, e)
+		}
+	}
+	for i := range rapid.IntRange(0, 60).Draw(t, "pools") {
+		p := reaper.PoolReport{Backend: "calico", Name: fmt.Sprint("pool-", i), AllocatedBefore: 7, AllocatedAfter: 7}
+		p.Capacity, p.Used, p.Leaked = big.NewInt(64), 7, max(0, rapid.IntRange(-3, 3).Draw(t, "leaked"))
+		r.Pools = append(r.Pools, p)
+	}
+	return r
+}
+
+// The rows and the numbers of the folds add up.
+func TestFoldingLosesNoCount(t *testing.T) {
+	total := func(t *rapid.T, table table) int {
+		n := 0
+		for _, row := range table.rows {
+			if len(row) > 1 {
+				n++
+				continue
+			}
+			folded, err := strconv.Atoi(strings.ReplaceAll(strings.Fields(row[0])[2], ",", ""))
+			if err != nil || folded < 2 || !table.folded {
+				t.Fatalf("%q says no number, or is no shorter than its row: %v", row[0], err)
+			}
+			n += folded
+		}
+		return n
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawReport(t)
+		for _, all := range []bool{false, true} {
+			if got := total(t, entryTable(r, false, all)); got != len(r.Entries) {
+				t.Fatalf("all %t: %d of %d entries", all, got, len(r.Entries))
+			}
+			if got := total(t, poolTable(r, all)); got != len(r.Pools) {
+				t.Fatalf("all %t: %d of %d pools", all, got, len(r.Pools))
+			}
+		}
+		if n := len(entryTable(r, false, true).rows); n != len(r.Entries) {
+			t.Fatalf("--all shows %d of %d entries", n, len(r.Entries))
+		}
+	})
+}
+
+// A reader who stops after the first rows has seen the most urgent ones.
+func TestRowsAreSortedByUrgency(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sorted := byUrgency(drawReport(t).Entries)
+		for i := 1; i < len(sorted); i++ {
+			a, b := sorted[i-1], sorted[i]
+			if urgencyOf(a) > urgencyOf(b) {
+				t.Fatalf("%v is before %v", a, b)
+			}
+			if urgencyOf(a) != urgencyOf(b) || a.Reason != b.Reason {
+				continue
+			}
+			if waits := urgencyOf(a) == waiting; waits && a.Due.After(*b.Due) || (!waits || a.Due.Equal(*b.Due)) && compareIPs(a.IP, b.IP) > 0 {
+				t.Fatalf("%s due %v is before %s due %v", a.IP, a.Due, b.IP, b.Due)
+			}
+		}
+	})
+}
+
+func TestAddressesSortAsAddresses(t *testing.T) {
+	ips := []string{"", "fd00::10", "10.0.0.10", "fd00::9", "10.0.0.9", "10.0.0.9", "b", "a"}
+	want := []string{"10.0.0.9", "10.0.0.10", "fd00::9", "fd00::10", "a", "b"}
+	if got := addresses(ips); !slices.Equal(got, want) {
+		t.Errorf("addresses = %q, want %q", got, want)
+	}
+}
+
+// What the run did or would do is shown further than what it keeps.
+func TestFoldsNameReasonAndPlaces(t *testing.T) {
+	entries := func(n int, verdict reaper.Verdict, reason reaper.Reason, node string) (some []reaper.Entry) {
+		for i := range n {
+			some = append(some, reaper.Entry{IP: fmt.Sprintf("10.0.0.%d", i), Pool: "p", Verdict: verdict, Reason: reason, Owner: reaper.EntryOwner{Node: node}})
+		}
+		return some
+	}
+	for name, tt := range map[string]struct {
+		entries []reaper.Entry
+		rows    int
+		folds   []string
+	}{
+		"due":          {entries(60, reaper.Orphaned, reaper.PodAbsent, ""), 50, []string{"… and 10 more due: PodAbsent (10 in p)"}},
+		"held":         {entries(60, reaper.Held, reaper.NodeUnreachable, "n3"), 10, []string{"… and 50 more held: NodeUnreachable (50 on n3)"}},
+		"one more":     {entries(11, reaper.Held, reaper.NodeUnreachable, "n3"), 11, nil},
+		"out of scope": {entries(11, reaper.Held, reaper.OutOfScope, "n3"), 0, []string{"… and 11 held: OutOfScope (11 on n3)"}},
+		"few":          {entries(10, reaper.Held, reaper.OutOfScope, "n3"), 10, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := entryTable(reaper.Report{Entries: tt.entries}, false, false)
+			rows := slices.DeleteFunc(slices.Clone(got.rows), func(row []string) bool { return len(row) == 1 })
+			var folds []string
+			for _, row := range got.rows {
+				if len(row) == 1 {
+					folds = append(folds, row[0])
+				}
+			}
+			if len(rows) != tt.rows || !slices.Equal(folds, tt.folds) {
+				t.Errorf("%d rows and %q, want %d and %q", len(rows), folds, tt.rows, tt.folds)
+			}
+		})
+	}
+}

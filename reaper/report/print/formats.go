@@ -1,0 +1,100 @@
+// Package print prints the report of a run or of a restore, and other views of them.
+package print
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// formats are the output formats, in the order of the help. To add a format, write
+// its print function in a file of its own, and add a line here.
+var formats = []format{
+	{name: "table", print: printTable},
+	{name: "wide", all: true, print: printWide},
+	{name: "json", print: printJSON},
+	{name: "yaml", print: printYAML},
+	{name: "markdown", print: printMarkdown},
+	{name: "name", print: printNames},
+	{name: "html", all: true, print: printHTML},
+	{name: "jsonpath", argument: "TEMPLATE", parse: parseJSONPath},
+	{name: "custom-columns", argument: "SPEC", parse: parseColumns},
+}
+
+// A format is one way to print a view.
+type format struct {
+	name  string // the value of --output, up to an equals sign
+	all   bool   // the format always has the allocations that are in use
+	print printer
+
+	// A format with an argument is a template that the user writes. It applies to the JSON
+	// form of the report.
+	argument string // for the help; empty if it has none
+	parse    func(argument string) (printer, error)
+}
+
+// A printer prints a view.
+type printer func(io.Writer, view) error
+
+// formatOf returns the format of a name and, behind an equals sign, its argument.
+func formatOf(name string) (format, error) {
+	kind, argument, cut := strings.Cut(name, "=")
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.argument != "" || !cut) })
+	if i < 0 {
+		return format{}, fmt.Errorf("unknown format %q", name)
+	}
+	f := formats[i]
+	if f.argument == "" {
+		return f, nil
+	}
+	err := errors.New("it needs an argument")
+	if argument != "" {
+		f.print, err = f.parse(argument)
+	}
+	if err != nil {
+		return format{}, fmt.Errorf("%s: %w", kind, err)
+	}
+	return f, nil
+}
+
+// Check returns an error if a format does not exist, or if its argument cannot be parsed.
+func Check(name string) error {
+	_, err := formatOf(name)
+	return err
+}
+
+// Formats returns the names of the formats that need no argument, sorted.
+func Formats() []string {
+	var names []string
+	for _, f := range formats {
+		if f.argument == "" {
+			names = append(names, f.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// HistoryFormats returns the names of the formats of a history, sorted.
+func HistoryFormats() []string {
+	return slices.DeleteFunc(Formats(), func(name string) bool { return name == "html" })
+}
+
+// LookFormats returns the formats of explanations and pools, the default first.
+func LookFormats() []string { return []string{"table", "json", "yaml"} }
+
+// FormatList returns the formats for a sentence, such as "table, wide or json".
+func FormatList() string {
+	var names []string
+	for _, f := range formats {
+		name := f.name
+		if f.argument != "" {
+			name += "=" + f.argument
+		}
+		names = append(names, name)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,51 @@
+package print
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// histories are a list of runs, and one run with its allocations. Text in a journal comes
+// from anyone who can write ConfigMaps of the namespace.
+func histories() map[string]reaper.History {
+	night := reaper.JournalRun{
+		ID: "20260301-020000-ABCDEF", StartedAt: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC), Version: "v1",
+		Cluster: "https://cluster", By: "pod ip-reaper/ip-reaper-1",
+	}
+	list, one, none := reaper.NewHistory("https://cluster", "ip-reaper"), reaper.NewHistory("https://cluster", "ip-reaper"), reaper.NewHistory("https://cluster", "ours")
+	list.Runs = []reaper.PastRun{
+		reaper.NewPastRun(night, []reaper.PoolRecord{{Backend: "calico", Pool: "10.1.0.0/26", Recorded: 7}, {Backend: "calico", Pool: "10.1.0.64/26", Recorded: 1}, {Backend: "whereabouts", Pool: "kube-system/lan", Recorded: 1131}, {Backend: "overlapping", Pool: "kube-system/10.0.0.1", Recorded: 1},
+			{Backend: "overlapping", Pool: "kube-system/10.0.0.2", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.3", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.4", Recorded: 1}}),
+		reaper.NewPastRun(reaper.JournalRun{ID: "20260228-120000-GHIJKL", StartedAt: night.StartedAt.Add(-14 * time.Hour), By: "user \x1b[31m\nadmin", Version: "v0"},
+			[]reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
+	}
+	list.Warnings = []string{"parts of journals could not be read, and are not counted: settings (damaged)"}
+	_ = one.AddJournal(reaper.Journal{Run: night, Records: []reaper.Record{
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web-0", Node: "node-a", Interface: "net1"}},
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web-0"}},
+		{Backend: "calico", Pool: "empty handles", Key: "k8s-pod-network.abc"},
+	}}, reaper.ErrJournalDamaged)
+	return map[string]reaper.History{"history": list, "history_run": one, "history_none": none}
+}
+
+// Users read and script against these texts.
+func TestHistoryFormats(t *testing.T) {
+	by := reaper.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
+	for name, formats := range map[string][]string{
+		"history": {"table", "json", "name"}, "history_run": {"table", "wide", "json", "name"}, "history_none": {"table", "json"},
+	} {
+		history := histories()[name]
+		for _, format := range formats {
+			t.Run(name+" as "+format, func(t *testing.T) {
+				var got bytes.Buffer
+				if err := WriteHistory(&got, Options{Format: format, NoTrunc: true}, history, by); err != nil {
+					t.Fatal(err)
+				}
+				sameAsGolden(t, name+"."+format, got.String())
+			})
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package print
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// assets are the parts of the page. No text of a report gets into them: the report is a
+// block of JSON behind them, and the script makes text nodes of its values. So the page
+// needs no templates, which would keep the linker from dropping unused methods.
+//
+//go:embed html
+var assets embed.FS
+
+// scripts and styles are joined in this order.
+var (
+	scripts = []string{"data.js", "cells.js", "map.js", "pools.js", "table.js", "page.js"}
+	styles  = []string{"page.css", "parts.css"}
+)
+
+// pageData is what the script of the page reads.
+type pageData struct {
+	BottomLine string   `json:"bottomLine"`
+	Conclusion []string `json:"conclusion"`
+	States     string   `json:"states"` // one letter for each entry of the report
+	Report     any      `json:"report"` // as printJSON prints it
+}
+
+// printHTML prints a page that needs no other file and no network.
+func printHTML(w io.Writer, v view) error {
+	data := pageData{BottomLine: v.head[0].text, Conclusion: v.conclusion, States: v.states(), Report: v.value}
+	style, script := join(styles), join(scripts)
+	head := strings.NewReplacer("STYLE-HASH", hashOf(style), "SCRIPT-HASH", hashOf(script)).Replace(join([]string{"head.html"}))
+	if _, err := fmt.Fprintf(w, "%s<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
+		head, style, join([]string{"body.html"})); err != nil {
+		return err
+	}
+	// The encoder escapes <, >, & and the separators of lines, so no text ends the block.
+	if err := json.NewEncoder(printable.JSON(w)).Encode(data); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "</script>\n<script type=\"module\">%s</script>\n</body>\n</html>\n", script)
+	return err
+}
+
+// join returns the assets one after another.
+func join(names []string) string {
+	var all bytes.Buffer
+	for _, name := range names {
+		text, err := assets.ReadFile("html/" + name)
+		if err != nil {
+			panic(err) // the name is not that of an embedded file
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// hashOf returns the source expression of a Content-Security-Policy for an inline text.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// statesOf returns one letter for each entry.
+func statesOf[E any](entries []E, state func(E) byte) string {
+	letters := make([]byte, len(entries))
+	for i, e := range entries {
+		letters[i] = state(e)
+	}
+	return string(letters)
+}
+
+// stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
+// protected, released, failed or other. The letters due, waiting, held with protected,
+// and released add up to the counts of reaper.Leaked; a failed release is due there,
+// unless another owner has the address by now.
+func stateOf(e reaper.Entry) byte {
+	switch {
+	case e.Outcome == reaper.Released:
+		return 'r'
+	case e.Outcome == reaper.Failed:
+		return 'f'
+	case e.Outcome == reaper.Returned, e.Outcome == reaper.Kept && e.Verdict == reaper.InUse:
+		return 'i'
+	case e.Outcome == reaper.Changed:
+		return 'u'
+	case e.Verdict == reaper.Orphaned:
+		return 'd'
+	case e.Verdict == reaper.Suspected:
+		return 'w'
+	case e.Reason == reaper.Protected:
+		return 'p'
+	case e.Leaked:
+		return 'h'
+	default:
+		return 'u'
+	}
+}
+
+// restoreStateOf returns the letter of an entry of a restore: restored, planned, present,
+// taken or failed.
+func restoreStateOf(e reaper.RestoreEntry) byte {
+	switch e.Outcome {
+	case reaper.Restored:
+		return 'R'
+	case reaper.Restorable:
+		return 'P'
+	case reaper.AlreadyThere:
+		return 'S'
+	case reaper.Taken:
+		return 'T'
+	default:
+		return 'f'
+	}
+}

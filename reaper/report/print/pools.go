@@ -1,0 +1,222 @@
+package print
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// PoolsOptions say what WritePools prints.
+type PoolsOptions struct {
+	Format string // one of LookFormats
+	All    bool   // the table has every pool, under its network
+	Top    string // one of Tops; empty for none
+	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
+}
+
+// A poolsReport is a report about pools. Its JSON form is a contract that users script
+// against.
+type poolsReport struct {
+	APIVersion string                 `json:"apiVersion"`
+	Kind       string                 `json:"kind"`
+	Run        reaper.RunInfo         `json:"run"`
+	Leaked     *reaper.Leaked         `json:"leaked"`
+	Backends   []reaper.BackendReport `json:"backends"`
+	Networks   []reaper.NetworkReport `json:"networks"` // the fullest one first
+	Pools      []reaper.PoolReport    `json:"pools"`    // the fullest one first
+	Top        *ranking               `json:"top,omitempty"`
+	Warnings   []string               `json:"warnings,omitempty"`
+}
+
+// viewOfPools returns the view of a report that says how full its networks and pools are, and
+// with o.Top a ranking of the leaks.
+func viewOfPools(r reaper.Report, o PoolsOptions) view {
+	p := poolsReport{
+		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
+		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Warnings: r.Warnings,
+	}
+	slices.SortStableFunc(p.Networks, func(a, b reaper.NetworkReport) int {
+		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
+	})
+	networks := networksOf(p.Networks)
+	closed := func(pool reaper.PoolReport) bool {
+		i, ok := networks.of(pool)
+		return ok && p.Networks[i].Closed != ""
+	}
+	slices.SortStableFunc(p.Pools, func(a, b reaper.PoolReport) int { return byFullness(a.Usage, b.Usage, closed(a), closed(b)) })
+	if o.Top != "" {
+		top := rank(r, o.Top)
+		p.Top = &top
+	}
+	return view{
+		value: p,
+		head:  []notice{{text: r.BottomLine()}, {text: where(p.Run)}},
+		tables: func(bool) []table {
+			all := []table{usageTable(p, o)}
+			if p.Top != nil {
+				all = append(all, p.Top.table(o.Limit))
+			}
+			return all
+		},
+		warnings:   r.Warnings,
+		conclusion: unlisted(p),
+	}
+}
+
+// poolNetworks has the index of the network of each pool that has one, by backend and name.
+type poolNetworks map[[2]string]int
+
+// networksOf returns the networks of the pools.
+func networksOf(networks []reaper.NetworkReport) poolNetworks {
+	of := make(poolNetworks)
+	for i, n := range networks {
+		for _, pool := range n.Pools {
+			of[[2]string{n.Backend, pool}] = i
+		}
+	}
+	return of
+}
+
+// of returns the index of the network of a pool, and whether it has one.
+func (of poolNetworks) of(p reaper.PoolReport) (int, bool) {
+	i, ok := of[[2]string{p.Backend, p.Name}]
+	return i, ok
+}
+
+// byFullness orders the fullest first, then what is not known, and then what is closed.
+func byFullness(a, b reaper.Usage, aClosed, bClosed bool) int {
+	rank := func(u reaper.Usage, closed bool) int {
+		switch {
+		case closed:
+			return 2
+		case u.Capacity == nil || u.Free == nil:
+			return 1
+		}
+		return 0
+	}
+	if order := cmp.Compare(rank(a, aClosed), rank(b, bClosed)); order != 0 || rank(a, aClosed) > 0 {
+		return cmp.Or(order, cmp.Compare(b.Used, a.Used))
+	}
+	// The free part of each one: a.Free/a.Capacity against b.Free/b.Capacity.
+	left := new(big.Int).Mul(a.Free, orOne(b.Capacity))
+	right := new(big.Int).Mul(b.Free, orOne(a.Capacity))
+	return cmp.Or(left.Cmp(right), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
+}
+
+// orOne returns a number, or 1 for 0. What has no address is full, and none of it is free.
+func orOne(n *big.Int) *big.Int {
+	if n.Sign() == 0 {
+		return big.NewInt(1)
+	}
+	return n
+}
+
+// where says on which cluster or node, and when, the report was made.
+func where(run reaper.RunInfo) string {
+	place := strings.Join(placeOf(run), ", ")
+	if run.Cluster+run.Node == "" {
+		return "from " + place
+	}
+	return place + ", at " + clock(&run.StartedAt)
+}
+
+// usageTable returns a row for each network, with o.All also for each of its pools below it.
+// Then come the pools without a network.
+func usageTable(p poolsReport, o PoolsOptions) table {
+	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
+	row := func(backend, name, in string, u reaper.Usage, closed bool, note string) {
+		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
+	}
+	networks := networksOf(p.Networks)
+	below := make([][]reaper.PoolReport, len(p.Networks))
+	var alone []reaper.PoolReport
+	for _, pool := range p.Pools {
+		if i, ok := networks.of(pool); !ok {
+			alone = append(alone, pool)
+		} else if o.All {
+			below[i] = append(below[i], pool)
+		}
+	}
+	for i, n := range p.Networks {
+		note := ""
+		switch {
+		case n.Closed != "":
+			note = "closed: " + n.Closed
+		case n.Partial:
+			note = "a pool of the backend could not be read"
+		}
+		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
+		for _, pool := range below[i] {
+			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
+		}
+	}
+	shown := alone
+	if !o.All {
+		shown = alone[:min(o.Limit, len(alone))]
+	}
+	for _, pool := range shown {
+		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, false, pool.ProtectedBy)
+	}
+	if len(t.rows) == 0 {
+		t.say("no networks and no pools are known")
+	}
+	if left := len(alone) - len(shown); left > 0 {
+		t.say(fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
+	}
+	return t
+}
+
+// unknown stands for a figure that is not known. It is never 0.
+const unknown = "unknown"
+
+// usageRow returns the row of a network or of a pool. If the pods are not known, neither
+// is what has an address.
+func usageRow(backend, name, in string, u reaper.Usage, judged, closed bool, note string) []string {
+	by := []string{unknown, unknown, unknown, unknown}
+	if judged {
+		by = []string{strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other)}
+	}
+	full := percent(u)
+	if closed {
+		full = "closed"
+	}
+	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
+	return append(append(row, by...), number(u.Free), number(u.Capacity), note)
+}
+
+// percent returns how full it is. It is 100% only if nothing is free.
+func percent(u reaper.Usage) string {
+	switch {
+	case u.Capacity == nil || u.Free == nil:
+		return unknown
+	case u.Free.Sign() == 0:
+		return "100%"
+	}
+	taken := new(big.Int).Sub(u.Capacity, u.Free)
+	taken.Mul(taken, big.NewInt(100)).Div(taken, u.Capacity)
+	return taken.String() + "%"
+}
+
+// number is sizeOf, with a short form for more than 15 digits, of IPv6.
+func number(n *big.Int) string {
+	if text := sizeOf(n); len(text) <= 15 {
+		return text
+	}
+	return new(big.Float).SetInt(n).Text('g', 3)
+}
+
+// unlisted names the stores that are not in the table.
+func unlisted(p poolsReport) []string {
+	var lines []string
+	for _, b := range p.Backends {
+		if b.Status == reaper.StatusFailed {
+			lines = append(lines, "unknown: "+b.Name+" could not be listed: "+b.Message)
+		}
+	}
+	return lines
+}

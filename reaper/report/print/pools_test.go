@@ -1,0 +1,79 @@
+package print
+
+import (
+	"bytes"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// usageOf returns the usage of a network with these addresses; of an unknown number if
+// capacity is negative.
+func usageOf(used int, free, capacity int64) reaper.Usage {
+	u := reaper.Usage{Used: used}
+	if capacity >= 0 {
+		u.Capacity, u.Free = big.NewInt(capacity), big.NewInt(free)
+	}
+	return u
+}
+
+// The fullest network comes first, then what is not known, and what is closed comes last.
+func TestPoolsAreOrderedByFullness(t *testing.T) {
+	r := reaper.Report{Leaked: &reaper.Leaked{}, Networks: []reaper.NetworkReport{
+		{Name: "closed", Usage: usageOf(90, 0, 100), Closed: "disabled"},
+		{Name: "unknown", Usage: usageOf(5, 0, -1)},
+		{Name: "half", Usage: usageOf(50, 50, 100)},
+		{Name: "nothing to give", Usage: usageOf(0, 0, 0)},
+		{Name: "almost full", Usage: usageOf(999, 1, 1000)},
+		{Name: "full", Usage: usageOf(9, 0, 9)},
+	}}
+	var text bytes.Buffer
+	if err := WritePools(&text, PoolsOptions{Format: "table", Limit: 1}, r); err != nil {
+		t.Fatal(err)
+	}
+	want := "full nothing almost half unknown closed"
+	var names []string
+	for _, line := range strings.Split(text.String(), "\n")[4:10] {
+		names = append(names, strings.Fields(line)[0])
+	}
+	if strings.Join(names, " ") != want {
+		t.Errorf("the order is %v, want %v:\n%s", names, want, text.String())
+	}
+}
+
+// A network is full only if it has nothing free, and its figure is rounded down.
+func TestPercentIsRoundedDown(t *testing.T) {
+	for _, tt := range []struct {
+		u    reaper.Usage
+		want string
+	}{
+		{usageOf(999, 1, 1000), "99%"}, {usageOf(1, 0, 1), "100%"}, {usageOf(0, 0, 0), "100%"},
+		{usageOf(1, 255, 256), "0%"}, {usageOf(1, 0, -1), "unknown"},
+		{usageOf(5, 3, 4), "25%"}, // some of the used ones are outside of the capacity
+	} {
+		if got := percent(tt.u); got != tt.want {
+			t.Errorf("%v of %v free is %s, want %s", tt.u.Free, tt.u.Capacity, got, tt.want)
+		}
+	}
+}
+
+// A ranking without all of its rows says how many are left out. Pools without a network
+// are as many as the rows.
+func TestPoolsSayWhatIsLeftOut(t *testing.T) {
+	r := reaper.Report{Leaked: &reaper.Leaked{}}
+	for _, name := range []string{"a", "b", "c"} {
+		r.Pools = append(r.Pools, reaper.PoolReport{Backend: "calico", Name: name, Usage: usageOf(1, 1, 2)})
+		r.Entries = append(r.Entries, reaper.Entry{Leaked: true, Owner: reaper.EntryOwner{Node: name}, Outcome: reaper.Kept})
+	}
+	var text bytes.Buffer
+	if err := WritePools(&text, PoolsOptions{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"… and 2 more pools without a network: --all shows each\n", "… and 2 more with 2: --limit shows more\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, text.String())
+		}
+	}
+}

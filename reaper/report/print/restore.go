@@ -1,0 +1,46 @@
+package print
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// viewOfRestore returns the view of the report of a restore.
+func viewOfRestore(r reaper.RestoreReport) view {
+	return view{
+		value:    r,
+		head:     []notice{{text: restoreConclusion(r)}},
+		tables:   func(bool) []table { return []table{restoreTable(r)} },
+		warnings: r.Warnings,
+		names:    func() []string { return namesOfRestore(r) },
+		states:   func() string { return statesOf(r.Entries, restoreStateOf) },
+	}
+}
+
+// restoreTable returns one row for each entry.
+func restoreTable(r reaper.RestoreReport) table {
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
+	for _, e := range r.Entries {
+		t.rows = append(t.rows, []string{
+			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,
+		})
+	}
+	return t
+}
+
+// restoreConclusion returns the report in one sentence.
+func restoreConclusion(r reaper.RestoreReport) string {
+	s := r.Summary
+	of := strconv.Itoa(s.Records) + " entries"
+	if r.Journal.ID != "" { // a damaged journal may have none
+		of += " of run " + r.Journal.ID
+	}
+	if r.Run.DryRun {
+		return fmt.Sprintf("dry run: %d of %s would be put back (%d are there already, %d are taken, %d failed), nothing was written",
+			s.Planned, of, s.Present, s.Taken, s.Failed)
+	}
+	return fmt.Sprintf("put back %d of %s (%d were there already, %d are taken, %d failed)",
+		s.Restored, of, s.Present, s.Taken, s.Failed)
+}

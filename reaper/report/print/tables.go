@@ -1,0 +1,169 @@
+package print
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// viewOf returns the view of the report of a run. With all, nothing is folded.
+func viewOf(r reaper.Report, all bool) view {
+	return view{
+		value: r,
+		head:  headOf(r),
+		tables: func(wide bool) []table {
+			return []table{backendTable(r), poolTable(r, all || wide), entryTable(r, wide, all || wide)}
+		},
+		warnings:   r.Warnings,
+		conclusion: conclusion(r),
+		names:      func() []string { return namesOf(r) },
+		states:     func() string { return statesOf(r.Entries, stateOf) },
+	}
+}
+
+// backendTable returns one row for each store. The counts of a store that could not be
+// listed are unknown. It leaves out the outcomes that no allocation has.
+func backendTable(r reaper.Report) table {
+	t := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	var sum reaper.Counts
+	for _, b := range r.Backends {
+		sum.Released, sum.Changed, sum.Failed = sum.Released+b.Released, sum.Changed+b.Changed, sum.Failed+b.Failed
+	}
+	for _, b := range r.Backends {
+		row := []string{b.Name, b.Status.String()}
+		for _, n := range []int{b.Entries, b.InUse, b.Held, b.Suspected, b.Planned} {
+			row = append(row, countOf(b, n))
+		}
+		for _, outcome := range [][2]int{{b.Released, sum.Released}, {b.Changed, sum.Changed}, {b.Failed, sum.Failed}} {
+			if outcome[1] == 0 {
+				row = append(row, "")
+				continue
+			}
+			row = append(row, countOf(b, outcome[0]))
+		}
+		t.rows = append(t.rows, append(row, b.Message))
+	}
+	return t
+}
+
+// countOf returns a count of a backend for people.
+func countOf(b reaper.BackendReport, n int) string {
+	switch {
+	case b.Counted():
+		return strconv.Itoa(n)
+	case b.Status == reaper.StatusSkipped:
+		return "-"
+	default:
+		return unknown
+	}
+}
+
+// poolTable returns one row for each pool, those with the most leaks first. Without all,
+// it folds the pools without a finding, and the rest of many.
+func poolTable(r reaper.Report, all bool) table {
+	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
+	shown := slices.Clone(r.Pools)
+	slices.SortStableFunc(shown, func(a, b reaper.PoolReport) int { return findings(b) - findings(a) })
+	anyProtected := slices.ContainsFunc(shown, func(p reaper.PoolReport) bool { return p.Protected > 0 })
+	var more, dull []reaper.PoolReport
+	if !all {
+		shown, more, dull = foldPools(shown)
+	}
+	for _, p := range shown {
+		protected := ""
+		if anyProtected {
+			protected = strconv.Itoa(p.Protected)
+		}
+		t.rows = append(t.rows, []string{
+			p.Name, p.Range, sizeOf(p.Capacity), strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
+			leakedIn(r, p), protected, sizeOf(p.Free),
+		})
+	}
+	if len(more) > 0 {
+		n := 0
+		for _, p := range more {
+			n += p.Leaked
+		}
+		t.fold(fmt.Sprintf("and %s with findings, %s leaked in them", counted(len(more), "more pool"), printable.Thousands(n)))
+	}
+	if len(dull) > 0 {
+		finding := " without a finding"
+		if r.Leaked == nil {
+			finding = "" // nothing could be found
+		}
+		t.fold(fmt.Sprintf("and %s%s, %s addresses used", counted(len(dull), "pool"), finding, usedOf(dull)))
+	}
+	return t
+}
+
+// leakedIn returns how many addresses of a pool have no owner. If that is not known of the
+// run, it is not known of the pool.
+func leakedIn(r reaper.Report, p reaper.PoolReport) string {
+	if r.Leaked == nil {
+		return unknown
+	}
+	return strconv.Itoa(p.Leaked)
+}
+
+// sizeOf returns a number of addresses that may be unknown.
+func sizeOf(n *big.Int) string {
+	if n == nil {
+		return unknown
+	}
+	return n.String()
+}
+
+// clock returns a time in UTC, or nothing.
+func clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// podOf returns the namespace and the name of an owner's pod, or nothing.
+func podOf(o reaper.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
+
+// keyPrefix begins the name of an entry without an address.
+const keyPrefix = "key "
+
+// nameOf returns the address of an entry, or its key if it has no address.
+func nameOf(ip, key string) string {
+	if ip == "" {
+		return keyPrefix + key
+	}
+	return ip
+}
+
+// conclusion returns the report in one sentence, and a line with the command that undoes
+// the releases.
+func conclusion(r reaper.Report) []string {
+	s := r.Summary
+	refused := len(r.Result.Refused) > 0
+	if r.Run.DryRun {
+		written := "nothing was written"
+		if r.Run.Remember {
+			written = "no store was written"
+		}
+		if refused {
+			return []string{fmt.Sprintf("dry run: the plan to release %d of %d allocations is refused, %s", s.Planned, s.Entries, written)}
+		}
+		return []string{fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)}
+	}
+	planned := fmt.Sprintf("%d planned", s.Planned)
+	if refused {
+		planned += " and refused"
+	}
+	lines := []string{fmt.Sprintf("released %d of %d allocations (%s, %d changed meanwhile, %d failed)",
+		s.Released, s.Entries, planned, s.Changed, s.Failed)}
+	if s.Released > 0 {
+		lines = append(lines, undoLabel+undoCommand(r.Run))
+	}
+	return lines
+}

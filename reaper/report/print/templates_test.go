@@ -1,0 +1,94 @@
+package print
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestTemplatesApplyToTheJSON(t *testing.T) {
+	for _, tt := range []struct{ format, want string }{
+		{"jsonpath={.leaked.total}", "6"},
+		{`jsonpath={range .entries[?(@.outcome=="released")]}{.ip}{"\t"}{.owner.pod}{"\n"}{end}`, "172.18.178.199\tweb-3\n"},
+		{"jsonpath={.entries[0].nothing}", ""},
+		{"jsonpath={.pools[?(@.allocatedBefore>5)].name}", "kube-system/172.18.178.192-27"},
+		{"jsonpath={.run.policy}", `{"file":"policy.yaml","gracePeriod":"15m","minAge":"5m"}`},
+		{"custom-columns=IP:.ip,OUT:outcome,NODE:{.owner.node}", "IP               OUT       NODE\n" +
+			"172.18.178.197   kept      <none>\n172.18.178.198   kept      <none>\n172.18.178.199   released  <none>\n" +
+			"172.18.178.200   changed   <none>\n172.18.178.201   returned  <none>\n172.18.178.202   failed    <none>\n172.18.178.203   planned   <none>\n" +
+			"                 kept      <none>\n172.18.178.204   kept      <none>\nfd00:0:0:1::5    kept      node-a\n"},
+		{"custom-columns=SAYS:.evidence[*].source", "SAYS\npod status\nlist of pods,policy\n<none>\n<none>\n<none>\n<none>\n<none>\n<none>\n<none>\n<none>\n"},
+	} {
+		t.Run(tt.format, func(t *testing.T) {
+			got := printed(t, Options{Format: tt.format}, fullReport())
+			if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(tt.want), " ") || strings.Count(got, "\n") != strings.Count(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWrongTemplateIsRefused(t *testing.T) {
+	for format, want := range map[string]string{
+		"xml":                           `unknown format "xml"`,
+		"":                              `unknown format ""`,
+		"table=x":                       `unknown format "table=x"`,
+		"jsonpath":                      "jsonpath: it needs an argument",
+		"jsonpath={.a":                  "jsonpath: unclosed action",
+		"custom-columns=":               "custom-columns: it needs an argument",
+		"custom-columns=IP":             `custom-columns: "IP" is no column: write HEADING:PATH, such as IP:.ip`,
+		"custom-columns=IP:.ip,":        `custom-columns: "" is no column: write HEADING:PATH, such as IP:.ip`,
+		"custom-columns=A:{.entries[?(": "custom-columns: column A: unterminated filter",
+	} {
+		if err := Check(format); err == nil || err.Error() != want {
+			t.Errorf("Check(%q) = %v, want %s", format, err, want)
+		}
+	}
+}
+
+// A mistake that shows only with data is an error and no panic.
+func TestTemplateThatFailsIsAnError(t *testing.T) {
+	for _, format := range []string{"jsonpath={.entries[99].ip}", `jsonpath={.entries[?(@.owner>3)].ip}`, "jsonpath={end}", "custom-columns=A:.ip[0]"} {
+		if err := Write(&bytes.Buffer{}, Options{Format: format}, fullReport()); err == nil {
+			t.Errorf("%s: no error", format)
+		}
+	}
+}
+
+// No template makes the program panic after it has released something.
+func FuzzTemplates(f *testing.F) {
+	for _, text := range []string{"{.entries[*].ip}", "{.a[?(@.b==1)]}", "{range .entries[*]}{.ip}{end}", "{..ip}", "{.entries[-1:0:1]}", `{"\n"}`, "{$.leaked['total','due']}"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(_ *testing.T, text string) {
+		for _, format := range []string{"jsonpath=", "custom-columns=A:"} {
+			_ = Write(&bytes.Buffer{}, Options{Format: format + text}, fullReport())
+			_ = WriteRestore(&bytes.Buffer{}, Options{Format: format + text}, reaper.RestoreReport{})
+		}
+	})
+}
+
+// Every format is for a restore too.
+func TestRestoreHasEveryFormat(t *testing.T) {
+	r := reaper.RestoreReport{
+		Kind: "RestoreReport", Journal: reaper.JournalRun{ID: "20260301-120000-ABCDEF"}, Summary: reaper.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
+		Entries: []reaper.RestoreEntry{
+			{Backend: "calico", Pool: "p", Key: "2", IP: "10.0.0.10", Outcome: reaper.Restored},
+			{Backend: "calico", Pool: "p", Key: "1", IP: "10.0.0.9", Outcome: reaper.Restored},
+			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: reaper.Taken, Error: "pod shop/new has it"},
+		},
+	}
+	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF (0 were there already, 1 are taken, 0 failed)"
+	for format, want := range map[string]string{
+		"table": sentence, "wide": sentence, "markdown": sentence, "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
+		"name":                      "10.0.0.9\n10.0.0.10\n",
+		"jsonpath={.summary.taken}": "1", "custom-columns=IP:.ip": "10.0.0.11\n",
+	} {
+		var out bytes.Buffer
+		if err := WriteRestore(&out, Options{Format: format}, r); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: error %v, and %q is not in\n%s", format, err, want, out.String())
+		}
+	}
+}

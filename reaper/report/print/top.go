@@ -1,0 +1,206 @@
+package print
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// What leaks can be counted by.
+const (
+	byNodes      = "nodes"
+	byNamespaces = "namespaces"
+	byOwners     = "owners"
+	byAges       = "ages"
+)
+
+// Tops returns by what WritePools counts leaks.
+func Tops() []string { return []string{byNodes, byNamespaces, byOwners, byAges} }
+
+// A ranking counts the leaks by something.
+type ranking struct {
+	By   string      `json:"by"`
+	Rows []rankedRow `json:"rows"` // the most leaks first; ages in their order
+
+	// Known is false if the pods could not be listed: then there are no rows.
+	Known bool `json:"known"`
+}
+
+// A rankedRow counts the leaks of one node, namespace, owner or age. Leaked is the sum of
+// the others.
+type rankedRow struct {
+	Name    string `json:"name"`
+	Leaked  int    `json:"leaked"`
+	Due     int    `json:"due"`
+	Waiting int    `json:"waiting"`
+	Held    int    `json:"held"`
+}
+
+// nameless is the row of leaks of which the store does not name the node, the namespace
+// or the owner.
+const nameless = "(unknown)"
+
+// rank counts the leaks that the stores still have.
+func rank(r reaper.Report, by string) ranking {
+	counted := make(map[string]*rankedRow)
+	for _, e := range r.Entries {
+		if !e.Leaked || e.Outcome == reaper.Released || e.Outcome == reaper.Changed || e.Outcome == reaper.Returned {
+			continue
+		}
+		name := cmp.Or(nameFor(e, by, r.Run.StartedAt), nameless)
+		row := counted[name]
+		if row == nil {
+			row = &rankedRow{Name: name}
+			counted[name] = row
+		}
+		row.Leaked++
+		switch e.Verdict {
+		case reaper.Orphaned:
+			row.Due++
+		case reaper.Suspected:
+			row.Waiting++
+		default:
+			row.Held++
+		}
+	}
+	top := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}}
+	for _, row := range counted {
+		top.Rows = append(top.Rows, *row)
+	}
+	slices.SortFunc(top.Rows, func(a, b rankedRow) int {
+		if by == byAges {
+			return cmp.Compare(ageOrder(a.Name), ageOrder(b.Name))
+		}
+		return cmp.Or(cmp.Compare(b.Leaked, a.Leaked), strings.Compare(a.Name, b.Name))
+	})
+	return top
+}
+
+// nameFor returns the row in which an entry counts; empty if that is not known.
+func nameFor(e reaper.Entry, by string, now time.Time) string {
+	switch by {
+	case byNodes:
+		return e.Owner.Node
+	case byNamespaces:
+		return e.Owner.Namespace
+	case byOwners:
+		if e.Owner.Pod == "" {
+			return ""
+		}
+		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
+	default:
+		return ageOf(e, now)
+	}
+}
+
+// The names that controllers give to pods end so. A random part has no vowels and not all
+// digits (rand.SafeEncodeString in k8s.io/apimachinery).
+var (
+	randomSuffix  = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+	hashSuffix    = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{6,10}$`)
+	scheduled     = regexp.MustCompile(`^(.+)-[0-9]{8,}$`)
+	ordinalSuffix = regexp.MustCompile(`^(.+)-[0-9]+$`)
+)
+
+// workloadOf guesses from its name which workload a pod is of: web of web-0, of
+// web-x2x9z, and of web-7d4b9c6f5d-x2x9z. The pod is gone, so its owner cannot be read.
+func workloadOf(pod string) string {
+	m := randomSuffix.FindStringSubmatch(pod)
+	if m == nil {
+		if m = ordinalSuffix.FindStringSubmatch(pod); m != nil {
+			return m[1]
+		}
+		return pod
+	}
+	for _, above := range []*regexp.Regexp{scheduled, hashSuffix} { // a CronJob, a Deployment
+		if of := above.FindStringSubmatch(m[1]); of != nil {
+			return of[1]
+		}
+	}
+	return m[1]
+}
+
+// ages are the rows by age, and their lower bounds.
+var ages = []struct {
+	name string
+	from time.Duration
+}{
+	{"less than 1 hour", 0},
+	{"1 hour to 1 day", time.Hour},
+	{"1 to 7 days", 24 * time.Hour},
+	{"7 to 30 days", 7 * 24 * time.Hour},
+	{"30 days and more", 30 * 24 * time.Hour},
+}
+
+// ageOf returns how old a leak is: since an earlier run first saw it without an owner, or
+// else since it was allocated. It returns an empty string if neither is known.
+func ageOf(e reaper.Entry, now time.Time) string {
+	var since time.Time
+	switch {
+	case e.FirstSeen != nil && e.FirstSeen.Before(now):
+		since = *e.FirstSeen
+	case e.Created != nil:
+		since = *e.Created
+	default:
+		return ""
+	}
+	name := ages[0].name
+	for _, a := range ages {
+		if now.Sub(since) >= a.from {
+			name = a.name
+		}
+	}
+	return name
+}
+
+// ageOrder returns the place of a row by age. What is unknown comes last.
+func ageOrder(name string) int {
+	for i, a := range ages {
+		if a.name == name {
+			return i
+		}
+	}
+	return len(ages)
+}
+
+// table returns the ranking for people.
+func (r ranking) table(limit int) table {
+	t := table{heading: []string{headings[r.By], "LEAKED", "DUE", "WAITING", "HELD"}}
+	switch {
+	case !r.Known:
+		t.say("unknown: it could not be decided what is leaked")
+		return t
+	case len(r.Rows) == 0:
+		t.say("nothing is leaked")
+		return t
+	case r.By == byAges:
+		limit = len(r.Rows)
+	}
+	more, left := 0, 0
+	for i, row := range r.Rows {
+		if i >= limit {
+			more, left = more+1, left+row.Leaked
+			continue
+		}
+		t.rows = append(t.rows, []string{row.Name, strconv.Itoa(row.Leaked), strconv.Itoa(row.Due), strconv.Itoa(row.Waiting), strconv.Itoa(row.Held)})
+	}
+	if more > 0 {
+		t.say(fmt.Sprintf("… and %d more with %d: --limit shows more", more, left))
+	}
+	switch r.By {
+	case byOwners:
+		t.say("owners are guessed from the names of pods: web-0 and web-7d4b9c6f5d-x2x9z are of web")
+	case byAges:
+		t.say("ages are those since an earlier run saw the leak, or else since the allocation")
+	}
+	return t
+}
+
+// headings has the first heading of each ranking.
+var headings = map[string]string{byNodes: "NODE", byNamespaces: "NAMESPACE", byOwners: "OWNER", byAges: "AGE"}

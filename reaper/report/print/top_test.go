@@ -1,0 +1,48 @@
+package print
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+func TestWorkloadsAreGuessedFromPodNames(t *testing.T) {
+	for pod, want := range map[string]string{
+		"web": "web", "web-0": "web", "web-12": "web", "my-web-0": "my-web", "0": "0", "-0": "-0",
+		"web-7d4b9c6f5d-x2x9z": "web", "web-x2x9z": "web", "web-x2x9z-0": "web-x2x9z",
+		"backup-28391234-x2x9z": "backup", "my-nginx": "my-nginx", "kube-proxy-zzzzz": "kube-proxy", "": "",
+	} {
+		if got := workloadOf(pod); got != want {
+			t.Errorf("%q is of %q, want %q", pod, got, want)
+		}
+	}
+}
+
+func TestAgesOfLeaks(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	at := func(age time.Duration) *time.Time {
+		past := now.Add(-age)
+		return &past
+	}
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name          string
+		seen, created *time.Time
+		want          string
+	}{
+		{"neither", nil, nil, ""},
+		{"only this run saw it", at(0), nil, ""},
+		{"only this run saw it, and it was allocated before", at(0), at(2 * day), "1 to 7 days"},
+		{"seen by an earlier run", at(time.Hour), at(40 * day), "1 hour to 1 day"},
+		{"young", nil, at(time.Hour - time.Second), "less than 1 hour"},
+		{"of the future", nil, at(-time.Hour), "less than 1 hour"},
+		{"a day", nil, at(day), "1 to 7 days"},
+		{"a week", nil, at(7 * day), "7 to 30 days"},
+		{"a month", nil, at(30 * day), "30 days and more"},
+	} {
+		if got := ageOf(reaper.Entry{FirstSeen: tt.seen, Created: tt.created}, now); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

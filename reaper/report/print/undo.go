@@ -1,0 +1,59 @@
+package print
+
+import (
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// currentContext stands for the context that a run inside a cluster does not know. It is
+// safe: a journal is found by the ID of its run, which no other cluster has.
+const currentContext = `"$(kubectl config current-context)"`
+
+// undoLabel begins the line with the command that undoes a run.
+const undoLabel = "undo it by: "
+
+// undoCommand returns the command that undoes a run.
+func undoCommand(run reaper.RunInfo) string { return commandOn("restore", run) }
+
+// commandOn returns a command on the journal of a run, ready to be pasted into the shell of
+// an operator: on the node, if the run was about a node.
+//
+// A run inside a cluster has a policy file that a workstation does not have, and a program
+// that is not called there as a plugin. So its command leaves out the one, and names the
+// plugin.
+func commandOn(command string, run reaper.RunInfo) string {
+	if run.Node != "" {
+		words := appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
+		return strings.Join(appendFlag(words, "--run", run.ID), " ")
+	}
+	words := []string{"kubectl ip-reaper", command, "--context", currentContext}
+	if run.Context != "" {
+		words = []string{run.Program, command, "--context", quote(run.Context)}
+		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
+		if !strings.HasPrefix(run.Policy.File, "/dev/") { // the shell that pastes has another pipe
+			words = appendFlag(words, "--policy", run.Policy.File)
+		}
+	}
+	words = appendFlag(words, "--state-namespace", run.StateNamespace)
+	return strings.Join(appendFlag(words, "--run", run.ID), " ")
+}
+
+// appendFlag adds a flag, unless it has no value.
+func appendFlag(words []string, flag, value string) []string {
+	if value == "" {
+		return words
+	}
+	return append(words, flag, quote(value))
+}
+
+// unquoted are the characters that mean themselves in every shell.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,"
+
+// quote returns a text that a POSIX shell reads as one word.
+func quote(text string) string {
+	if text != "" && strings.Trim(text, unquoted) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,59 @@
+package print
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+)
+
+// Promise 10: an operator pastes the command, and it finds the journal.
+func TestUndoIsAWholeCommand(t *testing.T) {
+	const id = "20261120-150405-ABCDEF"
+	inCluster := `kubectl ip-reaper restore --context "$(kubectl config current-context)" --state-namespace ip-reaper --run ` + id
+	for _, tt := range []struct {
+		name string
+		run  reaper.RunInfo
+		want string
+	}{
+		{"of a workstation", reaper.RunInfo{ID: id, Program: "ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"},
+			"ip-reaper restore --context my-cluster --state-namespace ip-reaper --run " + id},
+		{"of the plugin, with all flags", reaper.RunInfo{
+			ID: id, Program: "kubectl ip-reaper", Context: "admin@c:6443", Kubeconfig: "my files/config", StateNamespace: "ours",
+			Policy: reaper.PolicyInfo{File: "outage.yaml"},
+		}, "kubectl ip-reaper restore --context admin@c:6443 --kubeconfig 'my files/config' --policy outage.yaml --state-namespace ours --run " + id},
+		{"with a policy from a pipe", reaper.RunInfo{
+			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: reaper.PolicyInfo{File: "/dev/fd/63"},
+		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
+		{"of a pod", reaper.RunInfo{
+			ID: id, Program: "ip-reaper", StateNamespace: "ip-reaper", Policy: reaper.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
+		}, inCluster},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, undoCommand(tt.run)); diff != "" {
+				t.Errorf("command (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A name with any characters is one word of a shell, and runs nothing.
+func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
+	texts := []string{"", "plain", "~", "two words", "it's", "$(touch x)", "`id`", "a;b", "a\nb", `back\slash`, "*", "-n", "#", "!x", "a=b", "é"}
+	var words []string
+	for _, text := range texts {
+		words = append(words, quote(text))
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+strings.Join(words, " ")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if !slices.Equal(got, texts) {
+		t.Errorf("a shell reads %q, want %q", got, texts)
+	}
+}
